@@ -1,0 +1,135 @@
+"""The exceptions of dpgm, all children of :class:`DpgmError`.
+
+::
+
+    DpgmError
+      DataError              a record source is missing, unreadable or does not fit the domain
+      DomainError            an attribute, label, bin or null policy is wrong
+      StructureError         a clique, graph or table does not fit
+      BudgetError            a budget, sensitivity or noise parameter is wrong
+        Overspent            the ledger holds too little
+      OptionError            a component's option, or a key of a spec file, is wrong
+      InferenceError         an inference call failed or was asked for what it cannot do
+        NotConverged         it ran out of iterations
+        TooLarge             the exact answer does not fit; says the sizes
+      ModelFileError         a release, model or ledger file is damaged, hostile or too new
+      NonPrivateError        an exact function of records was asked for without saying so
+      PluginError            a plugin is at fault; names distribution and version
+        UnknownComponent     no component of that kind and name
+        ContestedComponent   two distributions offer the name
+        PluginLoadError      the plugin or the component raised while being imported
+        IncompatiblePlugin   the component does not keep its contract
+
+Each message says what was asked, what is wrong and what would do. No message carries the content of a record.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "BudgetError",
+    "ContestedComponent",
+    "DataError",
+    "DomainError",
+    "DpgmError",
+    "IncompatiblePlugin",
+    "InferenceError",
+    "ModelFileError",
+    "NonPrivateError",
+    "NotConverged",
+    "OptionError",
+    "Overspent",
+    "PluginError",
+    "PluginLoadError",
+    "StructureError",
+    "TooLarge",
+    "UnknownComponent",
+]
+
+
+class DpgmError(Exception):
+    """Whatever dpgm refuses or fails to do, in one line a user can act on."""
+
+
+class DataError(DpgmError):
+    """A record source is missing, unreadable or does not fit the domain."""
+
+
+class DomainError(DpgmError):
+    """An attribute, label, bin or null policy is wrong."""
+
+
+class StructureError(DpgmError):
+    """A clique, graph or table does not fit."""
+
+
+class BudgetError(DpgmError):
+    """A budget, sensitivity or noise parameter is wrong."""
+
+
+class Overspent(BudgetError):
+    """The ledger holds too little for the charge; nothing was released."""
+
+
+class OptionError(DpgmError):
+    """A component's option, or a key of a spec file, is wrong."""
+
+
+class InferenceError(DpgmError):
+    """An inference call failed or was asked for what it cannot do."""
+
+
+class NotConverged(InferenceError):
+    """An iterative method ran out of iterations."""
+
+
+class TooLarge(InferenceError):
+    """The exact answer does not fit in memory; the message says the sizes."""
+
+
+class ModelFileError(DpgmError):
+    """A release, model or ledger file is damaged, hostile or too new."""
+
+
+class NonPrivateError(DpgmError):
+    """An exact function of records was asked for without ``allow_non_private``."""
+
+
+class PluginError(DpgmError):
+    """A plugin is at fault; the message names distribution and version."""
+
+
+class UnknownComponent(PluginError):
+    """No component of that kind and name is installed."""
+
+
+class ContestedComponent(PluginError):
+    """Two distributions offer the same name; neither is used."""
+
+
+class PluginLoadError(PluginError):
+    """The plugin or the component raised while being imported."""
+
+
+class IncompatiblePlugin(PluginError):
+    """The component does not keep its contract."""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the nearest known word, else the list of all of them.
+
+    >>> did_you_mean("labels", ["label", "size"])
+    "; did you mean 'label'?"
+    >>> did_you_mean("zzz", ["label", "size"])
+    '; known: label, size'
+    """
+    known = list(known)
+    near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    if not known:
+        return "; there are none"
+    shown = known if len(known) <= 20 else [*known[:20], f"... ({len(known)} in all)"]
+    return "; known: " + ", ".join(shown)

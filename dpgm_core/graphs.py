@@ -1,0 +1,283 @@
+"""Graph work on attribute names: ready-made clique sets, elimination orders, triangulation, junction trees.
+
+Everything here is plain Python on names and integers: no tables, no numpy. Costs are exact integers, so a model
+that is far too wide is priced, not attempted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from attrs import frozen
+
+from dpgm_core.errors import StructureError
+
+__all__ = [
+    "Elimination",
+    "chain",
+    "complete",
+    "eliminate",
+    "elimination_orders",
+    "erdos_renyi",
+    "grid",
+    "junction_tree",
+    "neighbours_of",
+    "tree",
+]
+
+Clique = tuple[str, ...]
+Adjacency = dict[str, set[str]]
+
+
+def chain(names: Sequence[str], order: int = 1) -> tuple[Clique, ...]:
+    """Edges between attributes at most `order` places apart: the paper's first- and third-order chains.
+
+    >>> chain(["a", "b", "c"], order=1)
+    (('a', 'b'), ('b', 'c'))
+    >>> len(chain([f"x{i}" for i in range(10)], order=3))
+    24
+    """
+    _whole("order", order, 1)
+    return tuple(
+        (names[i], names[j]) for i in range(len(names)) for j in range(i + 1, min(i + order + 1, len(names)))
+    )
+
+
+def tree(names: Sequence[str], branching: int = 2) -> tuple[Clique, ...]:
+    """The balanced tree in which the i-th attribute hangs on attribute (i - 1) // branching.
+
+    >>> tree(["a", "b", "c", "d"])
+    (('a', 'b'), ('a', 'c'), ('b', 'd'))
+    """
+    _whole("branching", branching, 1)
+    return tuple((names[(i - 1) // branching], names[i]) for i in range(1, len(names)))
+
+
+def complete(names: Sequence[str], order: int = 2) -> tuple[Clique, ...]:
+    """All cliques of `order` attributes.
+
+    >>> complete(["a", "b", "c"])
+    (('a', 'b'), ('a', 'c'), ('b', 'c'))
+    """
+    _whole("order", order, 1)
+    return tuple(itertools.combinations(names, order))
+
+
+def grid(names: Sequence[str], rows: int, columns: int) -> tuple[Clique, ...]:
+    """Edges of a rows x columns grid filled row by row; needs rows * columns names.
+
+    >>> grid(["a", "b", "c", "d"], rows=2, columns=2)
+    (('a', 'b'), ('a', 'c'), ('b', 'd'), ('c', 'd'))
+    """
+    _whole("rows", rows, 1)
+    _whole("columns", columns, 1)
+    if rows * columns != len(names):
+        raise StructureError(f"a {rows} x {columns} grid needs {rows * columns} attributes, got {len(names)}")
+    edges = []
+    for i in range(rows * columns):
+        if (i + 1) % columns:
+            edges.append((names[i], names[i + 1]))
+        if i + columns < rows * columns:
+            edges.append((names[i], names[i + columns]))
+    return tuple(edges)
+
+
+def erdos_renyi(names: Sequence[str], p: float, seed: int, *, connected: bool = True) -> tuple[Clique, ...]:
+    """Each pair is an edge with probability `p`; drawn again until connected (the paper's ER graphs).
+
+    seed: whole number; the same seed gives the same graph on every machine. Raises StructureError when no
+    connected graph turns up in 10,000 draws.
+
+    >>> erdos_renyi(["a", "b", "c"], p=1.0, seed=0)
+    (('a', 'b'), ('a', 'c'), ('b', 'c'))
+    """
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+        raise StructureError(f"erdos_renyi: p must be a probability between 0 and 1, got {p!r}")
+    _whole("seed", seed, 0)
+    draws = random.Random(seed)
+    for _ in range(10_000):
+        edges = tuple(pair for pair in itertools.combinations(names, 2) if draws.random() < p)
+        if not connected or len(components(neighbours_of(names, edges))) <= 1:
+            return edges
+    raise StructureError(f"erdos_renyi: no connected graph in 10000 draws at p = {p}; raise p or set connected = false")
+
+
+def _whole(what: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise StructureError(f"{what} must be a whole number of at least {least}, got {value!r}")
+
+
+def neighbours_of(names: Iterable[str], cliques: Iterable[Sequence[str]]) -> Adjacency:
+    """The graph in which the members of each clique are joined pairwise.
+
+    >>> neighbours_of(["a", "b"], [("a", "b")])
+    {'a': {'b'}, 'b': {'a'}}
+    """
+    adjacency: Adjacency = {name: set() for name in names}
+    for clique in cliques:
+        for name in clique:
+            adjacency[name].update(clique)
+    for name, around in adjacency.items():
+        around.discard(name)
+    return adjacency
+
+
+def components(adjacency: Mapping[str, set[str]]) -> list[set[str]]:
+    """The connected components, in order of their first attribute.
+
+    >>> len(components(neighbours_of(["a", "b", "c"], [("a", "b")])))
+    2
+    """
+    left = dict.fromkeys(adjacency)
+    found = []
+    while left:
+        stack = [next(iter(left))]
+        reached: set[str] = set()
+        while stack:
+            name = stack.pop()
+            if name not in reached:
+                reached.add(name)
+                left.pop(name, None)
+                stack.extend(adjacency[name] - reached)
+        found.append(reached)
+    return found
+
+
+@frozen
+class Elimination:
+    """What one elimination order costs: order, the cluster of each step, and sizes in cells.
+
+    clusters[i]: the attribute order[i] first, then its neighbours when it is eliminated. total: summed cells of
+    all clusters. peak: cells of the largest one. treewidth: attributes in the largest cluster, less one.
+    """
+
+    order: tuple[str, ...]
+    clusters: tuple[Clique, ...]
+    total: int
+    peak: int
+    treewidth: int
+
+
+def eliminate(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int], order: Iterable[str]) -> Elimination:
+    """Price one elimination order by playing it.
+
+    >>> eliminate(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2), "abc").treewidth
+    1
+    """
+    graph = {name: set(around) for name, around in adjacency.items()}
+    steps, clusters, total, peak, width = [], [], 0, 0, 0
+    for name in order:
+        around = graph.pop(name)
+        for other in around:
+            graph[other] |= around
+            graph[other] -= {other, name}
+        cells = sizes[name] * math.prod(sizes[other] for other in around)
+        total, peak, width = total + cells, max(peak, cells), max(width, len(around))
+        steps.append(name)
+        clusters.append((name, *around))
+    return Elimination(tuple(steps), tuple(clusters), total, peak, width)
+
+
+def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int]) -> list[Elimination]:
+    """Greedy orders by fewest fill-ins, smallest cluster and fewest neighbours; cheapest (total, peak) first.
+
+    Ties break by fewest cells, then by position, so the answer does not depend on hashing.
+
+    >>> elimination_orders(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2))[0].total
+    10
+    """
+    log_size = {name: math.log(sizes[name]) for name in adjacency}
+
+    def cells(graph: Adjacency, name: str) -> float:
+        return log_size[name] + sum(log_size[other] for other in graph[name])
+
+    def fill(graph: Adjacency, name: str) -> float:
+        around = graph[name]
+        missing = sum(len(around) - 1 - len(around & graph[other]) for other in around)
+        return missing / 2
+
+    def weighted_fill(graph: Adjacency, name: str) -> float:
+        around = sorted(graph[name])
+        return sum(
+            sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one]
+        )
+
+    def degree(graph: Adjacency, name: str) -> float:
+        return len(graph[name])
+
+    rules: list[Callable[[Adjacency, str], float]] = [fill, cells, degree]
+    if len(adjacency) <= 500:
+        rules.append(weighted_fill)
+    found = [eliminate(adjacency, sizes, _greedy(adjacency, rule, cells)) for rule in rules]
+    return sorted(found, key=lambda elimination: (elimination.total, elimination.peak))
+
+
+def _greedy(
+    adjacency: Mapping[str, set[str]],
+    rule: Callable[[Adjacency, str], float],
+    tie: Callable[[Adjacency, str], float],
+) -> list[str]:
+    graph = {name: set(around) for name, around in adjacency.items()}
+    place = {name: i for i, name in enumerate(graph)}
+    # A lazy heap: stale entries are skipped by comparing the version stored with the current one.
+    version = dict.fromkeys(graph, 0)
+    heap = [(rule(graph, name), tie(graph, name), place[name], 0, name) for name in graph]
+    heapq.heapify(heap)
+    order = []
+    while heap:
+        _, _, _, seen, name = heapq.heappop(heap)
+        if name not in graph or seen != version[name]:
+            continue
+        order.append(name)
+        around = graph.pop(name)
+        touched = set(around)
+        for other in around:
+            if not around - graph[other] <= {other}:  # new edges change the fill of their common neighbours too
+                touched |= graph[other]
+            graph[other] |= around
+            graph[other] -= {other, name}
+        touched.discard(name)
+        for other in sorted(touched, key=place.__getitem__):
+            if other in graph:
+                version[other] += 1
+                heapq.heappush(heap, (rule(graph, other), tie(graph, other), place[other], version[other], other))
+    return order
+
+
+def junction_tree(elimination: Elimination) -> tuple[list[Clique], list[tuple[int, int]]]:
+    """The maximal cliques of an elimination and the edges of a junction forest over them.
+
+    The cluster of a step hangs on the cluster of the first attribute eliminated among its neighbours; clusters
+    inside a neighbour are merged into it (running intersection holds by construction).
+
+    >>> junction_tree(eliminate(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2), "abc"))
+    ([('a', 'b'), ('b', 'c')], [(0, 1)])
+    """
+    step_of = {name: i for i, name in enumerate(elimination.order)}
+    parents: list[int | None] = []
+    for cluster in elimination.clusters:
+        later = [step_of[name] for name in cluster[1:]]
+        parents.append(min(later) if later else None)
+    # A parent cluster that holds no more than the child's separator is contained in the child: merge it downwards.
+    keeper = list(range(len(parents)))
+    for i, parent in enumerate(parents):
+        if (
+            parent is not None
+            and keeper[parent] == parent
+            and len(elimination.clusters[parent]) == len(elimination.clusters[i]) - 1
+        ):
+            keeper[parent] = keeper[i]
+    kept = [i for i in range(len(parents)) if keeper[i] == i]
+    number = {step: i for i, step in enumerate(kept)}
+    cliques = [tuple(sorted(elimination.clusters[step], key=step_of.__getitem__)) for step in kept]
+    edges = set()
+    for i, parent in enumerate(parents):
+        if parent is not None:
+            one, two = number[keeper[i]], number[keeper[parent]]
+            if one != two:
+                edges.add((min(one, two), max(one, two)))
+    return cliques, sorted(edges)

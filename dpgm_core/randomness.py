@@ -1,0 +1,77 @@
+"""Where random bits come from: the operating system for releases, a seed for simulations only."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.errors import OptionError
+
+__all__ = ["SeededRandomness", "SystemRandomness"]
+
+_BLOCK = 1 << 16
+
+
+class SystemRandomness:
+    """Random bits from the operating system; takes no seed and can be neither repeated nor reset.
+
+    >>> SystemRandomness().words(3).shape, SystemRandomness.private
+    ((3,), True)
+    """
+
+    private = True
+
+    def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """`count` independent uniform 64-bit words from `os.urandom`.
+
+        >>> SystemRandomness().words(0).tolist()
+        []
+        """
+        # In blocks, because some kernels cut a large single request short.
+        parts = [os.urandom(8 * min(_BLOCK, count - done)) for done in range(0, count, _BLOCK)]
+        return np.frombuffer(b"".join(parts), dtype=np.uint64)
+
+    def generator(self) -> np.random.Generator:
+        """A numpy generator seeded from the operating system, for post-processing such as sampling a model.
+
+        Never used for the noise of a release.
+        """
+        return np.random.default_rng()
+
+    def __repr__(self) -> str:
+        return "SystemRandomness()"
+
+
+class SeededRandomness:
+    """Repeatable random bits (Philox), for simulations only: what it touches is stamped `private = false`.
+
+    seed: whole number of at least 0. Raises OptionError.
+
+    >>> SeededRandomness(7).words(2).tolist() == SeededRandomness(7).words(2).tolist()
+    True
+    >>> SeededRandomness(7).private
+    False
+    """
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+            raise OptionError(f"a seed must be a whole number of at least 0, got {seed!r}")
+        self.seed = int(seed)
+        words, generator = np.random.SeedSequence(self.seed).spawn(2)
+        self._words = np.random.Philox(words)
+        self._generator = np.random.Generator(np.random.Philox(generator))
+
+    def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The next `count` 64-bit words of the stream."""
+        return np.asarray(self._words.random_raw(count), dtype=np.uint64)
+
+    def generator(self) -> np.random.Generator:
+        """This object's numpy generator, a stream independent of `words`; each call goes on with it."""
+        return self._generator
+
+    def __repr__(self) -> str:
+        return f"SeededRandomness({self.seed})"
