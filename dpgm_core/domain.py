@@ -20,7 +20,7 @@ from dpgm_core.errors import DomainError, did_you_mean
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
 
-MAX_SIZE = 2**31 - 1
+MAX_SIZE = 2**22
 
 _ATTRIBUTE_KEYS = ("labels", "bins", "size", "unknown", "null", "null_values", "coded")
 

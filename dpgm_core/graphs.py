@@ -42,9 +42,7 @@ def chain(names: Sequence[str], order: int = 1) -> tuple[Clique, ...]:
     24
     """
     _whole("order", order, 1)
-    return tuple(
-        (names[i], names[j]) for i in range(len(names)) for j in range(i + 1, min(i + order + 1, len(names)))
-    )
+    return tuple((names[i], names[j]) for i in range(len(names)) for j in range(i + 1, min(i + order + 1, len(names))))
 
 
 def tree(names: Sequence[str], branching: int = 2) -> tuple[Clique, ...]:
@@ -202,9 +200,7 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
 
     def weighted_fill(graph: Adjacency, name: str) -> float:
         around = sorted(graph[name])
-        return sum(
-            sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one]
-        )
+        return sum(sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one])
 
     def degree(graph: Adjacency, name: str) -> float:
         return len(graph[name])

@@ -53,7 +53,9 @@ class Component:
 
     def __attrs_post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise PluginError(f"component {self.name!r}: there is no kind {self.kind!r}{did_you_mean(self.kind, KINDS)}")
+            raise PluginError(
+                f"component {self.name!r}: there is no kind {self.kind!r}{did_you_mean(self.kind, KINDS)}"
+            )
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise PluginError(f"component name {self.name!r} must be kebab-case, such as 'naive-mle'")
         if not isinstance(self.target, str) or not _TARGET.fullmatch(self.target):

@@ -132,7 +132,9 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
         exact = Fraction(repr(float(value)))
     elif isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 400:
         exact = Fraction(value)
-    elif isinstance(value, str) and re.fullmatch(r"[+-]?[0-9.]{1,400}(e[+-]?[0-9]{1,3})?|[0-9]{1,400}/[0-9]{1,400}", value):
+    elif isinstance(value, str) and re.fullmatch(
+        r"[+-]?[0-9.]{1,400}(e[+-]?[0-9]{1,3})?|[0-9]{1,400}/[0-9]{1,400}", value
+    ):
         try:
             exact = Fraction(value)
         except (ValueError, ZeroDivisionError):
@@ -172,7 +174,9 @@ class Budget:
     def __attrs_post_init__(self) -> None:
         kinds = ("pure", "zcdp", "approx")
         if self.kind not in kinds:
-            raise BudgetError(f"a budget is one of {', '.join(kinds)}; got {self.kind!r}{did_you_mean(self.kind, kinds)}")
+            raise BudgetError(
+                f"a budget is one of {', '.join(kinds)}; got {self.kind!r}{did_you_mean(self.kind, kinds)}"
+            )
         for part in (self.epsilon, self.delta, self.rho):
             if not isinstance(part, Fraction) or part < 0:
                 raise BudgetError("use Budget.pure(eps), Budget.zcdp(rho) or Budget.approx(eps, delta)")

@@ -303,6 +303,4 @@ class Fit:
 class Learner(Protocol):
     """Turns releases into a model; sees records only through the curator."""
 
-    def learn(
-        self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress
-    ) -> Fit: ...
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit: ...

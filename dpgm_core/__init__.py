@@ -1,0 +1,209 @@
+"""dpgm: learn discrete graphical models from sensitive records under differential privacy.
+
+The public face: the names in `__all__` are the contract. Each is imported on first use, so that `import dpgm_core`
+and `dpgm --help` load neither numpy nor scipy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dpgm_core._version import __version__
+
+if TYPE_CHECKING:
+    from dpgm_core.curator import LiveCurator, ReplayCurator
+    from dpgm_core.domain import Attribute, Domain
+    from dpgm_core.errors import (
+        BudgetError,
+        ContestedComponent,
+        DataError,
+        DomainError,
+        DpgmError,
+        IncompatiblePlugin,
+        InferenceError,
+        ModelFileError,
+        NonPrivateError,
+        NotConverged,
+        OptionError,
+        Overspent,
+        PluginError,
+        PluginLoadError,
+        StructureError,
+        TooLarge,
+        UnknownComponent,
+    )
+    from dpgm_core.evaluate import kl_divergence, total_variation
+    from dpgm_core.ledger import Ledger
+    from dpgm_core.model import Model, load_model
+    from dpgm_core.options import component_option, option
+    from dpgm_core.pipeline import fit, learn, plan, release
+    from dpgm_core.plugin import Component, hookimpl
+    from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
+    from dpgm_core.protocols import (
+        Beliefs,
+        Capability,
+        Codes,
+        Collective,
+        CollectiveBeliefs,
+        CollectiveEngine,
+        Curator,
+        DualTerm,
+        Engine,
+        Fit,
+        Inference,
+        Learner,
+        Mechanism,
+        Noise,
+        Progress,
+        Randomness,
+        Source,
+    )
+    from dpgm_core.randomness import SeededRandomness, SystemRandomness
+    from dpgm_core.registry import Registry, make
+    from dpgm_core.releases import NoisyTables, load_release
+    from dpgm_core.sampling import discrete_laplace
+    from dpgm_core.structure import Clique, Structure
+    from dpgm_core.tables import Array, FloatArray, IntArray, Tables
+
+# module -> its public names; `__all__` is read off it
+_LAZY = {
+    "curator": ["LiveCurator", "ReplayCurator"],
+    "domain": ["Attribute", "Domain"],
+    "errors": [
+        "BudgetError",
+        "ContestedComponent",
+        "DataError",
+        "DomainError",
+        "DpgmError",
+        "IncompatiblePlugin",
+        "InferenceError",
+        "ModelFileError",
+        "NonPrivateError",
+        "NotConverged",
+        "OptionError",
+        "Overspent",
+        "PluginError",
+        "PluginLoadError",
+        "StructureError",
+        "TooLarge",
+        "UnknownComponent",
+    ],
+    "evaluate": ["kl_divergence", "total_variation"],
+    "ledger": ["Ledger"],
+    "model": ["Model", "load_model"],
+    "options": ["component_option", "option"],
+    "pipeline": ["fit", "learn", "plan", "release"],
+    "plugin": ["Component", "hookimpl"],
+    "privacy": ["Budget", "Neighbours", "PrivacyEvent", "Sensitivity"],
+    "protocols": [
+        "Beliefs",
+        "Capability",
+        "Codes",
+        "Collective",
+        "CollectiveBeliefs",
+        "CollectiveEngine",
+        "Curator",
+        "DualTerm",
+        "Engine",
+        "Fit",
+        "Inference",
+        "Learner",
+        "Mechanism",
+        "Noise",
+        "Progress",
+        "Randomness",
+        "Source",
+    ],
+    "randomness": ["SeededRandomness", "SystemRandomness"],
+    "registry": ["Registry", "make"],
+    "releases": ["NoisyTables", "load_release"],
+    "sampling": ["discrete_laplace"],
+    "structure": ["Clique", "Structure"],
+    "tables": ["Array", "FloatArray", "IntArray", "Tables"],
+}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
+__all__ = [
+    "Array",
+    "Attribute",
+    "Beliefs",
+    "Budget",
+    "BudgetError",
+    "Capability",
+    "Clique",
+    "Codes",
+    "Collective",
+    "CollectiveBeliefs",
+    "CollectiveEngine",
+    "Component",
+    "ContestedComponent",
+    "Curator",
+    "DataError",
+    "Domain",
+    "DomainError",
+    "DpgmError",
+    "DualTerm",
+    "Engine",
+    "Fit",
+    "FloatArray",
+    "IncompatiblePlugin",
+    "Inference",
+    "InferenceError",
+    "IntArray",
+    "Learner",
+    "Ledger",
+    "LiveCurator",
+    "Mechanism",
+    "Model",
+    "ModelFileError",
+    "Neighbours",
+    "Noise",
+    "NoisyTables",
+    "NonPrivateError",
+    "NotConverged",
+    "OptionError",
+    "Overspent",
+    "PluginError",
+    "PluginLoadError",
+    "PrivacyEvent",
+    "Progress",
+    "Randomness",
+    "Registry",
+    "ReplayCurator",
+    "SeededRandomness",
+    "Sensitivity",
+    "Source",
+    "Structure",
+    "StructureError",
+    "SystemRandomness",
+    "Tables",
+    "TooLarge",
+    "UnknownComponent",
+    "__version__",
+    "component_option",
+    "discrete_laplace",
+    "fit",
+    "hookimpl",
+    "kl_divergence",
+    "learn",
+    "load_model",
+    "load_release",
+    "make",
+    "option",
+    "plan",
+    "release",
+    "total_variation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dpgm_core' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"dpgm_core.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

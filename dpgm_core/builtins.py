@@ -1,0 +1,58 @@
+"""The components that core itself offers, through the same hook as everybody else's; no numpy here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpgm_core.plugin import Component, hookimpl
+
+__all__ = ["dpgm_components"]
+
+
+@hookimpl
+def dpgm_components() -> Iterable[Component]:
+    """The built-in engines and sources."""
+    return (
+        Component(
+            kind="inference",
+            name="junction-tree",
+            target="dpgm_core.inference.junction_tree:JunctionTree",
+            summary="exact marginals by planned contractions and their adjoint",
+        ),
+        Component(
+            kind="inference",
+            name="loopy-bp",
+            target="dpgm_core.inference.loopy_bp:LoopyBP",
+            summary="damped sum-product on the factor graph; exact on trees, approximate elsewhere",
+        ),
+        Component(
+            kind="source",
+            name="csv",
+            target="dpgm_core.sources.csv:CsvSource",
+            summary="a CSV file, plain or gzipped; every line is one record, however broken",
+        ),
+        Component(
+            kind="source",
+            name="parquet",
+            target="dpgm_core.sources.arrow:ParquetSource",
+            summary="a Parquet file",
+        ),
+        Component(
+            kind="source",
+            name="arrow-ipc",
+            target="dpgm_core.sources.arrow:ArrowIpcSource",
+            summary="an Arrow IPC (Feather) file",
+        ),
+        Component(
+            kind="source",
+            name="arrow",
+            target="dpgm_core.sources.arrow:ArrowSource",
+            summary="any object with __arrow_c_stream__: pandas, polars, pyarrow, DuckDB",
+        ),
+        Component(
+            kind="source",
+            name="codes",
+            target="dpgm_core.sources.codes:CodesSource",
+            summary="arrays of integer codes",
+        ),
+    )
