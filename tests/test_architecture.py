@@ -1,0 +1,217 @@
+"""The walls of DESIGN section 2, read from the imports; and what the public face promises."""
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+import dpgm_core
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = sorted((ROOT / "dpgm_core").rglob("*.py"))
+PLUGINS = sorted(path for path in (ROOT / "plugins").iterdir() if (path / "pyproject.toml").exists())
+PACKAGES = {plugin: plugin.name.replace("-", "_") for plugin in PLUGINS}
+HEAVY = ("numpy", "scipy", "pyarrow", "rich", "pandas", "numba")
+
+
+@frozen
+class Import:
+    """One import statement's name: `module`, the name taken from it, if any, and when it happens."""
+
+    module: str
+    name: str | None
+    typing_only: bool  # under `if TYPE_CHECKING`
+    deferred: bool  # inside a function
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every import in a file, wherever it stands."""
+
+    def walk(node: ast.AST, typing_only: bool, deferred: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, None, typing_only, deferred)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide where things come from"
+            for alias in node.names:
+                yield Import(node.module or "", alias.name, typing_only, deferred)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.body:
+                yield from walk(child, typing_only or ast.unparse(node.test) == "TYPE_CHECKING", deferred)
+            for child in node.orelse:
+                yield from walk(child, typing_only, deferred)
+        else:
+            inside = deferred or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child, typing_only, inside)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), False, False)
+
+
+def module_name(path: Path) -> str:
+    """dpgm_core/sources/arrow.py -> dpgm_core.sources.arrow"""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for path in CORE}
+
+
+def core_modules(statement: Import) -> set[str]:
+    """The core modules that one statement may load: `from package import module` loads both."""
+    names = {statement.module, f"{statement.module}.{statement.name}"}
+    parts = statement.module.split(".")
+    names |= {".".join(parts[:end]) for end in range(1, len(parts))}  # parents are loaded too
+    return names & set(MODULES)
+
+
+def at_import(module: str) -> set[str]:
+    """All core modules loaded when `module` is imported, itself included."""
+    seen: set[str] = set()
+    todo = [module]
+    while todo:
+        current = todo.pop()
+        if current not in seen:
+            seen.add(current)
+            for statement in imports(MODULES[current]):
+                if not statement.typing_only and not statement.deferred:
+                    todo += core_modules(statement)
+    return seen
+
+
+def run_python(code: str) -> str:
+    """Output of a new interpreter, which has loaded nothing yet."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+# --- walls --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", CORE, ids=module_name)
+def test_core_imports_no_plugin(path):
+    """Nothing in core knows a plugin package by name, whenever the import happens."""
+    packages = set(PACKAGES.values())
+    assert not {statement.module.split(".")[0] for statement in imports(path)} & packages
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
+def test_plugins_import_only_the_public_face(plugin):
+    """A plugin package takes names of `dpgm_core.__all__`, `dpgm_core.plugin` and `dpgm_core.testing`, nothing else."""
+    files = sorted((plugin / PACKAGES[plugin]).rglob("*.py"))
+    assert files
+    others = set(PACKAGES.values()) - {PACKAGES[plugin]}
+    for path in files:
+        for statement in imports(path):
+            package = statement.module.split(".")[0]
+            assert package not in others, f"{path.name} imports another plugin, {statement.module}"
+            if package == "dpgm_core":
+                allowed = statement.module in ("dpgm_core.plugin", "dpgm_core.testing") or (
+                    statement.module == "dpgm_core" and (statement.name is None or statement.name in dpgm_core.__all__)
+                )
+                assert allowed, f"{path.name} imports {statement.module} {statement.name or ''}"
+
+
+@pytest.mark.parametrize("module", ["privacy", "ledger", "randomness", "counting"])
+def test_the_secret_side_knows_nothing_of_inference(module):
+    """privacy, ledger, randomness and counting load no inference, collective or model, directly or through others."""
+    name = f"dpgm_core.{module}"
+    direct = {core for statement in imports(MODULES[name]) for core in core_modules(statement)}
+    walled = re.compile(r"dpgm_core\.(inference|collective|model)(\.|$)")
+    assert not [core for core in direct | at_import(name) if walled.match(core)]
+
+
+def test_the_wall_test_sees_through_other_modules():
+    """The check above can fail: the pipeline does reach the model, if only inside functions."""
+    reached = {core for statement in imports(MODULES["dpgm_core.pipeline"]) for core in core_modules(statement)}
+    assert "dpgm_core.model" in reached | at_import("dpgm_core.pipeline")
+
+
+# --- loading ------------------------------------------------------------------------------------------------------
+
+
+def test_import_is_light():
+    """`import dpgm_core` loads none of the heavy libraries, and no core module that would."""
+    loaded = run_python(f"import sys, dpgm_core; print([name for name in {HEAVY} if name in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+def test_help_is_light():
+    """`dpgm --help` loads none of the heavy libraries."""
+    code = f"""
+import sys
+sys.argv = ["dpgm", "--help"]
+from dpgm_core.cli import main
+try:
+    main()
+except SystemExit as done:
+    assert not done.code, done.code
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    *shown, loaded = run_python(code).strip().splitlines()
+    assert "fit" in "\n".join(shown)
+    assert loaded == "[]"
+
+
+@pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
+def test_plugin_declarations_are_light(plugin):
+    """Importing a plugin's entry point, as discovery does, loads none of the heavy libraries."""
+    entry_points = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]["entry-points"]["dpgm"]
+    assert list(entry_points) == [plugin.name]
+    code = f"import sys, {entry_points[plugin.name]}; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run_python(code).strip() == "[]"
+
+
+# --- the public face ----------------------------------------------------------------------------------------------
+
+
+def test_the_lazy_face_agrees_with_itself():
+    """`__all__`, what `__getattr__` can load, and what type checkers see are one list."""
+    stated = [one for one in imports(ROOT / "dpgm_core" / "__init__.py") if one.module.startswith("dpgm_core")]
+    typed = {(one.module, one.name) for one in stated if one.typing_only}
+    eager = {one.name for one in stated if not one.typing_only}
+    lazy = {(f"dpgm_core.{module}", name) for module, names in dpgm_core._LAZY.items() for name in names}
+    assert lazy == typed
+    assert sorted(dpgm_core.__all__) == sorted([name for _, name in lazy] + list(eager))
+    assert set(dpgm_core.__all__) == set(dir(dpgm_core))
+    for module, name in lazy:
+        assert name in importlib.import_module(module).__all__, f"{module} does not list {name}"
+
+
+@pytest.mark.parametrize("name", dpgm_core.__all__)
+def test_public_names_are_documented(name):
+    """Every public name loads and has a docstring; so has every public method and property of a public class."""
+    thing = getattr(dpgm_core, name)
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return  # a constant or a type alias: documented where it stands
+    assert inspect.getdoc(thing), name
+    if inspect.isclass(thing):
+        for member, value in vars(thing).items():
+            value = getattr(value, "__func__", value)
+            if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_unknown_public_names_are_refused():
+    """`__getattr__` raises AttributeError, so hasattr and star imports behave."""
+    with pytest.raises(AttributeError, match="no_such_name"):
+        dpgm_core.no_such_name
+
+
+@pytest.mark.parametrize("path", CORE, ids=module_name)
+def test_modules_say_what_they_offer(path):
+    """Every core module has a docstring and an `__all__`, and defines every name in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if path.name == "_version.py":
+        return
+    assert ast.get_docstring(tree), f"{path.name} has no docstring"
+    module = importlib.import_module(module_name(path))
+    assert isinstance(module.__all__, list), f"{path.name} has no __all__"
+    for name in module.__all__:
+        getattr(module, name)
