@@ -28,6 +28,7 @@ BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
 
 # Digits carried through irrational formulas before they are rounded up; far beyond any amount that makes sense.
 _CONTEXT = decimal.Context(prec=60)
+_UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
 
 
 class Neighbours(Enum):
@@ -69,6 +70,10 @@ class Sensitivity:
     l1: int
     l2_squared: int
     linf: int
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("l0", "l1", "l2_squared", "linf"):
+            whole(f"sensitivity {name}", getattr(self, name), least=0)
 
     @property
     def l2(self) -> float:
@@ -150,7 +155,12 @@ def decimal_text(value: Fraction, digits: int = 6) -> str:
     >>> decimal_text(Fraction(1, 10)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(1, 10**6))
     ('0.1', '~0.333333', '1e-06')
     """
-    rounded = f"{float(value):.{digits}g}"
+    try:
+        rounded = f"{float(value):.{digits}g}"
+    except OverflowError:
+        rounded = "inf"
+    if rounded == "inf" or (value and not float(rounded)):  # beyond the range of doubles
+        rounded = f"{_CONTEXT.divide(value.numerator, value.denominator).normalize():.{digits}g}".lower()
     return rounded if Fraction(rounded) == value else "~" + rounded
 
 
@@ -177,8 +187,9 @@ class Budget:
             raise BudgetError(
                 f"a budget is one of {', '.join(kinds)}; got {self.kind!r}{did_you_mean(self.kind, kinds)}"
             )
+        foreign = {"pure": (self.delta, self.rho), "zcdp": (self.epsilon, self.delta), "approx": (self.rho,)}[self.kind]
         for part in (self.epsilon, self.delta, self.rho):
-            if not isinstance(part, Fraction) or part < 0:
+            if not isinstance(part, Fraction) or part < 0 or any(foreign):
                 raise BudgetError("use Budget.pure(eps), Budget.zcdp(rho) or Budget.approx(eps, delta)")
 
     @classmethod
@@ -348,11 +359,13 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """
     if rho == 0:
         return Fraction(0)
-    log = (_decimal(delta.denominator) / _decimal(delta.numerator)).ln(_CONTEXT)
-    root = (_decimal(rho.numerator) / _decimal(rho.denominator) * log).sqrt(_CONTEXT)
-    exact = rho + 2 * Fraction(root)
+    # Every step is rounded up; ln and sqrt round to the nearest in any context, so the next number is taken.
+    ratio = _UP.divide(delta.denominator, delta.numerator)
+    log = _UP.next_plus(_UP.ln(ratio))
+    square = _UP.multiply(_UP.divide(rho.numerator, rho.denominator), log)
+    exact = rho + 2 * Fraction(_UP.next_plus(_UP.sqrt(square)))
     unit = 10**40
-    return Fraction(math.ceil(exact * unit) + 1, unit)
+    return Fraction(math.ceil(exact * unit), unit)
 
 
 def sqrt_floor(value: Fraction) -> Fraction:
@@ -369,10 +382,6 @@ def sqrt_floor(value: Fraction) -> Fraction:
     return Fraction(math.isqrt((top * bottom) << (2 * shift)), bottom << shift)
 
 
-def _decimal(value: int) -> Decimal:
-    return _CONTEXT.create_decimal(value)
-
-
 @frozen(kw_only=True)
 class PrivacyEvent:
     """What an accountant needs to know about one use of a noise: an allow-listed kind and finite parameters.
@@ -386,6 +395,9 @@ class PrivacyEvent:
     sensitivity: float
 
     def __attrs_post_init__(self) -> None:
+        kinds = ("discrete-laplace", "laplace", "discrete-gaussian", "gaussian")
+        if self.kind not in kinds:
+            raise BudgetError(f"there is no privacy event {self.kind!r}{did_you_mean(self.kind, kinds)}")
         for name, value in (("scale", self.scale), ("sensitivity", self.sensitivity)):
-            if not math.isfinite(value) or value <= 0:
+            if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
                 raise BudgetError(f"a privacy event needs a finite, positive {name}; got {value!r}")
