@@ -16,7 +16,9 @@ PAGE = Path(__file__).parents[1] / "cli.md"
 MARK = "<!-- commands -->"
 
 
-def commands(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[tuple[str, click.Context]]:
+def commands(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Context]]:
     """A command and all below it, in the order of `--help`."""
     context = click.Context(command, info_name=name, parent=parent)
     yield context.command_path, context
@@ -47,5 +49,7 @@ def page() -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE.name} is out of date: python {sys.argv[0]}")
+        sys.exit(
+            0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE.name} is out of date: python {sys.argv[0]}"
+        )
     PAGE.write_text(page(), encoding="utf-8")

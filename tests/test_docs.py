@@ -1,0 +1,134 @@
+"""The documentation says what is true: its blocks run, its lists are complete, its pages exist."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dpgm_core
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """(language, title, content) of each fenced block."""
+    return [match.groups(default="") for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
+    """Run this interpreter; its output is the reason if it fails."""
+    environment = os.environ | ({"PYTHONPATH": str(path)} if path else {})
+    done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def run_page(page: Path, folder: Path) -> None:
+    """Every `dpgm` line and every Python block of a page, in its order, beside a copy of the example.
+
+    Consecutive Python blocks share one interpreter, as a reader's do; `pip` lines are the reader's machine, not ours.
+    """
+    shutil.copytree(DOCS / "examples" / "health", folder / "docs/examples/health", ignore=shutil.ignore_patterns("out"))
+    python = []
+    for language, _, content in blocks(page):
+        if language == "sh":
+            for line in content.splitlines():
+                if line.startswith("dpgm "):
+                    arguments = shlex.split(line, comments=True)[1:]
+                    run(["-c", "from dpgm_core.cli import main; main()", *arguments], cwd=folder)
+        elif language == "python":
+            python.append(content)
+    assert python
+    run(["-W", "error", "-c", "\n".join(python)], cwd=folder)
+
+
+def test_the_tutorial_runs(tmp_path):
+    """Every command and every Python block of the tutorial works, in order."""
+    run_page(DOCS / "tutorial.md", tmp_path)
+
+
+def test_the_readme_runs(tmp_path):
+    """So do those of the README."""
+    run_page(ROOT / "README.md", tmp_path)
+
+
+def test_the_plugin_page_makes_a_working_plugin(tmp_path):
+    """The files of write-a-plugin, put where pip would put them, are found, shown and learn a model."""
+    files = {title: content for _, title, content in blocks(DOCS / "write-a-plugin.md") if title}
+    for title, content in files.items():
+        target = tmp_path / title
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content)
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    info = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = "".join(f"{key} = {value}\n" for key, value in project["entry-points"]["dpgm"].items())
+    (info / "entry_points.txt").write_text(f"[dpgm]\n{points}")
+    command = ["-c", "from dpgm_core.cli import main; main()"]
+    assert project["name"] in run([*command, "plugins"], cwd=tmp_path, path=tmp_path)
+    assert "smoothing" in run([*command, "show", "learner", "independent"], cwd=tmp_path, path=tmp_path)
+    python = [
+        content for language, title, content in blocks(DOCS / "write-a-plugin.md") if language == "python" and not title
+    ]
+    run(["-W", "error", "-c", "\n".join(python)], cwd=tmp_path, path=tmp_path)
+
+
+def test_the_command_page_says_what_help_says():
+    """docs/cli.md is what docs/hooks/cli_page.py makes of the commands."""
+    run(["docs/hooks/cli_page.py", "--check"], cwd=ROOT)
+
+
+def test_every_public_name_is_in_the_reference():
+    """Each name of `dpgm_core.__all__` stands on exactly one reference page, and no other name does."""
+    pages = sorted((DOCS / "reference").glob("*.md"))
+    named = [name for page in pages for name in re.findall(r"^::: dpgm_core\.(\w+)$", page.read_text(), re.MULTILINE)]
+    assert sorted(named) == sorted(set(dpgm_core.__all__) - {"__version__"})
+
+
+def test_navigation_is_complete():
+    """Each page is in the navigation and each entry of the navigation is a page."""
+    yaml = pytest.importorskip("yaml")
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+
+    def pages(entry):
+        if isinstance(entry, str):
+            return [entry]
+        return [page for below in (entry.values() if isinstance(entry, dict) else entry) for page in pages(below)]
+
+    found = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert sorted(pages(config["nav"])) == sorted(name for name in found if not name.startswith("examples/plugins/"))
+
+
+def test_relative_links_lead_somewhere():
+    """Links between files in the repository's own Markdown point at files that exist."""
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("plugins/*/*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_decisions_are_numbered_and_listed():
+    """Decision records are 0001, 0002, ... without a gap, and the index lists each."""
+    records = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    index = (DOCS / "decisions" / "index.md").read_text()
+    for number, record in enumerate(records, start=1):
+        assert record.name.startswith(f"{number:04d}-")
+        assert record.read_text().startswith(f"# {number:04d}: ")
+        assert f"]({record.name})" in index
+
+
+def test_the_example_derives_from_the_public_data_set():
+    """The CSV is the one that `derive.py` makes: its header is the script's list, and all 20,190 rows are there."""
+    lines = (DOCS / "examples" / "health" / "health.csv").read_text().splitlines()
+    script = (DOCS / "examples" / "health" / "derive.py").read_text()
+    columns = re.findall(r'"(\w+)"', script.split("COLUMNS = [")[1].split("]")[0])
+    assert lines[0].split(",") == columns
+    assert len(lines) == 1 + 20190
