@@ -211,6 +211,8 @@ def test_modules_say_what_they_offer(path):
     if path.name == "_version.py":
         return
     assert ast.get_docstring(tree), f"{path.name} has no docstring"
+    if len(tree.body) == 1:
+        return  # a package that only says what is in it
     module = importlib.import_module(module_name(path))
     assert isinstance(module.__all__, list), f"{path.name} has no __all__"
     for name in module.__all__:
