@@ -30,15 +30,20 @@ def commands(
 
 
 def section(path: str, context: click.Context) -> str:
-    """One command in Markdown: usage, help, arguments and options."""
+    """One command in Markdown: usage, help and options, `--help` apart."""
     command = context.command
     usage = " ".join([path, *command.collect_usage_pieces(context)])
-    lines = [f"## {path}", "", f"`{usage}`", "", inspect.cleandoc(command.help or "").replace("\b\n", "")]
-    rows = [record for parameter in command.get_params(context) if (record := parameter.get_help_record(context))]
+    lines = [f"## {path}", "", f"`{usage}`", ""]
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        # click shows a paragraph that starts with \b as it is written
+        verbatim = paragraph.startswith("\b\n")
+        lines += ["```text", paragraph.removeprefix("\b\n"), "```", ""] if verbatim else [paragraph, ""]
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    rows = [record for option in options if (record := option.get_help_record(context))]
     if rows:
         cells = [(name.replace("|", "\\|"), " ".join(text.split()).replace("|", "\\|")) for name, text in rows]
-        lines += ["", "| option | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in cells)]
-    return "\n".join(lines) + "\n"
+        lines += ["| option | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in cells), ""]
+    return "\n".join(lines)
 
 
 def page() -> str:
