@@ -114,7 +114,8 @@ def _trials(scale: Fraction, trials: int, randomness: Randomness) -> IntArray:
     # Y = floor(X / s) has mass proportional to exp(-y s / t); a sign makes it two-sided, (-, 0) must not count twice
     y = x // s
     negative = uniform_below(2, y.size, randomness) == 1
-    return np.where(negative, -y, y)[~(negative & (y == 0))]
+    noise: IntArray = np.where(negative, -y, y)[~(negative & (y == 0))]
+    return noise
 
 
 def _blocks(count: int, randomness: Randomness) -> IntArray:
