@@ -96,16 +96,16 @@ class LoopyBP:
     require_convergence: bool = option(
         False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=_flag
     )
-    memory_limit: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=_whole)
+    max_bytes: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=_whole)
 
     def compile(self, structure: Structure) -> LoopyEngine:
         """Index arrays for one structure; raises TooLarge, with sizes, if the tables themselves do not fit."""
         pairs = zip(structure.sizes, structure.multiplicities, strict=True)
         cells = sum(size * multiplicity for size, multiplicity in pairs)
-        if cells * BYTES_PER_CELL > self.memory_limit:
+        if cells * BYTES_PER_CELL > self.max_bytes:
             raise TooLarge(
                 f"loopy-bp on {structure}: {cells:,} factor cells need about {human_bytes(cells * BYTES_PER_CELL)}, "
-                f"above memory_limit = {human_bytes(self.memory_limit)}; use smaller cliques or raise the limit"
+                f"above max_bytes = {human_bytes(self.max_bytes)}; use smaller cliques or raise the limit"
             )
         return LoopyEngine(structure=structure, options=self, plan=compile_plan(structure))
 

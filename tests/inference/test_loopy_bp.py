@@ -316,6 +316,7 @@ def test_bad_requests_are_refused():
         {"max_iterations": 2.5},
         {"schedule": "random"},
         {"require_convergence": 1},
+        {"max_bytes": True},
     ],
 )
 def test_options_out_of_range_are_refused(options):

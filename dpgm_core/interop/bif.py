@@ -1,0 +1,212 @@
+"""Read Bayesian networks in the BIF format of the bnlearn repository."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from dpgm_core.domain import Attribute, Domain, parse_number
+from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import FloatArray, Tables
+
+__all__ = ["parse_bif", "read_bif"]
+
+MAX_BYTES = 2**26
+# Cells of one conditional table: a few words can declare parents whose table no memory holds.
+MAX_CELLS = 10**7
+# How far the probabilities of one row may be from 1 in sum: published networks are rounded to two digits.
+ROUNDING = 0.02
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
+
+
+def read_bif(path: str | Path) -> tuple[Structure, Tables]:
+    """Read a network: one clique (child, *parents) per table, potentials log p(child | parents), -inf for zeros.
+
+    Labels may hold any character but blanks and brackets (`Asy/Patch`, `<5`). Unknown and null values go to an
+    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "coin.bif"
+    ...     _ = path.write_text("variable c { type discrete [2] {h, t}; } probability ( c ) { table 0.25, 0.75; }")
+    ...     structure, potentials = read_bif(path)
+    >>> structure.domain["c"].labels, np.exp(potentials["c"]).round(6).tolist()
+    (('h', 't'), [0.25, 0.75])
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes, more than is read")
+    return parse_bif(raw.decode("utf-8", "replace"), where=str(path))
+
+
+def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tables]:
+    """Read a network from text; `where` names it in errors.
+
+    >>> parse_bif("variable c { type discrete [1] {x}; } probability (c) { table 1; }")[0].cliques
+    (('c',),)
+    """
+    words = _Words(where, _TOKEN.findall(_COMMENT.sub(" ", text)))
+    attributes: list[Attribute] = []
+    tables: dict[str, tuple[Clique, FloatArray]] = {}
+    domain: Domain | None = None
+    while words.left():
+        word = words.take("network, variable or probability")
+        if word == "network":
+            words.skip_block()
+        elif word == "variable":
+            attributes.append(_variable(words))
+        elif word == "probability":
+            # All variables stand before the first table.
+            domain = domain or _build(where, attributes)
+            clique, table = _probability(words, domain)
+            if clique[0] in tables:
+                raise DataError(f"{where}: variable {clique[0]!r} has two tables")
+            tables[clique[0]] = (clique, table)
+        else:
+            raise DataError(f"{where}: network, variable or probability is expected, got {word[:40]!r}")
+    domain = _build(where, attributes)
+    without = [name for name in domain.names if name not in tables]
+    if without:
+        raise DataError(f"{where}: variable {without[0]!r} has no table")
+    structure = Structure(domain, [clique for clique, _ in tables.values()])
+    if structure.duplicates:
+        raise DataError(f"{where}: variables {structure.duplicates[0]!r} are each other's parents")
+    with np.errstate(divide="ignore"):
+        return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
+
+
+class _Words:
+    """The words of a file, taken one after the other."""
+
+    def __init__(self, where: str, words: list[str]) -> None:
+        self.where, self.words, self.next = where, words, 0
+
+    def left(self) -> bool:
+        return self.next < len(self.words)
+
+    def take(self, what: str) -> str:
+        if not self.left():
+            raise DataError(f"{self.where} ends where {what} is expected")
+        self.next += 1
+        return self.words[self.next - 1].strip('"')
+
+    def expect(self, *wanted: str) -> str:
+        word = self.take(" or ".join(map(repr, wanted)))
+        if word not in wanted:
+            raise DataError(f"{self.where}: {' or '.join(map(repr, wanted))} is expected, got {word[:40]!r}")
+        return word
+
+    def until(self, end: str) -> list[str]:
+        """The words before `end`, commas left out."""
+        found = []
+        while (word := self.take(repr(end))) != end:
+            if word != ",":
+                found.append(word)
+        return found
+
+    def skip_block(self) -> None:
+        self.until("{")
+        depth = 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(self.take("'}'"), 0)
+
+    def numbers(self) -> list[float]:
+        texts = self.until(";")
+        values = [parse_number(text.encode()) for text in texts]
+        for text, value in zip(texts, values, strict=True):
+            if value is None or not 0 <= value < math.inf:
+                raise DataError(f"{self.where}: a probability is expected, got {text[:40]!r}")
+        return [value for value in values if value is not None]
+
+
+def _variable(words: _Words) -> Attribute:
+    name = words.take("a variable's name")
+    words.expect("{")
+    labels: list[str] = []
+    while (word := words.expect("type", "property", "}")) != "}":
+        if word == "property":
+            words.until(";")
+            continue
+        words.expect("discrete")
+        words.expect("[")
+        size = words.until("]")
+        words.expect("{")
+        labels = words.until("}")
+        words.expect(";")
+        if size != [str(len(labels))]:
+            raise DataError(f"{words.where}: variable {name!r} has {len(labels)} labels, but [{' '.join(size)[:40]}]")
+    if not labels:
+        raise DataError(f"{words.where}: variable {name!r} has no type")
+    try:
+        return Attribute.of_labels(name, labels, unknown=labels[0])
+    except DpgmError as error:
+        raise DataError(f"{words.where}: {error}") from None
+
+
+def _build(where: str, attributes: list[Attribute]) -> Domain:
+    try:
+        return Domain(attributes)
+    except DpgmError as error:
+        raise DataError(f"{where}: {error}") from None
+
+
+def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
+    words.expect("(")
+    names = [name for name in words.until(")") if name != "|"]
+    for name in names:
+        if name not in domain:
+            raise DataError(f"{words.where}: a table names {name[:40]!r}, which is no variable declared before it")
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"{words.where}: a table needs a variable and distinct parents, got {names!r}")
+    child, *parents = names
+    shape = domain.shape(names)
+    if math.prod(shape) > MAX_CELLS:
+        raise DataError(f"{words.where}: the table of {child!r} has {math.prod(shape):,} cells; at most {MAX_CELLS:,}")
+    rows = np.full((*shape[1:], shape[0]), np.nan)  # the child last, one row per state of the parents
+    default: list[float] | None = None
+    words.expect("{")
+    while (word := words.expect("table", "default", "(", "property", "}")) != "}":
+        if word == "property":
+            words.until(";")
+            continue
+        if word == "default":
+            default = _row(words, child, shape[0])
+            continue
+        states = words.until(")") if word == "(" else []
+        if len(states) != len(parents):
+            raise DataError(
+                f"{words.where}: a row of {child!r} names {len(states)} parent states, there are {len(parents)} parents"
+            )
+        try:
+            codes = tuple(domain[parent].label_code(state) for parent, state in zip(parents, states, strict=True))
+        except DpgmError as error:
+            raise DataError(f"{words.where}: a row of {child!r}: {error}") from None
+        if not np.isnan(rows[codes]).any():
+            raise DataError(f"{words.where}: {child!r} has two rows for ({', '.join(states)})")
+        rows[codes] = _row(words, child, shape[0])
+    missing = np.isnan(rows[..., 0])
+    if missing.any():
+        if default is None:
+            raise DataError(f"{words.where}: the table of {child!r} lacks {int(missing.sum())} rows")
+        rows[missing] = default
+    return tuple(names), np.moveaxis(rows, -1, 0)
+
+
+def _row(words: _Words, child: str, size: int) -> list[float]:
+    row = words.numbers()
+    if len(row) != size:
+        raise DataError(f"{words.where}: a row of {child!r} needs {size} probabilities, got {len(row)}")
+    if abs(math.fsum(row) - 1.0) > ROUNDING:
+        raise DataError(f"{words.where}: a row of {child!r} sums to {math.fsum(row):g}, not to 1")
+    return row

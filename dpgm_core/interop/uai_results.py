@@ -1,0 +1,155 @@
+"""The UAI competition's tasks and result files: PR (log10 of the partition function), MAR, MPE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from dpgm_core.errors import DataError, InferenceError
+from dpgm_core.interop.uai import apply_evidence, read_evidence, read_uai
+from dpgm_core.protocols import Beliefs, Inference, Maximizer
+from dpgm_core.tables import FloatArray, Tables
+
+__all__ = [
+    "Task",
+    "format_mar",
+    "format_mpe",
+    "format_pr",
+    "infer_uai",
+    "read_mar",
+    "read_pr",
+    "variable_marginals",
+]
+
+Task = Literal["PR", "MAR", "MPE"]
+
+
+def infer_uai(
+    model: str | Path, evidence: str | Path | None, task: Task, inference: Inference
+) -> tuple[str, Beliefs | None]:
+    """Answer one competition task: the text of the result file, and the beliefs behind it (None for MPE).
+
+    The names sidecar is not needed and not read. An answer of an unconverged engine is returned like any other: look
+    at `beliefs.converged`. Raises DataError for the files, InferenceError for evidence of probability 0 or an engine
+    that cannot maximise, TooLarge for models beyond the engine.
+
+    >>> import tempfile
+    >>> from dpgm_core.inference.loopy_bp import LoopyBP
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "m.uai"
+    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")
+    ...     infer_uai(path, None, "PR", LoopyBP())[0]
+    'PR\\n1\\n'
+    """
+    if task not in ("PR", "MAR", "MPE"):
+        raise DataError(f"the tasks are PR, MAR and MPE, got {task!r}")
+    potentials = read_uai(model, names=False).potentials
+    if evidence is not None:
+        potentials = apply_evidence(potentials, read_evidence(evidence))
+    engine = inference.compile(potentials.structure)
+    if task == "MPE":
+        if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
+            raise InferenceError("MPE needs an engine that maximises, such as junction-tree; this one does not")
+        record, _ = engine.maximize(potentials)
+        return format_mpe([record[name] for name in potentials.structure.domain.names]), None
+    beliefs = engine.infer(potentials)
+    if task == "PR":
+        return format_pr(beliefs.log_partition), beliefs
+    return format_mar(variable_marginals(beliefs.marginals)), beliefs
+
+
+def variable_marginals(marginals: Tables) -> list[FloatArray]:
+    """One distribution per attribute, from the smallest clique that holds it; uniform for an attribute in none.
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.structure import Structure
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")])
+    >>> [m.tolist() for m in variable_marginals(Tables(structure, np.array([0.1, 0.2, 0.3, 0.4])))][0]
+    [0.30000000000000004, 0.7]
+    """
+    structure = marginals.structure
+    if max(structure.multiplicities) > 1:
+        raise InferenceError("tied groups hide the marginals of single attributes; use structure.untied()")
+    result = []
+    for attribute in structure.domain:
+        clique = structure.covering((attribute.name,))
+        if clique is None:
+            result.append(np.full(attribute.size, 1.0 / attribute.size))
+            continue
+        others = tuple(axis for axis, name in enumerate(clique) if name != attribute.name)
+        margin = marginals[clique].sum(axis=others)
+        result.append(margin / margin.sum())
+    return result
+
+
+def format_pr(log_partition: float) -> str:
+    """log10 of the partition function; log_partition in nats.
+
+    >>> format_pr(math.log(100.0))
+    'PR\\n2\\n'
+    """
+    return f"PR\n{log_partition / math.log(10):.17g}\n"
+
+
+def format_mar(marginals: Sequence[FloatArray]) -> str:
+    """One distribution per variable, with the digits that identify a double.
+
+    >>> format_mar([np.array([0.5, 0.5])])
+    'MAR\\n1 2 0.5 0.5\\n'
+    """
+    words = [str(len(marginals))]
+    for margin in marginals:
+        words.append(str(margin.size))
+        words.extend(f"{p:.17g}" for p in margin.tolist())
+    return "MAR\n" + " ".join(words) + "\n"
+
+
+def format_mpe(codes: Sequence[int]) -> str:
+    """One state per variable.
+
+    >>> format_mpe([1, 0])
+    'MPE\\n2 1 0\\n'
+    """
+    return "MPE\n" + " ".join(str(int(code)) for code in (len(codes), *codes)) + "\n"
+
+
+def read_pr(path: str | Path) -> float:
+    """log10 of the partition function from a PR file. Raises DataError."""
+    words = _words(path, "PR")
+    if len(words) != 1:
+        raise DataError(f"{path}: a PR file holds one number, got {len(words)}")
+    return words[0]
+
+
+def read_mar(path: str | Path) -> list[FloatArray]:
+    """One distribution per variable from a MAR file. Raises DataError."""
+    words = _words(path, "MAR")
+    if not words:
+        raise DataError(f"{path}: a MAR file begins with the number of variables")
+    result, place = [], 1
+    while place < len(words):
+        size = words[place]
+        if size != int(size) or not 0 < size < len(words) - place:
+            raise DataError(f"{path}: {size:g} states are announced, {len(words) - place - 1} numbers are left")
+        result.append(np.array(words[place + 1 : place + 1 + int(size)]))
+        place += 1 + int(size)
+    if len(result) != words[0]:
+        raise DataError(f"{path}: {words[0]:g} variables are announced, {len(result)} found")
+    return result
+
+
+def _words(path: str | Path, task: Task) -> list[float]:
+    try:
+        head, *words = Path(path).read_text(encoding="ascii").split() or [""]
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    if head != task:
+        raise DataError(f"{path} must begin with {task}, got {head[:40]!r}")
+    try:
+        return [float(word) for word in words]
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None

@@ -1,0 +1,109 @@
+"""The BIF reader, on files written here and on the published networks where they are at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpgm_core.errors import DataError
+from dpgm_core.interop.bif import parse_bif, read_bif
+
+SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))
+NETWORKS = {
+    "alarm": 752, "asia": 36, "cancer": 20, "child": 344, "earthquake": 20, "hailfinder": 3741, "insurance": 1419,
+    "sachs": 267, "survey": 37,
+}  # fmt: skip
+
+TWO = """
+network unknown { property "by hand" ; }
+// a comment with { brackets
+variable Age { type discrete [ 3 ] { <5, 5-12, 12+ }; property "x = 1" ; }
+variable "X ray" { type discrete [ 2 ] { Asy/Patch, 'no' }; }
+/* tables */
+probability ( Age ) { table 0.2, 3e-1, 0.5; }
+probability ( "X ray" | Age ) {
+  (5-12) 0.25, 0.75;
+  (<5) 1, 0;
+  default 0.5 0.5;
+}
+"""
+
+
+def test_tables_land_on_their_cells():
+    """Rows are keyed by the parents' labels in any order; odd labels, comments, quotes and defaults are read."""
+    structure, potentials = parse_bif(TWO)
+    assert structure.domain["Age"].labels == ("<5", "5-12", "12+")
+    assert structure.domain["X ray"].labels == ("Asy/Patch", "'no'")
+    assert structure.cliques == (("Age",), ("X ray", "Age"))
+    np.testing.assert_allclose(np.exp(potentials["Age"]), [0.2, 0.3, 0.5])
+    np.testing.assert_allclose(np.exp(potentials["X ray", "Age"]), [[1, 0.25, 0.5], [0, 0.75, 0.5]])
+    assert np.isneginf(potentials["X ray", "Age"][1, 0])
+
+
+def test_two_parents_keep_their_order():
+    """The i-th label of a row belongs to the i-th parent named after the bar."""
+    text = """
+    variable a { type discrete [2] {u, v}; } variable b { type discrete [2] {u, v}; }
+    variable c { type discrete [2] {u, v}; }
+    probability (a) { table .5, .5; } probability (b) { table .5, .5; }
+    probability (c | b, a) { (u, v) .1, .9; (v, u) .2, .8; (u, u) .3, .7; (v, v) .4, .6; }
+    """
+    _, potentials = parse_bif(text)
+    np.testing.assert_allclose(np.exp(potentials["c", "b", "a"][0]), [[0.3, 0.1], [0.2, 0.4]])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("network", "netwerk", "netwerk"),
+        ("0.25, 0.75;", "0.25, 0.65;", "sums to 0.9"),
+        ("0.25, 0.75;", "0.25;", "needs 2 probabilities, got 1"),
+        ("0.25, 0.75;", "1.25, -0.25;", "a probability is expected, got '-0.25'"),
+        ("0.25, 0.75;", "0.25, nan;", "a probability is expected"),
+        ("(<5) 1", "(5-12) 1", "two rows"),
+        ("(<5) 1", "(<6) 1", "has no label '<6'"),
+        ("(<5) 1", "(<5, <5) 1", "names 2 parent states"),
+        ("default 0.5 0.5;", "", "lacks 1 rows"),
+        ("[ 3 ]", "[ 4 ]", "has 3 labels"),
+        ("| Age )", "| Sex )", "'Sex', which is no variable"),
+        ('( "X ray" | Age )', "( Age )", "'X ray' has no table|two tables|names 1 parent"),
+        ("probability ( Age ) { table 0.2, 3e-1, 0.5; }", "", "'Age' has no table"),
+        ("  default 0.5 0.5;\n}", "", "ends where"),
+    ],
+)
+def test_malformed_networks_are_refused_by_name(old, new, message, tmp_path):
+    """Each defect is a DataError that names the file and what is wrong."""
+    assert old in TWO
+    path = tmp_path / "broken.bif"
+    path.write_text(TWO.replace(old, new))
+    with pytest.raises(DataError, match=f"broken.bif.*({message})"):
+        read_bif(path)
+
+
+def test_a_hostile_parent_list_allocates_nothing():
+    """Forty binary parents would need 2^41 cells; the declaration is refused."""
+    names = [f"v{i}" for i in range(41)]
+    text = "".join(f"variable {name} {{ type discrete [2] {{a, b}}; }}\n" for name in names)
+    with pytest.raises(DataError, match="2,199,023,255,552 cells"):
+        parse_bif(text + f"probability ( v0 | {', '.join(names[1:])} ) {{ default 0.5, 0.5; }}")
+
+
+def test_a_missing_file_is_a_data_error(tmp_path):
+    """The message names the path."""
+    with pytest.raises(DataError, match=r"none\.bif"):
+        read_bif(tmp_path / "none.bif")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_published_networks_are_distributions(name):
+    """Every network is read whole, and every row of every table sums to 1 up to its printed digits."""
+    path = SHARED / "data" / "bif" / f"{name}.bif"
+    if not path.exists():
+        pytest.skip("needs ../shared/data/bif")
+    structure, potentials = read_bif(path)
+    assert structure.cells == NETWORKS[name] and len(structure.cliques) == len(structure.domain)
+    for table in potentials.arrays():
+        np.testing.assert_allclose(np.exp(table).sum(axis=0), 1.0, atol=2e-2)

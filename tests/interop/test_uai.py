@@ -1,0 +1,369 @@
+"""UAI files: round trips, evidence, results, hostile input, and the competition's published answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import DataError, InferenceError
+from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.interop.uai import apply_evidence, names_path, parse_uai, read_evidence, read_uai, write_uai
+from dpgm_core.interop.uai_results import (
+    format_mar,
+    format_mpe,
+    format_pr,
+    infer_uai,
+    read_mar,
+    read_pr,
+    variable_marginals,
+)
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))
+INSTANCES = [
+    "CSP_12", "Grids_12", "Pedigree_12", "Promedus_15", "Promedus_24", "Promedus_30", "Promedus_33", "Segmentation_11",
+]  # fmt: skip
+
+SMALL = """MARKOV
+3
+2 3 2
+4
+2 1 0
+2 0 1
+2 0 2
+0
+
+6
+1 2 3 4 5 6
+
+6
+1 1 1 1 1 2
+4
+1 0 0 1
+1
+10
+"""
+
+
+def test_tables_have_the_last_variable_fastest_and_duplicates_multiply():
+    """The second factor stands on the first one's variables in the other order: entry (x0=1, x1=2) becomes 6 * 2."""
+    model = parse_uai(SMALL)
+    assert model.kind == "MARKOV"
+    assert model.structure.cliques == (("x1", "x0"), ("x0", "x2"), ())
+    np.testing.assert_allclose(np.exp(model.potentials["x1", "x0"]), [[1, 2], [3, 4], [5, 12]])
+    assert np.exp(model.potentials["x0", "x2"]).tolist() == [[1, 0], [0, 1]]
+    assert model.potentials[()] == pytest.approx(math.log(10))
+
+
+@pytest.mark.parametrize("engine", [LoopyBP(), JunctionTree()])
+def test_results_of_a_small_model(engine, tmp_path):
+    """Z = 10 * (1 + 2 + 3 + 4 + 5 + 12); P(x0 = 1) = 18 / 27; evidence x1 = 2 leaves 5 and 12."""
+    path, evidence = tmp_path / "m.uai", tmp_path / "m.uai.evid"
+    path.write_text(SMALL)
+    evidence.write_text("1 1 2\n")
+    text, beliefs = infer_uai(path, None, "PR", engine)
+    (tmp_path / "m.PR").write_text(text)
+    assert read_pr(tmp_path / "m.PR") == pytest.approx(math.log10(270), abs=1e-14)
+    assert beliefs.converged
+    (tmp_path / "m.MAR").write_text(infer_uai(path, evidence, "MAR", engine)[0])
+    expected = [[5 / 17, 12 / 17], [0, 0, 1], [5 / 17, 12 / 17]]
+    for found, wanted in zip(read_mar(tmp_path / "m.MAR"), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-15)
+    evidence.write_text("2 0 0 2 1")
+    with pytest.raises(InferenceError, match="probability 0"):
+        infer_uai(path, evidence, "PR", engine)
+
+
+def test_mpe_goes_through_the_engines_maximize(tmp_path):
+    """junction-tree finds the record of the largest weight, 12; loopy-bp, which cannot promise one, says so."""
+    path = tmp_path / "m.uai"
+    path.write_text(SMALL)
+    assert infer_uai(path, None, "MPE", JunctionTree()) == ("MPE\n3 1 2 1\n", None)
+    with pytest.raises(InferenceError, match="an engine that maximises"):
+        infer_uai(path, None, "MPE", LoopyBP())
+    with pytest.raises(DataError, match="PR, MAR and MPE"):
+        infer_uai(path, None, "SUM", LoopyBP())
+
+
+def rich_structure():
+    domain = Domain(
+        [
+            Attribute.of_labels("sex", ["F", "M"], unknown="not stated"),
+            Attribute.of_bins("age, in years", [0, 18, 65, math.inf], unknown="?"),
+            Attribute.of_size("ward é", 2),
+            Attribute.of_size("bed", 2),
+        ]
+    )
+    return Structure(
+        domain,
+        [("age, in years", "sex"), (), ("bed",)],
+        tied=[[("sex", "ward é"), ("sex", "bed")], [("ward é",), ("bed",)]],
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-17, 1.0, 700.0, 1e5])
+def test_round_trips_are_exact(scale, tmp_path):
+    """Names, labels, bins, tied groups and every bit of the potentials come back, beyond exp's range too."""
+    structure = rich_structure()
+    values = np.random.default_rng(0).uniform(-scale, scale, structure.cells)
+    values[[2, 13]] = -np.inf
+    write_uai(tmp_path / "m.uai", structure, Tables(structure, values))
+    model = read_uai(tmp_path / "m.uai")
+    assert model.structure == structure
+    assert model.potentials.values.tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("scale", [1e-17, 1.0, 700.0, 1e5])
+def test_the_file_alone_keeps_the_distribution(scale, tmp_path):
+    """Without the sidecar the same log-potentials come back up to the rounding of exp, with the same support, as a
+    product of factors where one would overflow; tied cliques and duplicates are multiplied out."""
+    structure = rich_structure()
+    values = np.random.default_rng(1).uniform(-scale, scale, structure.cells)
+    values[2] = -np.inf
+    potentials = Tables(structure, values)
+    write_uai(tmp_path / "m.uai", structure, potentials)
+    names_path(tmp_path / "m.uai").unlink()
+    plain = read_uai(tmp_path / "m.uai").potentials
+    assert np.isneginf(plain["x1", "x0"]).sum() == 1
+    np.testing.assert_allclose(plain["x1", "x0"], potentials["age, in years", "sex"], rtol=1e-14, atol=3e-16)
+    np.testing.assert_allclose(plain["x0", "x3"], potentials["sex", "bed"], rtol=1e-14, atol=3e-16)
+    np.testing.assert_allclose(plain["x3"], potentials["bed"] + potentials.group(4), rtol=1e-14, atol=3e-15)
+
+
+def test_probabilities_are_written_with_all_their_digits(tmp_path):
+    """Each number in the file is the very double exp(potential)."""
+    structure = Structure(Domain.from_sizes({"a": 5}), [("a",)])
+    values = np.random.default_rng(2).normal(size=5)
+    write_uai(tmp_path / "m.uai", structure, Tables(structure, values))
+    words = (tmp_path / "m.uai").read_text().split()
+    assert [float(word) for word in words[-5:]] == np.exp(values).tolist()
+
+
+def test_a_sidecar_of_names_only_renames(tmp_path):
+    """A hand-written sidecar with a domain gives names and labels and leaves the tables alone."""
+    path = tmp_path / "m.uai"
+    path.write_text(SMALL)
+    domain = Domain.from_dict({"a": ["n", "y"], "b": 3, "c": 2})
+    names_path(path).write_text(json.dumps({"domain": domain.to_dict()}))
+    model = read_uai(path)
+    assert model.structure.cliques == (("b", "a"), ("a", "c"), ()) and model.structure.domain == domain
+    assert read_uai(path, names=False).structure.cliques == (("x1", "x0"), ("x0", "x2"), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "no names file"),
+        ("[]", "no names file"),
+        ("{}", "no names file"),
+        ("[" * 100_000, "no names file"),
+        ('{"domain": {"a": 2, "b": 2, "c": 2}}', "other sizes"),
+        ('{"domain": {"a": 0, "b": 3, "c": 2}}', "size"),
+        ('{"domain": {"a": 2, "b": 3, "c": 2}, "log_potentials": [], "sha256": "0"}', "belongs to another model"),
+    ],
+)
+def test_bad_sidecars_are_refused(text, message, tmp_path):
+    """The message names the sidecar, since the model file itself is fine."""
+    path = tmp_path / "m.uai"
+    path.write_text(SMALL)
+    names_path(path).write_text(text)
+    with pytest.raises(DataError, match=f"m.uai.names.*{message}"):
+        read_uai(path)
+
+
+def test_a_model_edited_after_writing_is_not_read_with_stale_potentials(tmp_path):
+    """The digest binds the exact potentials to the file they were written with."""
+    structure = rich_structure()
+    write_uai(tmp_path / "m.uai", structure, Tables.zeros(structure))
+    (tmp_path / "m.uai").write_text((tmp_path / "m.uai").read_text().replace("1.0", "2.0", 1))
+    with pytest.raises(DataError, match="digests differ"):
+        read_uai(tmp_path / "m.uai")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e9])
+def test_what_cannot_be_written_is_refused(bad, tmp_path):
+    """NaN, +inf and potentials beyond any number of factors leave no file behind."""
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    with pytest.raises(DataError, match=r"m\.uai"):
+        write_uai(tmp_path / "m.uai", structure, Tables(structure, np.array([0.0, bad])))
+    assert not (tmp_path / "m.uai").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must begin with MARKOV or BAYES"),
+        ("LIMID 1 2", "must begin with MARKOV or BAYES, got 'LIMID'"),
+        ("MARKOV", "ends too soon"),
+        ("MARKOV 0 0", "no variables"),
+        ("MARKOV 1 two", "all must be numbers, got 'two'"),
+        ("MARKOV 1 2 0 1_0", "all must be numbers, got '1_0'"),
+        ("MARKOV 1 2.5 0", "whole number"),
+        ("MARKOV 1 0 0", "at least 1"),
+        ("MARKOV -1 0 0", "at least 0"),
+        ("MARKOV nan 0 0", "whole number"),
+        ("MARKOV 999999999999 2 2", "only 2 numbers are left"),
+        ("MARKOV 2 1000000000 1000000000 0", "2,000,000,000 states"),
+        ("MARKOV 2 2 2 999999999 1 0", "only 2 numbers are left"),
+        ("MARKOV 2 2 2 1 1 2 2 1 1", "names variable 2, but there are 2"),
+        ("MARKOV 2 2 2 1 2 0 0 4 1 1 1 1", "twice"),
+        ("MARKOV 1 2 1 1 0 3 1 1 1", "has 3 entries, not 2"),
+        ("MARKOV 1 2 1 1 0 2 1", "only 1 numbers are left"),
+        ("MARKOV 1 2 1 1 0 2 1 -1", "negative or not finite"),
+        ("MARKOV 1 2 1 1 0 2 1 inf", "negative or not finite"),
+        ("MARKOV 1 2 1 1 0 2 1 nan", "negative or not finite"),
+        ("MARKOV 1 2 1 1 0 2 1 1 1", "1 numbers are left after the last table"),
+        ("MARKOV 50" + " 1000" * 50 + " 1 50 " + " ".join(map(str, range(50))) + " 1 1", "has 1 entries, not 1000"),
+    ],
+)
+def test_malformed_and_hostile_models_are_refused(text, message, tmp_path):
+    """One DataError naming the file; announced sizes allocate nothing that the file does not back."""
+    path = tmp_path / "bad.uai"
+    path.write_text(text)
+    with pytest.raises(DataError, match=f"bad.uai.*{message}"):
+        read_uai(path)
+
+
+def test_binary_noise_is_refused(tmp_path):
+    """Bytes that are no text are a DataError like the rest."""
+    (tmp_path / "bad.uai").write_bytes(b"MARKOV \xff\xfe\x00 2")
+    with pytest.raises(DataError, match="all must be numbers"):
+        read_uai(tmp_path / "bad.uai")
+    with pytest.raises(DataError, match=r"none\.uai"):
+        read_uai(tmp_path / "none.uai")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", {}),
+        ("", {}),
+        ("0\n", {}),
+        ("1\n0\n", {}),
+        ("2 3 1 0 0", {3: 1, 0: 0}),
+        ("1\n2 3 1 0 0\n", {3: 1, 0: 0}),
+        ("1 5 1\n", {5: 1}),
+        ("1\n1 5 1", {5: 1}),
+        ("2\n3 1 0 0\n", {3: 1, 0: 0}),
+        ("2 3 1 3 1", {3: 1}),
+    ],
+)
+def test_both_evidence_formats_are_read(text, expected, tmp_path):
+    """`n var state ...`, and the older form with a leading line for the number of samples."""
+    (tmp_path / "e").write_text(text)
+    assert read_evidence(tmp_path / "e") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2 1 0", "need 4 numbers"),
+        ("1 1 -1", "whole numbers"),
+        ("x", "whole numbers"),
+        ("2\n1 0 1\n1 0 0\n", "2 evidence samples"),
+        ("2 0 1 0 0", "two states"),
+    ],
+)
+def test_bad_evidence_is_refused(text, message, tmp_path):
+    """The message names the evidence file."""
+    (tmp_path / "e.evid").write_text(text)
+    with pytest.raises(DataError, match=f"e.evid.*{message}"):
+        read_evidence(tmp_path / "e.evid")
+
+
+def test_evidence_restricts_the_sum_over_records():
+    """log Z after evidence is the log of the summed weight of agreeing records, for free attributes too."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "free": 5}), [("a", "b"), ("b",)])
+    potentials = Tables(structure, np.random.default_rng(0).normal(size=9))
+    engine = JunctionTree()
+    both = np.exp(potentials["a", "b"] + potentials["b"])
+    for evidence, weight in [
+        ({}, 5 * both.sum()),
+        ({"b": 2}, 5 * both[:, 2].sum()),
+        ({1: 0, "a": 1}, 5 * both[1, 0]),
+        ({"free": 4}, both.sum()),
+    ]:
+        masked = apply_evidence(potentials, evidence)
+        beliefs = engine.compile(masked.structure).infer(masked)
+        assert beliefs.log_partition == pytest.approx(math.log(weight), abs=1e-13)
+    assert variable_marginals(beliefs.marginals)[2].tolist() == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("evidence", [{"c": 0}, {2: 0}, {-1: 0}, {"a": 2}, {"a": -1}, {"a": True}])
+def test_evidence_that_does_not_fit_is_refused(evidence):
+    """Unknown attributes and codes out of range are DataErrors."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    with pytest.raises(DataError, match="evidence"):
+        apply_evidence(Tables.zeros(structure), evidence)
+
+
+def test_evidence_on_tied_groups_is_refused():
+    """One clique of a tied group cannot be masked without the others."""
+    structure = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=[[("a", "b"), ("b", "c")]])
+    with pytest.raises(DataError, match="tied"):
+        apply_evidence(Tables.zeros(structure), {"a": 0})
+
+
+def test_result_files_keep_every_digit(tmp_path):
+    """MAR and PR survive writing and reading bit for bit."""
+    draws = np.random.default_rng(0)
+    marginals = [draws.dirichlet(np.ones(k)) for k in (2, 5, 1)]
+    (tmp_path / "MAR").write_text(format_mar(marginals))
+    for found, wanted in zip(read_mar(tmp_path / "MAR"), marginals, strict=True):
+        assert np.array_equal(found, wanted)
+    (tmp_path / "PR").write_text(format_pr(math.pi * math.log(10)))
+    assert read_pr(tmp_path / "PR") == pytest.approx(math.pi, rel=1e-15)
+    assert format_mpe([0, 2, 1]) == "MPE\n3 0 2 1\n"
+
+
+@pytest.mark.parametrize("text", ["", "PR\n1", "MAR\n", "MAR 1 3 .5 .5", "MAR 2 2 .5 .5", "MAR 1 1.5 1", "MAR a"])
+def test_bad_result_files_are_refused(text, tmp_path):
+    """A truncated or foreign MAR file is a DataError."""
+    (tmp_path / "r").write_text(text)
+    with pytest.raises(DataError):
+        read_mar(tmp_path / "r")
+
+
+def check_instance(name, engine):
+    path = SHARED / "data" / "uai" / f"{name}.uai"
+    if not path.exists():
+        pytest.skip("needs ../shared/data/uai")
+    _, beliefs = infer_uai(path, f"{path}.evid", "MAR", engine)
+    assert beliefs.log_partition / math.log(10) == pytest.approx(read_pr(f"{path}.PR"), abs=1e-3)
+    for found, published in zip(variable_marginals(beliefs.marginals), read_mar(f"{path}.MAR"), strict=True):
+        np.testing.assert_allclose(found, published, rtol=0, atol=1e-5)
+        assert (found[published == 0] < 1e-6).all()
+    for variable, state in read_evidence(f"{path}.evid").items():
+        assert variable_marginals(beliefs.marginals)[variable][state] == 1.0
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_published_answers_are_reproduced_exactly(name):
+    """UAI 2014: log10 PR to 1e-3 absolute and MAR to 1e-5, evidence and zeros included."""
+    check_instance(name, JunctionTree())
+
+
+@pytest.mark.slow
+def test_the_widest_published_instance_is_reproduced():
+    """DBN_11 has cliques of 2^21 cells."""
+    check_instance("DBN_11", JunctionTree(max_bytes=8 * 2**30))
+
+
+@pytest.mark.parametrize("name", ["Promedus_24", "Promedus_33"])
+def test_loopy_bp_comes_near_on_sparse_instances(name):
+    """On two nearly tree-like diagnosis networks loopy BP converges within 0.01 of the published marginals."""
+    path = SHARED / "data" / "uai" / f"{name}.uai"
+    if not path.exists():
+        pytest.skip("needs ../shared/data/uai")
+    _, beliefs = infer_uai(path, f"{path}.evid", "MAR", LoopyBP())
+    assert beliefs.converged
+    for found, published in zip(variable_marginals(beliefs.marginals), read_mar(f"{path}.MAR"), strict=True):
+        np.testing.assert_allclose(found, published, atol=0.01)
