@@ -1,0 +1,1 @@
+"""Inference engines on one fixed structure: exact (`junction_tree`) and approximate (`loopy_bp`)."""

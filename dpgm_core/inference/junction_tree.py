@@ -1,0 +1,235 @@
+"""Exact inference: the component `junction-tree` and its compiled engine."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen, validators
+
+from dpgm_core.domain import code_dtype
+from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.inference import logspace
+from dpgm_core.inference.plan import Plan, make_plan
+from dpgm_core.inference.probability import ProbabilityExecutor
+from dpgm_core.inference.program import Program, lower
+from dpgm_core.protocols import Beliefs, Capability, Codes
+from dpgm_core.structure import Structure, human_bytes
+from dpgm_core.tables import FloatArray, IntArray, Tables
+
+__all__ = ["Cost", "JunctionTree", "JunctionTreeEngine"]
+
+
+@frozen(kw_only=True)
+class Cost:
+    """What one exact inference takes.
+
+    treewidth: attributes in the largest cluster, less one. cells: cells of all tables made on the way. largest: cells
+    of the largest one. multiply_adds: of one call. peak_bytes: memory of one call besides its result.
+    """
+
+    treewidth: int
+    cells: int
+    largest: int
+    multiply_adds: int
+    peak_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"treewidth {self.treewidth}, {self.cells:,} cells in intermediate tables (largest {self.largest:,}), "
+            f"{self.multiply_adds:,} multiply-adds and {human_bytes(self.peak_bytes)} per inference"
+        )
+
+
+@frozen(kw_only=True)
+class JunctionTree:
+    """Exact marginals by variable elimination and its adjoint (Darwiche 2003); refuses what does not fit.
+
+    Cost is exponential in the treewidth: the product of the sizes of the attributes of a cluster.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
+    >>> engine = JunctionTree().compile(structure)
+    >>> beliefs = engine.infer(Tables.zeros(structure), total=8)
+    >>> beliefs.marginals["a", "b"].tolist(), round(math.exp(beliefs.log_partition), 9)
+    ([[2.0, 2.0], [2.0, 2.0]], 8.0)
+    """
+
+    max_bytes: int = field(
+        default=2 * 2**30,
+        validator=[validators.instance_of(int), validators.not_(validators.instance_of(bool)), validators.ge(1)],
+        metadata={"help": "memory one inference may take; larger models are refused", "unit": "bytes"},
+    )
+
+    def compile(self, structure: Structure) -> JunctionTreeEngine:
+        """Plan elimination, memory and every array call for a structure; raises TooLarge before allocating."""
+        elimination = structure.elimination
+        # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
+        least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
+        if 8 * least > self.max_bytes:
+            raise self._too_large(structure, elimination.treewidth, f"a table of {least:,} cells", 8 * least)
+        plan = make_plan(structure, elimination)
+        engine = JunctionTreeEngine(structure, plan, lower(plan, structure), elimination.treewidth)
+        if engine.cost.peak_bytes > self.max_bytes:
+            raise self._too_large(structure, elimination.treewidth, str(engine.cost), engine.cost.peak_bytes)
+        return engine
+
+    def _too_large(self, structure: Structure, treewidth: int, what: str, needed: int) -> TooLarge:
+        return TooLarge(
+            f"exact inference over {len(structure.cliques)} cliques (treewidth {treewidth}) needs {what}, "
+            f"{human_bytes(needed)} against max_bytes = {human_bytes(self.max_bytes)}; use fewer or smaller cliques, "
+            f"or loopy-bp for approximate inference"
+        )
+
+
+class JunctionTreeEngine:
+    """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
+
+    def __init__(self, structure: Structure, plan: Plan, program: Program, treewidth: int) -> None:
+        self._structure = structure
+        self.plan = plan
+        self._program = program
+        self._treewidth = treewidth
+        self._run = ProbabilityExecutor(plan, program, structure)
+        self._starts = np.array([part.start for part in structure.slices])
+        self._sizes = np.asarray(structure.sizes)
+        self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
+        in_no_clique = [letter for letter, bucket in enumerate(plan.buckets) if not bucket]
+        self._log_free = math.fsum(math.log(plan.sizes[letter]) for letter in in_no_clique)
+
+    @property
+    def structure(self) -> Structure:
+        """What the engine was compiled for."""
+        return self._structure
+
+    @property
+    def exact(self) -> bool:
+        """True: marginals are the gradient of the log-partition, to rounding."""
+        return True
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The most probable record and exact samples."""
+        return frozenset({"maximize", "sample"})
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Sizes of one inference, known before any is run."""
+        made = [self.plan.cells(step.out) for step in self.plan.steps] or [0]
+        doubles = 2 * self._structure.cells + self._program.arena + self._program.ones
+        return Cost(
+            treewidth=self._treewidth,
+            cells=sum(made),
+            largest=max(made),
+            multiply_adds=self.plan.multiply_adds,
+            peak_bytes=8 * doubles,
+        )
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        """Expected counts of every table for `total` records, and log Z of one.
+
+        potentials: log-potentials, nats; -inf is legal. Raises InferenceError for NaN or +inf, and when every record
+        has probability 0.
+        """
+        if not (math.isfinite(total) and total >= 0):
+            raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
+        theta, top = self._checked(potentials)
+        with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
+            shift = float(top @ self._multiplicities) + self._log_free
+            low = np.minimum.reduceat(theta, self._starts)
+            if not np.isfinite(low).all():
+                low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
+            above = np.repeat(top, self._sizes)
+
+            def scaled(out: FloatArray) -> None:
+                np.exp(np.subtract(theta, above, out), out)
+
+            found = self._run(scaled, (low - top).tolist())
+            if found is None:
+                found = self._in_logarithms(theta - above)
+        marginals, log_partition = found
+        log_partition += shift
+        if log_partition == -math.inf:
+            raise InferenceError(_IMPOSSIBLE)
+        if not math.isfinite(log_partition):
+            raise InferenceError("inference: the potentials are too large for double precision; rescale them")
+        if total != 1.0:
+            marginals *= total
+        return Beliefs(marginals=Tables(self._structure, marginals), log_partition=log_partition)
+
+    def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
+        """A most probable record (attribute -> code) and its unnormalised log-probability, nats."""
+        theta, _ = self._checked(potentials)
+        values = logspace.forward(self.plan, self._inputs(theta), logspace.max_contract)
+        best = self._value(values)
+        if best == -math.inf:
+            raise InferenceError(_IMPOSSIBLE)
+        codes = logspace.draw(self.plan, values, 1, lambda weights: weights.argmax(axis=1))
+        chosen = {name: int(code[0]) for name, code in codes.items()}
+        return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
+
+    def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """`count` exact, independent records: one code array per attribute of the domain, in its order."""
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+            raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
+        theta, _ = self._checked(potentials)
+        values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        if self._value(values) == -math.inf:
+            raise InferenceError(_IMPOSSIBLE)
+
+        def pick(weights: FloatArray) -> IntArray:
+            # Inverse distribution function: the first code whose cumulated weight exceeds a uniform number.
+            weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+            upto = np.cumsum(weights, axis=1)
+            at = np.minimum(generator.random(len(upto)) * upto[:, -1], np.nextafter(upto[:, -1], 0.0))
+            codes: IntArray = (upto <= at[:, None]).sum(axis=1)
+            return codes
+
+        domain = self._structure.domain
+        parts: dict[str, list[Any]] = {name: [] for name in domain.names}
+        for low in range(0, count, _RECORDS) or [0]:
+            size = min(_RECORDS, count - low)
+            codes = logspace.draw(self.plan, values, size, pick)
+            for name, column in parts.items():
+                column.append(codes.get(name, np.zeros(size)).astype(code_dtype(domain[name].size)))
+        return [np.concatenate(column) for column in parts.values()]
+
+    def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
+        """The potentials as float64 and the maximum of each table."""
+        if potentials.structure is not self._structure and potentials.structure != self._structure:
+            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
+        theta = potentials.values.astype(np.float64, copy=False)
+        top = np.maximum.reduceat(theta, self._starts)
+        if not np.isfinite(top).all():
+            if (top == -np.inf).any() and not (np.isnan(top).any() or (top == np.inf).any()):
+                raise InferenceError(_IMPOSSIBLE)
+            bad = next(name for name, part in potentials.items() if np.isnan(part).any() or (part == np.inf).any())
+            raise InferenceError(f"inference: the potentials of {bad!r} hold NaN or +inf; they must be below infinity")
+        return theta, top
+
+    def _inputs(self, theta: FloatArray) -> list[FloatArray]:
+        return logspace.inputs_of(self.plan, self._structure, theta)
+
+    def _value(self, values: list[FloatArray]) -> float:
+        """The total of a forward pass in logarithms: components and tables without letters."""
+        plan = self.plan
+        scalars = [float(values[node]) for node in range(len(plan.groups)) if not plan.nodes[node]]
+        return sum(scalars) + sum(float(values[root]) for root in plan.roots)
+
+    def _in_logarithms(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        log_partition = self._value(values)
+        marginals = np.zeros(theta.size)
+        if log_partition == -math.inf:
+            return marginals, log_partition
+        adjoints = logspace.backward(self.plan, values)
+        for node, group in enumerate(self.plan.groups):
+            part = marginals[self._structure.slices[group]]
+            part += np.exp(values[node] + adjoints[node]).reshape(-1)
+        return marginals, log_partition
+
+
+_IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
+_RECORDS = 2**16  # records sampled at once, so that scratch stays small
