@@ -1,0 +1,63 @@
+"""Where records are read: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpgm_core.errors import DataError
+
+if TYPE_CHECKING:
+    from dpgm_core.protocols import Source
+
+__all__ = ["as_source"]
+
+_SUFFIXES = ".csv, .csv.gz, .parquet, .arrow, .feather or .ipc"
+
+
+def as_source(data: Any) -> Source:
+    """A source for whatever holds the records.
+
+    data: a path (its ending says the format), an object with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB),
+    a 2-d array of integer codes, a mapping from attribute name to a code array, or a Source. Raises DataError.
+
+    >>> as_source("visits.csv.gz").path.name
+    'visits.csv.gz'
+    """
+    # Imported here so that no format is loaded before it is needed.
+    if isinstance(data, (str, PathLike)):
+        return _file(Path(data))
+    if isinstance(data, type):
+        raise DataError(f"records must be an object, not the class {data.__name__}")
+    if hasattr(data, "__arrow_c_stream__"):
+        from dpgm_core.sources.arrow import ArrowSource
+
+        return ArrowSource(data=data)
+    if callable(getattr(data, "batches", None)):
+        source: Source = data
+        return source
+    if isinstance(data, Mapping) or hasattr(data, "__array_interface__"):
+        import numpy as np
+
+        from dpgm_core.sources.codes import CodesSource
+
+        return CodesSource(data=data if isinstance(data, Mapping) else np.asarray(data))
+    raise DataError(
+        f"records cannot be read from {type(data).__name__}; give a path, a data frame (pandas, polars, pyarrow, "
+        "DuckDB), integer codes as a 2-d array or as a mapping from name to array, or a Source"
+    )
+
+
+def _file(path: Path) -> Source:
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        from dpgm_core.sources.csv import CsvSource
+
+        return CsvSource(path=path)
+    if name.endswith((".parquet", ".arrow", ".feather", ".ipc")):
+        from dpgm_core.sources.arrow import ArrowIpcSource, ParquetSource
+
+        return ParquetSource(path=path) if name.endswith(".parquet") else ArrowIpcSource(path=path)
+    raise DataError(f"the format of {path} is not known from its name; it must end in {_SUFFIXES}")

@@ -1,0 +1,158 @@
+"""Arrow data: Parquet files, Arrow IPC (Feather) files, and any object that hands out an Arrow stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import field, frozen
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError
+from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
+from dpgm_core.sources.remap import RawBatch, encoders
+from dpgm_core.sources.texts import is_textual, plain
+
+if TYPE_CHECKING:
+    from dpgm_core.protocols import Codes
+
+__all__ = ["ArrowIpcSource", "ArrowSource", "ParquetSource"]
+
+_PATH = {"help": "the file"}
+
+
+@frozen(kw_only=True)
+class ParquetSource:
+    """A Parquet file; row groups are read in batches, so memory does not grow with the file.
+
+    >>> ParquetSource(path="x.parquet").path.name
+    'x.parquet'
+    """
+
+    path: Path = field(converter=Path, metadata=_PATH)
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Codes of the named columns; DataError if the file or a column is missing, or it is damaged."""
+        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes and the raw person keys (None without `key`)."""
+        return _keyed(self.raw_batches, domain, columns, key)
+
+    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
+        """The raw values of the named columns."""
+        message = f"{self.path} cannot be read as Parquet"
+        opened(self.path, lambda: self.path.open("rb")).close()
+        schema = attempt(message, lambda: pq.read_schema(self.path))
+        locate(str(self.path), columns, schema.names)
+        # Texts as dictionaries: each distinct value is looked up once per batch.
+        texts = [name for name in columns if _is_text(schema.field(name).type)]
+        # Without pre_buffer a column is decoded page by page instead of being held as a whole row group.
+        file = attempt(message, lambda: pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False))
+        distinct = list(dict.fromkeys(columns))
+        return shielded(message, _raw(columns, file.iter_batches(BATCH_ROWS, columns=distinct)))
+
+
+@frozen(kw_only=True)
+class ArrowIpcSource:
+    """An Arrow IPC file or stream, also known as Feather version 2; files are mapped into memory, not loaded.
+
+    >>> ArrowIpcSource(path="x.arrow").path.name
+    'x.arrow'
+    """
+
+    path: Path = field(converter=Path, metadata=_PATH)
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Codes of the named columns; DataError if the file or a column is missing, or it is damaged."""
+        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes and the raw person keys (None without `key`)."""
+        return _keyed(self.raw_batches, domain, columns, key)
+
+    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
+        """The raw values of the named columns."""
+        message = f"{self.path} cannot be read as an Arrow IPC file"
+        with opened(self.path, lambda: self.path.open("rb")) as stream:
+            is_file = stream.read(6) == b"ARROW1"
+        mapped = attempt(message, lambda: pa.memory_map(str(self.path)))
+        reader = attempt(message, lambda: pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped))
+        locate(str(self.path), columns, reader.schema.names)
+        batches = (reader.get_batch(number) for number in range(reader.num_record_batches)) if is_file else reader
+        return shielded(message, _raw(columns, batches))
+
+
+@frozen(kw_only=True)
+class ArrowSource:
+    """Any object with `__arrow_c_stream__`: a pandas or polars frame, a pyarrow Table, a DuckDB relation.
+
+    A stream that can be read only once, such as a RecordBatchReader, serves one release; a second is refused.
+
+    >>> ArrowSource(data=pa.table({"a": [0, 1]}))
+    ArrowSource(data=Table)
+    """
+
+    data: Any = field(repr=lambda data: type(data).__name__, eq=id, metadata={"help": "an Arrow stream"})
+    _read: list[bool] = field(init=False, factory=list, repr=False, eq=False)
+
+    @data.validator
+    def _check(self, attribute: object, value: object) -> None:
+        if not hasattr(value, "__arrow_c_stream__"):
+            raise DataError(f"records given as {type(value).__name__} have no __arrow_c_stream__; give a data frame")
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Codes of the named columns; DataError if a column is missing."""
+        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes and the raw person keys (None without `key`)."""
+        return _keyed(self.raw_batches, domain, columns, key)
+
+    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
+        """The raw values of the named columns."""
+        where = f"the {type(self.data).__name__}"
+        if isinstance(self.data, pa.RecordBatchReader):
+            if self._read:
+                raise DataError(f"{where} can be read only once, and has been; give a table, a frame or a file")
+            self._read.append(True)
+        message = (
+            f"{where} cannot be read as an Arrow stream (a column of mixed types, for one, has no Arrow type); "
+            "make each column one type"
+        )
+        reader = attempt(message, lambda: _stream(self.data, columns))
+        locate(where, columns, reader.schema.names)
+        return shielded(message, _raw(columns, reader))
+
+
+def _stream(data: Any, columns: Sequence[str]) -> Any:
+    names = getattr(data, "columns", None)
+    if hasattr(data, "iloc") and names is not None:
+        # pandas converts every column at once, those nobody asked for included; leave them out.
+        data = data[[name for name in names if name in set(columns)]]
+    if hasattr(data, "to_arrow_reader"):
+        return data.to_arrow_reader(BATCH_ROWS)  # DuckDB: streams, where its __arrow_c_stream__ may collect first
+    return pa.RecordBatchReader.from_stream(data)
+
+
+def _is_text(kind: Any) -> bool:
+    return is_textual(plain(pa.array([], kind)).type)
+
+
+def _raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            part = batch.slice(start, BATCH_ROWS)
+            yield RawBatch([part.column(name) for name in columns])
+
+
+def _keyed(
+    raw_batches: Callable[[Sequence[str]], Iterator[RawBatch]], domain: Domain, columns: Sequence[str], key: str | None
+) -> Iterator[tuple[Codes, Any]]:
+    encode = encoders(domain, columns)
+    raw = raw_batches([*columns, *([key] if key is not None else [])])
+    message = "a column cannot be matched with its labels; give texts, numbers, booleans or dates"
+    return ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))

@@ -1,0 +1,90 @@
+"""Integer code arrays: records that already are positions in the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import field, frozen
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError
+from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
+
+if TYPE_CHECKING:
+    from dpgm_core.protocols import Codes
+
+__all__ = ["CodesSource"]
+
+
+@frozen(kw_only=True)
+class CodesSource:
+    """Codes as a 2-d array, one column per attribute in the domain's order, or as a mapping from name to 1-d array.
+
+    data: whole numbers; floats, bools and objects are refused. Codes outside an attribute's labels, negative ones
+    included, are unknown (code 0 unless the domain says otherwise).
+
+    >>> source = CodesSource(data=np.array([[0, 1], [2, 9]]))
+    >>> [column.tolist() for column in next(source.batches(Domain.from_sizes({"a": 3, "b": 2}), ["b", "a"]))]
+    [[1, 0], [0, 2]]
+    """
+
+    data: Any = field(repr=lambda data: type(data).__name__, eq=id, metadata={"help": "integer code arrays"})
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.data, np.ndarray):
+            if self.data.ndim != 2 or self.data.dtype.kind not in "iu":
+                raise DataError(
+                    f"codes must be whole numbers in a 2-d array (records, attributes), got {self.data.ndim}-d "
+                    f"{self.data.dtype}; for labels give a data frame"
+                )
+        elif not isinstance(self.data, Mapping) or not self.data:
+            raise DataError(f"codes must be a 2-d array or a mapping of 1-d arrays, got {type(self.data).__name__}")
+        elif not all(isinstance(name, str) for name in self.data):
+            raise DataError("codes given as a mapping need texts, the attributes' names, as keys")
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Codes of the named columns; DataError if one is missing or is not an array of whole numbers."""
+        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Codes and the raw person keys (None without `key`); a key column may hold anything with a text."""
+        attributes = [domain[name] for name in columns]
+        arrays = [self._column(name, domain) for name in columns]
+        keys = None if key is None else _arrow(self._values(key, domain))
+        lengths = {len(array) for array in arrays} | ({len(keys)} if keys is not None else set())
+        if len(lengths) > 1:
+            raise DataError("code arrays differ in length; each must have one entry per record")
+
+        def batch(start: int) -> tuple[Codes, Any]:
+            codes = [
+                safe_codes(array[start : start + BATCH_ROWS], attribute.size, attribute.unknown, attribute.name)
+                for attribute, array in zip(attributes, arrays, strict=True)
+            ]
+            return codes, None if keys is None else keys.slice(start, BATCH_ROWS)
+
+        return map(batch, range(0, max(lengths, default=0), BATCH_ROWS))
+
+    def _column(self, name: str, domain: Domain) -> Any:
+        array = attempt(f"codes of {name!r} are not an array", lambda: np.asarray(self._values(name, domain)))
+        safe_codes(array[:0] if array.ndim else array, 1, 0, f"codes of {name!r}")
+        return array
+
+    def _values(self, name: str, domain: Domain) -> Any:
+        if isinstance(self.data, Mapping):
+            locate("the mapping of code arrays", [name], list(self.data))
+            return self.data[name]
+        if self.data.shape[1] != len(domain):
+            raise DataError(
+                f"the code array has {self.data.shape[1]} columns, but the domain has {len(domain)} attributes; "
+                "give one column per attribute, in the domain's order"
+            )
+        if name not in domain:
+            raise DataError(f"a code array has no column {name!r} of its own; give a mapping from name to array")
+        return self.data[:, domain.names.index(name)]
+
+
+def _arrow(values: Any) -> Any:
+    return attempt("a column of the codes mapping mixes types; make it one type", lambda: pa.array(values))

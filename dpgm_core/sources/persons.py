@@ -1,0 +1,139 @@
+"""Persons with several rows: keep at most r rows of each, chosen without regard to how the data are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import field, frozen
+
+from dpgm_core.domain import Domain, code_dtype
+from dpgm_core.errors import DataError
+from dpgm_core.privacy import whole
+from dpgm_core.sources.reading import BATCH_ROWS, attempt
+from dpgm_core.sources.texts import as_text
+
+if TYPE_CHECKING:
+    from dpgm_core.protocols import Codes
+
+__all__ = ["KeyedSource", "PersonSource"]
+
+_Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+@runtime_checkable
+class KeyedSource(Protocol):
+    """A source that can read a person key next to the codes; what `PersonSource` needs of the source it wraps."""
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]: ...
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        """Batches of codes, each with the Arrow array of raw person keys."""
+        ...
+
+
+@frozen(kw_only=True)
+class PersonSource:
+    """At most r rows of each person: those with the smallest code tuples over all attributes in the domain's order.
+
+    The rows kept do not depend on the order of the rows, on batches, on the engine that reads them, or on which
+    columns are then counted. Keys are compared as texts (1, 1.0 and "1" are one person); rows whose key is null or
+    empty belong together to one person. Memory is O(persons): the kept rows and their keys are held.
+
+    source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
+
+    >>> from dpgm_core.sources.codes import CodesSource
+    >>> rows = {"id": np.array([7, 8, 7, 7]), "a": np.array([2, 0, 1, 2])}
+    >>> source = PersonSource(source=CodesSource(data=rows), person="id", rows_per_person=2)
+    >>> sorted(next(source.batches(Domain.from_sizes({"a": 3}), ["a"]))[0].tolist())
+    [0, 1, 2]
+    """
+
+    source: KeyedSource = field(metadata={"help": "where the rows are read"})
+    person: str = field(metadata={"help": "the column that identifies a person"})
+    rows_per_person: int = field(default=1, metadata={"help": "rows kept of each person", "unit": "rows"})
+
+    def __attrs_post_init__(self) -> None:
+        whole("rows_per_person", self.rows_per_person, least=1)
+        if not isinstance(self.source, KeyedSource):
+            raise DataError(
+                f"source {type(self.source).__name__} cannot read a person key (it has no keyed_batches); "
+                "give a file, a data frame or code arrays"
+            )
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Codes of the named columns, of the rows that are kept."""
+        wanted = [domain[name] for name in columns]
+        layout = _layout([attribute.size for attribute in domain])
+        rows = self._kept(layout, self.source.keyed_batches(domain, domain.names, self.person))
+        for start in range(0, len(rows), BATCH_ROWS):
+            codes = dict(zip(domain.names, _unpacked(layout, rows[start : start + BATCH_ROWS]), strict=True))
+            yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in wanted]
+
+    def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> _Words:
+        keys, rows = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)
+        waiting: list[tuple[Any, _Words]] = []
+        count = 0
+        for codes, raw in batches:
+            waiting.append((self._texts(raw), _packed(layout, codes)))
+            count += len(raw)
+            if count >= max(len(rows), 8 * BATCH_ROWS):  # at least doubling keeps the sum of all sorts linear
+                keys, rows, waiting, count = *self._merged(keys, rows, waiting), [], 0
+        return self._merged(keys, rows, waiting)[1]
+
+    def _texts(self, raw: Any) -> Any:
+        texts = attempt(
+            f"person key {self.person!r} cannot be read as text; give a column of texts or whole numbers",
+            lambda: as_text(raw).cast(pa.large_binary()),
+        )
+        return pc.if_else(pc.equal(texts, pa.scalar(b"", pa.large_binary())), None, texts)
+
+    def _merged(self, keys: Any, rows: _Words, waiting: Sequence[tuple[Any, _Words]]) -> tuple[Any, _Words]:
+        keys = pa.concat_arrays([keys, *(texts for texts, _ in waiting)])
+        rows = np.concatenate([rows, *(words for _, words in waiting)])
+        persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        order = np.lexsort([*rows.T[::-1], persons])
+        persons = persons[order]
+        # A row stays unless the row r places before it is of the same person.
+        kept = np.ones(len(order), bool)
+        kept[self.rows_per_person :] = persons[self.rows_per_person :] != persons[: -self.rows_per_person]
+        order = order[kept]
+        return keys.take(pa.array(order)), rows[order]
+
+
+def _layout(sizes: Sequence[int]) -> list[list[int]]:
+    """Attributes, given by size, grouped into 64-bit words so that words compare as the code tuples do."""
+    words: list[list[int]] = [[]]
+    cells = 1
+    for size in sizes:
+        if cells * size > 2**63:
+            words.append([])
+            cells = 1
+        words[-1].append(size)
+        cells *= size
+    return words
+
+
+def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> _Words:
+    columns = iter(codes)
+    rows = np.zeros((len(codes[0]), len(layout)), np.uint64)
+    for number, word in enumerate(layout):
+        for size in word:
+            rows[:, number] *= np.uint64(size)
+            rows[:, number] += next(columns)
+    return rows
+
+
+def _unpacked(layout: Sequence[Sequence[int]], rows: _Words) -> list[_Words]:
+    columns: list[_Words] = []
+    for number, word in enumerate(layout):
+        left = rows[:, number]
+        digits = []
+        for size in reversed(word):
+            left, digit = np.divmod(left, np.uint64(size))
+            digits.append(digit)
+        columns += reversed(digits)
+    return columns

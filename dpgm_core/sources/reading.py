@@ -1,0 +1,150 @@
+"""What all sources share: finding columns, keeping foreign errors quiet, and checking codes that others made.
+
+A foreign exception raised while records are read may quote a record. `attempt` and `shielded` replace it by a
+`DataError` with a public sentence, raised outside of the `except` block so that not even its context survives.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from dpgm_core.domain import Domain, code_dtype
+from dpgm_core.errors import DataError, DpgmError, did_you_mean
+
+if TYPE_CHECKING:
+    from dpgm_core.protocols import Codes, Source
+
+__all__ = ["BATCH_ROWS", "attempt", "checked", "locate", "mapped", "opened", "safe_codes", "shielded"]
+
+#: Records per batch: large enough to hide the cost of a call, small enough that a batch stays in cache.
+BATCH_ROWS = 2**17
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+def attempt(message: str, call: Callable[[], T]) -> T:
+    """The result of `call`; whatever it raises becomes DataError(message), its own text and context dropped.
+
+    >>> attempt("cannot read x.csv", lambda: int("secret"))
+    Traceback (most recent call last):
+    dpgm_core.errors.DataError: cannot read x.csv
+    """
+    try:
+        return call()
+    except DpgmError:
+        raise
+    except Exception:  # whatever it is, its text may hold a record
+        pass
+    raise DataError(message)
+
+
+def shielded(message: str, items: Iterable[T]) -> Iterator[T]:
+    """The items; whatever the iteration raises becomes DataError(message), as in `attempt`.
+
+    >>> list(shielded("cannot read x.csv", map(int, ["1", "secret"])))
+    Traceback (most recent call last):
+    dpgm_core.errors.DataError: cannot read x.csv
+    """
+    end = object()
+    iterator = attempt(message, lambda: iter(items))
+    while (item := attempt(message, lambda: next(iterator, end))) is not end:
+        yield item  # type: ignore[misc]
+
+
+def opened(path: Path, call: Callable[[], T]) -> T:
+    """What `call` opens; DataError with the operating system's reason, such as a missing file."""
+    try:
+        return call()
+    except OSError as error:
+        reason = error.strerror or "it cannot be opened"
+    raise DataError(f"cannot read {path}: {reason}")
+
+
+def mapped(function: Callable[[S], T], items: Iterable[S], workers: int = 2) -> Iterator[T]:
+    """`map` in threads, in order, with at most `workers` + 1 results waiting, so that memory stays bounded.
+
+    >>> list(mapped(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    waiting: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[int]:
+    """The positions of the wanted columns; DataError for one that is missing or stands twice.
+
+    where: the public name of the data, such as a path. Column names are public: they are the file's header or schema.
+
+    >>> locate("x.csv", ["b"], ["a", "b"])
+    [1]
+    """
+    positions = []
+    for name in wanted:
+        if name not in present:
+            raise DataError(f"{where} has no column {name!r}{did_you_mean(name, present)}")
+        if list(present).count(name) > 1:
+            raise DataError(f"{where} has column {name!r} more than once; rename or drop one of them")
+        positions.append(list(present).index(name))
+    return positions
+
+
+def checked(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+    """Batches of anybody's source, made safe to index with: out of range becomes unknown, other faults DataError.
+
+    What the source raises is shielded; messages name its class.
+
+    >>> from dpgm_core.sources import as_source
+    >>> next(checked(as_source(np.array([[0], [1], [7]])), Domain.from_sizes({"a": 2}), ["a"]))[0].tolist()
+    [0, 1, 0]
+    """
+    attributes = [domain[name] for name in columns]
+    where = f"source {type(source).__name__}"
+    message = f"{where} failed while reading; its own message is withheld, it may quote records"
+    for batch in shielded(message, attempt(message, lambda: source.batches(domain, columns))):
+        if not isinstance(batch, Sequence) or len(batch) != len(attributes):
+            raise DataError(f"{where} must yield one code array per column asked for, {len(attributes)} in a sequence")
+        arrays = [
+            safe_codes(array, attribute.size, attribute.unknown, f"{where}, column {attribute.name!r}")
+            for attribute, array in zip(attributes, batch, strict=True)
+        ]
+        if len({len(array) for array in arrays}) > 1:
+            raise DataError(f"{where} yields columns of different lengths; all columns of a batch must agree")
+        yield arrays
+
+
+def safe_codes(array: object, size: int, unknown: int, where: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """One-dimensional codes in `code_dtype(size)`; integers outside 0 ... size - 1 become `unknown`.
+
+    Floats, bools and objects are refused: a code that went through a float may have lost its meaning.
+
+    >>> safe_codes(np.array([-1, 0, 300]), 4, 3, "mine").tolist()
+    [3, 0, 3]
+    """
+    if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
+        given = f"{array.ndim}-d {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise DataError(f"{where}: codes must be a 1-d array of whole numbers, got {given}")
+    wanted = code_dtype(size)
+    if array.dtype.kind == "u" and np.iinfo(array.dtype).max < size:
+        return array.astype(wanted, copy=False)
+    # One pass each for the extremes, far cheaper than a mask, and almost always enough.
+    if not len(array) or (array.max() < size and (array.dtype.kind == "u" or array.min() >= 0)):
+        return array.astype(wanted, copy=False)
+    codes = np.where((array >= 0) & (array < size), array, 0).astype(wanted)
+    codes[(array < 0) | (array >= size)] = unknown
+    return codes
