@@ -245,10 +245,11 @@ def _grown(
     room = BLOCK_CELLS // math.prod(sizes[name] for name in block)
     # Sorted, so that the plan does not depend on string hashing.
     near = dict.fromkeys(clique for name in sorted(block) for clique in around[name] if not clique <= block)
-    touching = Counter(frozenset(clique - block) for clique in near)
+    touching: Counter[frozenset[str]] = Counter(clique - block for clique in near)
     fitting = [rest for rest in touching if math.prod(sizes[name] for name in rest) <= room]
     if fitting:
-        return block | max(fitting, key=lambda rest: touching[rest] / len(rest))
+        best: frozenset[str] = max(fitting, key=lambda rest: touching[rest] / len(rest))
+        return block | best
     # Nothing that shares a column fits: a clique apart still saves a pass.
     apart = _first(waiting, 64)
     return next(

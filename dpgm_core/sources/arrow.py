@@ -123,16 +123,16 @@ class ArrowSource:
             f"{where} cannot be read as an Arrow stream (a column of mixed types, for one, has no Arrow type); "
             "make each column one type"
         )
-        reader = attempt(message, lambda: _stream(self.data, columns))
+        reader = attempt(message, lambda: _stream(self.data, columns, where))
         locate(where, columns, reader.schema.names)
         return shielded(message, _raw(columns, reader))
 
 
-def _stream(data: Any, columns: Sequence[str]) -> Any:
-    names = getattr(data, "columns", None)
-    if hasattr(data, "iloc") and names is not None:
+def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
+    if hasattr(data, "iloc"):
         # pandas converts every column at once, those nobody asked for included; leave them out.
-        data = data[[name for name in names if name in set(columns)]]
+        locate(where, columns, [str(name) for name in data.columns])
+        data = data[[name for name in data.columns if str(name) in set(columns)]]
     if hasattr(data, "to_arrow_reader"):
         return data.to_arrow_reader(BATCH_ROWS)  # DuckDB: streams, where its __arrow_c_stream__ may collect first
     return pa.RecordBatchReader.from_stream(data)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from dpgm_core.domain import Attribute, Domain, code_dtype, parse_number
+from dpgm_core.errors import DataError
 from dpgm_core.sources.texts import as_text, is_textual, plain
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     # The texts with a meaning of their own; all others are unknown.
     texts = [*(map(str, range(attribute.size)) if attribute.coded else attribute.labels), *attribute.null_values]
     known = {text.encode(): attribute.code(text) for text in texts} if attribute.edges is None else {}
-    whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,18}", text)}
+    whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,19}", text)}
 
     def look_up(array: Any, values: Any, codes: Iterable[int]) -> CodeArray:
         # index_in hashes the few public values, so memory does not grow with the distinct values in the data.
@@ -143,6 +144,8 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
                 return of_whole_numbers(array)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             return of_numbers(array)
+        if pa.types.is_nested(kind):
+            raise DataError(f"column {attribute.name!r} holds nested values, which have no labels; give plain values")
         distinct = array.dictionary_encode()
         return through(distinct, of_texts(as_text(distinct.dictionary)))
 

@@ -1,0 +1,177 @@
+"""The declared sensitivity is what counting really does: never exceeded by any neighbours, attained by the worst."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core.counting import count
+from dpgm_core.domain import Domain
+from dpgm_core.privacy import Neighbours, Sensitivity
+from dpgm_core.sources import as_source
+from dpgm_core.sources.persons import PersonSource
+from dpgm_core.structure import Structure
+
+Row = tuple[int, ...]
+Norms = tuple[int, int, int, int]
+
+# Three places where one person can be each night, one table for all pairs of nights: who stays at home on all three
+# is counted in one cell three times (home-home-home).
+NIGHTS = Domain.from_sizes(dict.fromkeys(["mon", "tue", "wed"], 3))
+HOME = Structure(NIGHTS, [], tied=[list(itertools.combinations(NIGHTS.names, 2))])
+
+
+def norms(change: np.ndarray) -> Norms:
+    """L0, L1, squared L2 and Linf of an integer vector."""
+    size = np.abs(change)
+    return int((size > 0).sum()), int(size.sum()), int((size**2).sum()), int(size.max(initial=0))
+
+
+def declared(structure: Structure, neighbours: Neighbours, r: int) -> Norms:
+    sensitivity = Sensitivity.of(structure, neighbours, rows_per_person=r)
+    return sensitivity.l0, sensitivity.l1, sensitivity.l2_squared, sensitivity.linf
+
+
+def counted(
+    structure: Structure, persons: Sequence[Sequence[Row]], r: int, order: int = 0, chunk: int = 5
+) -> np.ndarray:
+    """The tables of a data set of persons, its rows shuffled and cut into batches."""
+    rows = [(number, *row) for number, person in enumerate(persons) for row in person]
+    rows = [rows[place] for place in np.random.default_rng(order).permutation(len(rows))]
+    names = ["id", *structure.domain.names]
+    table = pa.table([pa.array([row[place] for row in rows], pa.int64()) for place in range(len(names))], names)
+    source = PersonSource(source=as_source(table.to_reader(max_chunksize=chunk)), person="id", rows_per_person=r)
+    return count(source, structure).tables.values
+
+
+@st.composite
+def structures(draw: st.DrawFn) -> Structure:
+    """Small domains, any cliques (the empty one too), any tied groups whose shapes agree."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    domain = Domain.from_sizes({f"x{i}": size for i, size in enumerate(sizes)})
+    subset = st.lists(st.sampled_from(domain.names), unique=True, max_size=3).map(tuple)
+    cliques = draw(st.lists(subset, min_size=1, max_size=4))
+    tied = []
+    for clique in draw(st.lists(subset, max_size=2)):
+        shape = domain.shape(clique)
+        alike = [other for other in itertools.permutations(domain.names, len(clique)) if domain.shape(other) == shape]
+        tied.append(list({frozenset(other): other for other in alike}.values()))
+    return Structure(domain, cliques, tied=tied)
+
+
+def rows_of(structure: Structure) -> st.SearchStrategy[Row]:
+    return st.tuples(*(st.integers(0, size - 1) for size in structure.domain.sizes.values()))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), structures(), st.sampled_from(Neighbours), st.integers(1, 3))
+def test_no_neighbours_are_further_apart_than_declared(
+    data: st.DataObject, structure: Structure, neighbours: Neighbours, r: int
+) -> None:
+    """Whoever is added, removed or replaced, with however many rows in whatever order and batches."""
+    person = st.lists(rows_of(structure), min_size=1, max_size=5)
+    others = data.draw(st.lists(person, max_size=4))
+    one = data.draw(person)
+    another = data.draw(person) if neighbours is Neighbours.REPLACE_ONE else []
+    orders, chunks = st.integers(0, 99), st.integers(1, 7)
+    before = counted(structure, [*others, one], r, data.draw(orders), data.draw(chunks))
+    after = counted(structure, [*others, another], r, data.draw(orders), data.draw(chunks))
+    for actual, bound in zip(norms(before - after), declared(structure, neighbours, r), strict=True):
+        assert actual <= bound
+
+
+@settings(deadline=None, max_examples=60)
+@given(structures(), st.sampled_from(Neighbours), st.integers(1, 3))
+@example(HOME, Neighbours.ADD_REMOVE, 1)
+@example(HOME, Neighbours.REPLACE_ONE, 1)
+@example(HOME, Neighbours.ADD_REMOVE, 3)
+@example(HOME, Neighbours.REPLACE_ONE, 3)
+def test_the_worst_person_attains_what_is_declared(structure: Structure, neighbours: Neighbours, r: int) -> None:
+    """r equal rows of one label everywhere, removed or replaced by r rows of another label: L1, L2 and Linf are met.
+
+    A table of one cell under replace-one is left out: it changes only with the number of rows.
+    """
+    if neighbours is Neighbours.REPLACE_ONE and 1 in structure.sizes:
+        return
+    sizes = structure.domain.sizes.values()
+    first, last = [tuple(0 for _ in sizes)] * r, [tuple(size - 1 for size in sizes)] * r
+    other = last if neighbours is Neighbours.REPLACE_ONE else []
+    change = counted(structure, [first], r) - counted(structure, [other], r)
+    assert norms(change)[1:] == declared(structure, neighbours, r)[1:]
+
+
+def test_home_home_home_is_three() -> None:
+    """The pinned worst case, in figures: one person moves one cell by 3 (or two cells by 3, replaced)."""
+    assert declared(HOME, Neighbours.ADD_REMOVE, 1) == (3, 3, 9, 3)
+    assert declared(HOME, Neighbours.REPLACE_ONE, 1) == (6, 6, 18, 3)
+    at_home, out = [(0, 0, 0)], [(1, 1, 1)]
+    assert norms(counted(HOME, [at_home], 1)) == (1, 3, 9, 3)
+    assert norms(counted(HOME, [at_home], 1) - counted(HOME, [out], 1)) == (2, 6, 18, 3)
+
+
+def every_person(structure: Structure, r: int) -> Iterable[tuple[Row, ...]]:
+    records = list(itertools.product(*(range(size) for size in structure.domain.sizes.values())))
+    for rows in range(1, r + 1):
+        yield from itertools.combinations_with_replacement(records, rows)
+
+
+def worst(structure: Structure, neighbours: Neighbours, r: int) -> Norms:
+    """The largest norms over ALL pairs of neighbours; other persons cancel, so one person is enough."""
+    vectors = [
+        count(as_source(np.array(person).reshape(len(person), -1)), structure).tables.values
+        for person in every_person(structure, r)
+    ]
+    if neighbours is Neighbours.ADD_REMOVE:
+        changes = vectors
+    else:
+        changes = [one - other for one, other in itertools.combinations(vectors, 2)] or [vectors[0] * 0]
+    return tuple(map(max, zip(*map(norms, changes), strict=True)))  # type: ignore[return-value]
+
+
+def on(*sizes: int) -> Domain:
+    return Domain.from_sizes({"abcd"[place]: size for place, size in enumerate(sizes)})
+
+
+EXHAUSTIVE = {
+    "chain": (Structure.chain(on(2, 2, 2)), 2),
+    "triangle and single": (Structure(on(2, 2, 2), [("a", "b"), ("b", "c"), ("c", "a"), ("a",)]), 2),
+    "third order": (Structure(on(2, 3, 2), [("a", "b", "c")]), 2),
+    "nested and duplicate": (Structure(on(2, 3), [("a", "b"), ("b", "a"), ("b",)]), 2),
+    "tied singles": (Structure(on(3, 3, 3), [], tied=[[("a",), ("b",), ("c",)]]), 1),
+    "tied pairs": (Structure(on(2, 2, 2), [], tied=[[("a", "b"), ("b", "c")]]), 2),
+    "tied and plain": (Structure(on(2, 2, 2), [("a", "c")], tied=[[("a", "b"), ("b", "c")]]), 2),
+    "home": (HOME, 1),
+}
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("name", EXHAUSTIVE)
+def test_the_worst_of_all_pairs_is_what_is_declared(name: str, neighbours: Neighbours) -> None:
+    """Over every pair of neighbours of a tiny domain, each norm, L0 included, is exactly as declared."""
+    structure, most = EXHAUSTIVE[name]
+    for r in range(1, most + 1):
+        assert worst(structure, neighbours, r) == declared(structure, neighbours, r)
+
+
+ONE_CELL = {
+    "one label": Structure(on(1, 2), [("a",), ("a", "b")]),
+    "empty clique": Structure(on(2, 2), [(), ("a", "b")]),
+    "tied one label": Structure(on(1, 1, 2), [("c",)], tied=[[("a",), ("b",)]]),
+}
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("name", ONE_CELL)
+@pytest.mark.parametrize("r", [1, 2])
+def test_tables_of_one_cell_are_covered(name: str, neighbours: Neighbours, r: int) -> None:
+    """A table of one cell shows how many rows there are: covered, and free when replacing cannot change it."""
+    actual, bound = worst(ONE_CELL[name], neighbours, r), declared(ONE_CELL[name], neighbours, r)
+    assert all(one <= other for one, other in zip(actual, bound, strict=True))
+    if r == 1 or neighbours is Neighbours.ADD_REMOVE:
+        assert actual == bound
