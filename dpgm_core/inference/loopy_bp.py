@@ -31,6 +31,9 @@ __all__ = ["LoopyBP", "LoopyEngine"]
 SPAN = 700.0
 # The residual schedule sends this share of the messages per round, those that would change most.
 SHARE = 0.25
+# Zeros in loops can drive entries of messages to 0 for ever: below exp(-(VANISHED + 4 spans)) they count as 0 when
+# convergence is judged. Larger ones count however small they are, since two of them may oppose each other.
+VANISHED = 100.0
 # Bytes per factor cell at the peak of a call: parameters, indices, potentials, beliefs and temporaries.
 BYTES_PER_CELL = 64
 
@@ -65,7 +68,7 @@ class LoopyBP:
 
     Exact, in a fixed number of undamped sweeps, when the factor graph of the maximal cliques is a forest; elsewhere
     the beliefs are locally consistent but approximate. Each sweep costs the cells of all cliques, so models far too
-    wide for a junction tree are in reach. Messages are damped in probability space.
+    wide for a junction tree are in reach. Messages are damped geometrically.
 
     Raises OptionError for an option out of range; `compile` raises TooLarge. Sources: Pearl 1988; Yedidia, Freeman,
     Weiss 2005 (Bethe); Elidan, McGraw, Koller 2006 (residual schedule).
@@ -79,12 +82,12 @@ class LoopyBP:
 
     damping: float = option(
         0.5,
-        help="weight of the old message in the new one; 0 sends the new one as it is",
+        help="exponent of the old message in the new one; 0 sends the new one as it is",
         validator=_number(0.0, 1.0, "a number in [0, 1)"),
     )
     tolerance: float = option(
         1e-8,
-        help="converged when no entry of an undamped message, its largest being 1, moves by more",
+        help="converged when no entry of an undamped message changes by a larger part of itself",
         validator=_number(0.0, math.inf, "a finite number of at least 0"),
     )
     max_iterations: int = option(1000, help="sweeps before giving up", unit="sweeps", validator=_whole)
@@ -169,18 +172,17 @@ class LoopyEngine:
 
     def _run(self, log_cells: FloatArray) -> tuple[FloatArray, float, bool, int]:
         """Factor beliefs, log-partition, whether converged, sweeps: in probability space unless that underflows."""
-        zeros = np.isneginf(log_cells)
-        has_zeros = bool(zeros.any())
-        lowest = np.min(log_cells, where=~zeros, initial=0.0) if has_zeros else log_cells.min(initial=0.0)
-        if lowest > -SPAN:
+        span = -float(np.min(log_cells, where=log_cells > -np.inf, initial=0.0))
+        log_floor = -(VANISHED + 4 * span)
+        if span < SPAN:
             try:
                 with np.errstate(all="raise"):
-                    return self._iterate(PROBABILITY, np.exp(log_cells), has_zeros)
+                    return self._iterate(PROBABILITY, np.exp(log_cells), math.exp(max(log_floor, -SPAN)))
             except FloatingPointError:  # some product underflowed, which might turn a possible record into a zero
                 pass
-        return self._iterate(LOG, log_cells, has_zeros)
+        return self._iterate(LOG, log_cells, log_floor)
 
-    def _iterate(self, algebra: Algebra, cells: FloatArray, has_zeros: bool) -> tuple[FloatArray, float, bool, int]:
+    def _iterate(self, algebra: Algebra, cells: FloatArray, floor: float) -> tuple[FloatArray, float, bool, int]:
         plan, options = self.plan, self.options
         messages = start(plan, algebra)
         if plan.forest:
@@ -191,19 +193,17 @@ class LoopyEngine:
         while residual > options.tolerance and iteration < options.max_iterations:
             iteration += 1
             fresh = sweep(plan, algebra, cells, messages)
-            changes = [_changes(algebra, new, old) for new, old in zip(fresh, messages, strict=True)]
+            changes = [_changes(algebra, floor, new, old) for new, old in zip(fresh, messages, strict=True)]
             residual = max(float(change.max()) for change in changes)
             if options.damping > 0:
-                fresh = [
-                    _damped(algebra, options.damping, new, old, has_zeros)
-                    for new, old in zip(fresh, messages, strict=True)
-                ]
+                fresh = [_damped(algebra, options.damping, new, old) for new, old in zip(fresh, messages, strict=True)]
             messages = fresh if options.schedule == "flooding" else _most_changed(changes, fresh, messages)
         converged = residual <= options.tolerance
         if not converged and options.require_convergence:
             raise NotConverged(
-                f"loopy-bp: not converged after {iteration} sweeps, messages still move by {residual:.1e} (tolerance "
-                f"{options.tolerance:.1e}); raise damping or max_iterations, or try schedule = 'residual'"
+                f"loopy-bp: not converged after {iteration} sweeps, messages still change by {residual:.1e} of "
+                f"themselves (tolerance {options.tolerance:.1e}); raise damping or max_iterations, or try "
+                "schedule = 'residual'"
             )
         return *factor_beliefs(plan, algebra, cells, messages), converged, iteration
 
@@ -221,21 +221,17 @@ def _shift(plan: LoopyPlan, log_cells: FloatArray) -> float:
     return shift
 
 
-def _changes(algebra: Algebra, fresh: FloatArray, old: FloatArray) -> FloatArray:
-    """(messages + 1,): how far each message moves, as probabilities whose largest is 1."""
-    moves = algebra.to(fresh) - algebra.to(old)
-    largest: FloatArray = np.maximum(moves.max(axis=0), -moves.min(axis=0))
-    return largest
+def _changes(algebra: Algebra, floor: float, fresh: FloatArray, old: FloatArray) -> FloatArray:
+    """(messages + 1,): the largest relative change of an entry of each message, in [0, 1]."""
+    low = np.maximum(np.minimum(fresh, old), floor)
+    ratio = algebra.over(low, np.maximum(np.maximum(fresh, old), floor))
+    change: FloatArray = 1.0 - algebra.to(ratio.min(axis=0))
+    return change
 
 
-def _damped(algebra: Algebra, damping: float, fresh: FloatArray, old: FloatArray, has_zeros: bool) -> FloatArray:
-    mixed: FloatArray
-    if algebra is LOG:
-        mixed = np.logaddexp(fresh + math.log1p(-damping), old + math.log(damping))
-    else:
-        mixed = (1.0 - damping) * fresh + damping * old
-    if has_zeros:  # a zero is a fact, never averaged away
-        mixed[fresh == algebra.zero] = algebra.zero
+def _damped(algebra: Algebra, damping: float, fresh: FloatArray, old: FloatArray) -> FloatArray:
+    """fresh^(1 - damping) old^damping: small entries matter by their logs, and a zero is never averaged away."""
+    mixed: FloatArray = algebra.times(algebra.power(fresh, 1.0 - damping), algebra.power(old, damping))
     return mixed
 
 

@@ -1,10 +1,10 @@
 """The plan of loopy belief propagation: index arrays that let one numpy call serve all factors of one shape.
 
-The factors are the structure's maximal cliques: a clique inside another one is multiplied into it, which changes no
-fixed point of Bethe's free energy for single attributes and removes loops for larger ones. Factors of one shape (up
-to the order of their axes) form a `FactorClass`, whose tables are one array with the factors along the LAST axis, so
-that every step runs over long contiguous rows. Messages between factors and attributes of size k are the columns of
-one (k, messages) array. A plan is plain integers and arrays: a compiled executor can run the same one.
+The factors are the structure's maximal cliques, less attributes of one label. A clique inside another one is multiplied
+into it, which changes no fixed point of Bethe's free energy for single attributes and removes loops for larger ones.
+Factors of one shape (up to the order of their axes) form a `FactorClass`, whose tables are one array with the factors
+along the LAST axis, so that every step runs over long contiguous rows. Messages between factors and attributes of size
+k are the columns of one (k, messages) array. A plan is plain integers and arrays: a compiled executor can run it too.
 """
 
 from __future__ import annotations
@@ -152,7 +152,13 @@ def compile_plan(structure: Structure) -> LoopyPlan:
 
 def _absorb(structure: Structure) -> tuple[list[tuple[int, Clique]], list[tuple[int, Clique, Clique | None]]]:
     """The maximal cliques (group, clique), and the others with the maximal clique that takes them in."""
-    members = [(group, clique) for group, cliques in enumerate(structure.groups) for clique in cliques]
+    # Attributes of one label carry no message; without their axes the tables keep their cells and their order.
+    large = {name for name, size in structure.domain.sizes.items() if size > 1}
+    members = [
+        (group, tuple(name for name in clique if name in large))
+        for group, cliques in enumerate(structure.groups)
+        for clique in cliques
+    ]
     kept: list[tuple[int, Clique]] = []
     hosted: list[tuple[int, Clique, Clique | None]] = []
     around: dict[str, list[Clique]] = defaultdict(list)

@@ -6,6 +6,7 @@ a tree of pairs (attributes) or a recursive halving of the axes (factors), so tr
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -34,7 +35,7 @@ def _log_sum(table: FloatArray, axis: int) -> FloatArray:
 
 @frozen(kw_only=True)
 class Algebra:
-    """How to multiply, sum over an axis and divide numbers in one representation, in which zero and one stand.
+    """How to multiply, sum over an axis, divide and raise to a power numbers in one representation.
 
     to: from the representation to probabilities. log: from it to logarithms. of_log: from logarithms to it.
     """
@@ -44,6 +45,7 @@ class Algebra:
     times: np.ufunc
     total: Callable[[FloatArray, int], FloatArray]
     over: np.ufunc
+    power: Callable[[FloatArray, float], FloatArray]
     to: Callable[[FloatArray], FloatArray]
     log: Callable[[FloatArray], FloatArray]
     of_log: Callable[[FloatArray], FloatArray]
@@ -59,9 +61,27 @@ def _sum(table: FloatArray, axis: int) -> FloatArray:
 
 
 PROBABILITY = Algebra(
-    zero=0.0, one=1.0, times=np.multiply, total=_sum, over=np.divide, to=_same, log=np.log, of_log=np.exp
+    zero=0.0,
+    one=1.0,
+    times=np.multiply,
+    total=_sum,
+    over=np.divide,
+    power=operator.pow,
+    to=_same,
+    log=np.log,
+    of_log=np.exp,
 )
-LOG = Algebra(zero=-np.inf, one=0.0, times=np.add, total=_log_sum, over=np.subtract, to=np.exp, log=_same, of_log=_same)
+LOG = Algebra(
+    zero=-np.inf,
+    one=0.0,
+    times=np.add,
+    total=_log_sum,
+    over=np.subtract,
+    power=operator.mul,
+    to=np.exp,
+    log=_same,
+    of_log=_same,
+)
 
 
 def start(plan: LoopyPlan, algebra: Algebra) -> Messages:

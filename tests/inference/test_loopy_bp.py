@@ -262,7 +262,7 @@ def test_not_converged_names_iterations_residual_and_remedy():
     """With require_convergence the same run raises, saying what would do."""
     potentials = frustrated()
     engine = LoopyBP(damping=0.0, max_iterations=7, require_convergence=True).compile(potentials.structure)
-    with pytest.raises(NotConverged, match=r"after 7 sweeps, messages still move by \d.*raise damping"):
+    with pytest.raises(NotConverged, match=r"after 7 sweeps, messages still change by \d.*raise damping"):
         engine.infer(potentials)
 
 
