@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli import main
+from dpgm_core.cli import cli
 
 PAGE = Path(__file__).parents[1] / "cli.md"
 MARK = "<!-- commands -->"
@@ -49,7 +49,7 @@ def section(path: str, context: click.Context) -> str:
 def page() -> str:
     """The whole page as it should be."""
     head = PAGE.read_text(encoding="utf-8").split(MARK)[0]
-    return head + MARK + "\n\n" + "\n".join(section(*entry) for entry in commands(main, "dpgm"))
+    return head + MARK + "\n\n" + "\n".join(section(*entry) for entry in commands(cli, "dpgm"))
 
 
 if __name__ == "__main__":

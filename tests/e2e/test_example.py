@@ -1,6 +1,5 @@
 """The shipped example, as a user runs it: in a process of its own, on a copy of its folder."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -20,10 +19,8 @@ def health(tmp_path):
 def dpgm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line in a new process."""
     code = "from dpgm_core.cli import main; main()"
-    environment = os.environ | {"COLUMNS": "120"}
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-        env=environment,
         capture_output=True,
         text=True,
     )
@@ -41,14 +38,15 @@ def files(folder: Path) -> set[str]:
 def test_it_runs_twice_and_says_what_was_spent_and_what_is_left(health):
     """The README's command works again and again; each run is charged, and ends with model, spent and left."""
     before = files(health)
-    for left in ("9", "8"):
+    for left, model in (("9", "health.dpgm"), ("8", "health-2.dpgm")):
         done = dpgm("fit", health / "health.toml")
         assert done.returncode == 0, done.stderr
-        assert "health.dpgm" in done.stdout
+        assert f"out/{model}" in done.stdout
         assert "epsilon = 1" in done.stdout
         assert f"epsilon = {left}" in done.stdout
         assert "one person-year" in done.stdout
-    assert {"out/health.dpgm", "out/health.ledger"} <= files(health) - before
+    made = {"health.dpgm", "health.release.dpgm", "health-2.dpgm", "health-2.release.dpgm", "health.ledger"}
+    assert files(health) - before == {f"out/{name}" for name in made}
 
 
 def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
@@ -94,7 +92,7 @@ def test_no_record_is_ever_quoted(health):
     secret = "PLANTED-c7d1"
     with (health / "health.csv").open("a") as file:
         file.write(f'{secret},{secret}\n3,{secret},none,12,0,4.5,{secret}\n"{secret}\n')
-    done = dpgm("fit", health / "health.toml", "-v", "--debug")
+    done = dpgm("-v", "--debug", "fit", health / "health.toml")
     assert done.returncode == 0, done.stderr
     assert secret not in done.stdout + done.stderr
     for name in files(health / "out"):
