@@ -67,7 +67,7 @@ def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
 def test_free_care_means_more_visits(health):
     """The experiment's own finding survives the noise at epsilon = 1.
 
-    The noise on a cell of the 60-cell table has scale 5 among 20,190 rows, the gap in P(no visit) is about 0.1:
+    The noise on a cell of the 60-cell table has scale 5 among 20,190 rows, the gap in P(no visit) is 0.17:
     the false alarm probability is below 1e-9.
     """
     import dpgm_core
