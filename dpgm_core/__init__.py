@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from dpgm_core._version import __version__
 
 if TYPE_CHECKING:
+    from dpgm_core.consistency import consistent
     from dpgm_core.curator import LiveCurator, ReplayCurator
+    from dpgm_core.discrepancy import expected_absolute
     from dpgm_core.domain import Attribute, Domain
     from dpgm_core.errors import (
         BudgetError,
@@ -68,7 +70,9 @@ if TYPE_CHECKING:
 
 # module -> its public names; `__all__` is read off it
 _LAZY = {
+    "consistency": ["consistent"],
     "curator": ["LiveCurator", "ReplayCurator"],
+    "discrepancy": ["expected_absolute"],
     "domain": ["Attribute", "Domain"],
     "errors": [
         "BudgetError",
@@ -182,7 +186,9 @@ __all__ = [
     "UnknownComponent",
     "__version__",
     "component_option",
+    "consistent",
     "discrete_laplace",
+    "expected_absolute",
     "fit",
     "hookimpl",
     "kl_divergence",

@@ -6,6 +6,7 @@ choose labels would be a leak. Every raw value, however broken, lands on exactly
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import tomllib
@@ -482,19 +483,17 @@ def _with_special(labels: list[str], unknown: str, null: str | None) -> tuple[li
 
 
 def _bin_labels(ends: Sequence[float]) -> list[str]:
-    labels = [f"[{low:g}, {high:g})" for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    labels = [f"[{low:g}, {high:g})" for low, high in itertools.pairwise(ends)]
     labels[-1] = labels[-1][:-1] + "]"
     if len(set(labels)) < len(labels):  # edges closer than six digits
-        labels = [f"[{low!r}, {high!r})" for low, high in zip(ends[:-1], ends[1:], strict=True)]
+        labels = [f"[{low!r}, {high!r})" for low, high in itertools.pairwise(ends)]
     return labels
 
 
 def _check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
     if len(edges) < 2 or len(edges) - 1 > labels:
         raise DomainError(f"{where}: {len(edges)} edges do not fit {labels} labels")
-    if any(math.isnan(edge) for edge in edges) or any(
-        not low < high for low, high in zip(edges[:-1], edges[1:], strict=True)
-    ):
+    if any(math.isnan(edge) for edge in edges) or any(not low < high for low, high in itertools.pairwise(edges)):
         raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)}")
 
 

@@ -18,7 +18,7 @@ import cattrs
 
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
 
-__all__ = ["OptionInfo", "build", "component_option", "converter", "describe", "option"]
+__all__ = ["OptionInfo", "build", "component_option", "converter", "describe", "option", "plain_options"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,8 @@ def option(default: T, *, help: str, unit: str | None = None, validator: Any = N
     Mine(strength=2.0)
     """
     metadata = {"help": help} | ({"unit": unit} if unit else {})
-    return typing.cast(T, attrs.field(default=default, metadata=metadata, validator=validator))
+    made: T = attrs.field(default=default, metadata=metadata, validator=validator)
+    return made
 
 
 def component_option(default: str, *, kind: str, help: str) -> Any:
@@ -81,7 +82,7 @@ def describe(cls: type) -> list[OptionInfo]:
             unit=field.metadata.get("unit", ""),
             help=field.metadata.get("help", ""),
         )
-        for field in attrs.fields(cls)
+        for field in _fields(cls)
         if field.init
     ]
 
@@ -91,7 +92,7 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
 
     what: how to call it in messages, such as "learner 'naive-mle'". resolve: makes component-valued options.
     """
-    fields = {field.name: field for field in attrs.fields(cls) if field.init}
+    fields = {field.name: field for field in _fields(cls) if field.init}
     hints = _hints(cls)
     for name in given:
         if name not in fields:
@@ -116,6 +117,14 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
     raise OptionError(f"{what} refuses its options: {refusal}")
 
 
+def plain_options(component: object) -> dict[str, Any]:
+    """A component's fields as plain values for a file; {} for objects that are not attrs classes."""
+    if not attrs.has(type(component)):
+        return {}
+    plain: dict[str, Any] = converter.unstructure(component)
+    return plain
+
+
 def type_text(hint: Any) -> str:
     """A type as users read it.
 
@@ -125,7 +134,7 @@ def type_text(hint: Any) -> str:
     names = {float: "number", int: "whole number", str: "text", bool: "true or false", type(None): "none"}
     if hint in names:
         return names[hint]
-    origin = get_origin(hint)
+    origin: Any = get_origin(hint)
     if origin is Literal:
         return " or ".join(repr(value) for value in get_args(hint))
     if origin in (Union, types.UnionType):
@@ -141,6 +150,11 @@ def _default_text(default: Any) -> str:
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         return "computed"
     return "none" if default is None else repr(default) if isinstance(default, str) else str(default)
+
+
+def _fields(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cls)
+    return fields
 
 
 def _hints(cls: type) -> dict[str, Any]:
@@ -160,21 +174,29 @@ def _converted(hint: Any, value: Any, what: str) -> Any:
         raise
     except Exception:
         near = ""
-        if get_origin(hint) is Literal and isinstance(value, str):
+        if _is_literal(hint) and isinstance(value, str):
             near = did_you_mean(value, get_args(hint))
     raise OptionError(f"{what} must be {type_text(hint)}, got {value!r}{near}")
 
 
+def _is_literal(hint: Any) -> bool:
+    origin: Any = get_origin(hint)
+    return origin is Literal
+
+
+def _is_union(hint: Any) -> bool:
+    origin: Any = get_origin(hint)
+    return origin is Union or origin is types.UnionType
+
+
 def _strict(value: Any, wanted: type) -> Any:
-    if isinstance(value, bool) is not (wanted is bool) or not isinstance(
-        value, (int, float) if wanted is float else wanted
-    ):
+    accepted = (int, float) if wanted is float else wanted
+    if isinstance(value, bool) is not (wanted is bool) or not isinstance(value, accepted):
         raise ValueError(f"not a {wanted.__name__}")
-    if wanted is float:
-        value = float(value)
-        if math.isnan(value):
-            raise ValueError("not a number")
-    return value
+    made: Any = wanted(value)
+    if wanted is float and math.isnan(made):
+        raise ValueError("not a number")
+    return made
 
 
 def _literal(value: Any, hint: Any) -> Any:
@@ -187,7 +209,7 @@ def _literal(value: Any, hint: Any) -> Any:
 def _union(value: Any, hint: Any) -> Any:
     members = get_args(hint)
     # Exact choices first, so that "auto" is not taken for a free text.
-    for member in sorted(members, key=lambda one: get_origin(one) is not Literal):
+    for member in sorted(members, key=lambda one: not _is_literal(one)):
         if member is type(None):
             if value is None:
                 return None
@@ -214,5 +236,5 @@ for _type in (bool, int, float, str):
     converter.register_structure_hook(_type, _strict)
 converter.register_structure_hook(Fraction, _fraction)
 converter.register_unstructure_hook(Fraction, str)
-converter.register_structure_hook_func(lambda hint: get_origin(hint) is Literal, _literal)
-converter.register_structure_hook_func(lambda hint: get_origin(hint) in (Union, types.UnionType), _union)
+converter.register_structure_hook_func(_is_literal, _literal)
+converter.register_structure_hook_func(_is_union, _union)

@@ -66,4 +66,4 @@ class Component:
 
 @hookspec
 def dpgm_components() -> Iterable[Component]:  # type: ignore[empty-body]
-    """Yield the components of this distribution. The only hook; it takes nothing, so it can never break on arguments."""
+    """Yield this distribution's components. The only hook; it takes nothing, so it can never break on arguments."""

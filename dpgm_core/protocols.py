@@ -15,11 +15,11 @@ from attrs import field, frozen
 
 if TYPE_CHECKING:
     import numpy as np
-    from dpgm_core.model import Model
-    from dpgm_core.release import NoisyTables
 
     from dpgm_core.domain import Domain
+    from dpgm_core.model import Model
     from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
+    from dpgm_core.releases import NoisyTables
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Array, FloatArray, Tables
 
@@ -62,7 +62,9 @@ class Randomness(Protocol):
     """A source of random bits; `private` is False for anything that could be repeated."""
 
     @property
-    def private(self) -> bool: ...
+    def private(self) -> bool:
+        """Whether nobody can repeat these bits."""
+        ...
 
     def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """`count` independent uniform 64-bit words."""
@@ -161,13 +163,19 @@ class Engine(Protocol):
     """Inference on one fixed structure, called hundreds of times with new potentials; keeps no state between calls."""
 
     @property
-    def structure(self) -> Structure: ...
+    def structure(self) -> Structure:
+        """What it was compiled for."""
+        ...
 
     @property
-    def exact(self) -> bool: ...
+    def exact(self) -> bool:
+        """Whether its marginals are those of the model, whatever the structure."""
+        ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]: ...
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do besides marginals: see `Maximizer` and `Sampler`."""
+        ...
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Marginals and log-partition of p(x) proportional to exp(sum of potentials). -inf potentials are legal.
@@ -218,13 +226,17 @@ class CollectiveEngine(Protocol):
 
     def infer(
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
-    ) -> CollectiveBeliefs: ...
+    ) -> CollectiveBeliefs:
+        """The maximiser for these potentials; start: marginals of an earlier call, to begin from."""
+        ...
 
 
 class Collective(Protocol):
     """Inference over hidden true tables (nlbp, collective-dual); wraps any plain engine."""
 
-    def compile(self, engine: Engine, evidence: NoisyTables) -> CollectiveEngine: ...
+    def compile(self, engine: Engine, evidence: NoisyTables) -> CollectiveEngine:
+        """All work that depends on the release once; each clique measured lies in one of the engine's."""
+        ...
 
 
 # --- records ----------------------------------------------------------------------------------------------------
@@ -241,23 +253,33 @@ class Source(Protocol):
 class Rounds(Protocol):
     """Many noisy releases of subsampled tables, charged in full when they were opened."""
 
-    def next(self, clip: object | None = None) -> NoisyTables: ...
+    def next(self, clip: object | None = None) -> NoisyTables:
+        """The next release; clip: bounds each record's contribution."""
+        ...
 
 
 class Curator(Protocol):
     """The only door to the records; implemented by core only."""
 
     @property
-    def structure(self) -> Structure: ...
+    def structure(self) -> Structure:
+        """The model's structure."""
+        ...
 
     @property
-    def neighbours(self) -> Neighbours: ...
+    def neighbours(self) -> Neighbours:
+        """The declared relation."""
+        ...
 
     @property
-    def budget(self) -> Budget: ...
+    def budget(self) -> Budget:
+        """What it was given to spend."""
+        ...
 
     @property
-    def remaining(self) -> Budget: ...
+    def remaining(self) -> Budget:
+        """What it may still spend."""
+        ...
 
     def release(
         self,
@@ -269,9 +291,9 @@ class Curator(Protocol):
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure)."""
         ...
 
-    def rounds(
-        self, n: int, *, sampling_rate: float, budget: Budget | None = None
-    ) -> AbstractContextManager[Rounds]: ...
+    def rounds(self, n: int, *, sampling_rate: float, budget: Budget | None = None) -> AbstractContextManager[Rounds]:
+        """n releases of subsampled tables, charged in full here; stopping early is sound and refunds nothing."""
+        ...
 
 
 # --- learning ---------------------------------------------------------------------------------------------------
@@ -280,7 +302,9 @@ class Curator(Protocol):
 class Progress(Protocol):
     """Where long work says how far it is; must never be given anything computed from records left of the noise."""
 
-    def __call__(self, task: str, done: int, total: int | None) -> None: ...
+    def __call__(self, task: str, done: int, total: int | None) -> None:
+        """task: what is being done. done of total steps; total: None if unknown."""
+        ...
 
 
 @frozen(kw_only=True)
@@ -294,13 +318,18 @@ class Fit:
 
     model: Model
     release: NoisyTables
-    trace: Sequence[Mapping[str, float]] = field(factory=tuple, converter=tuple)
+    trace: Sequence[Mapping[str, float]] = ()
     converged: bool = True
     certificate: Mapping[str, float] = field(factory=dict)
-    notes: Sequence[str] = field(factory=tuple, converter=tuple)
+    notes: Sequence[str] = ()
 
 
 class Learner(Protocol):
     """Turns releases into a model; sees records only through the curator."""
 
-    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit: ...
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
+        """Spend what the curator has to spend, and learn from what it hands out.
+
+        randomness: for post-processing such as random starts; its `generator` only.
+        """
+        ...

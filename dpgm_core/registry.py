@@ -193,6 +193,19 @@ class Registry:
                 return offer.component.name
         return None
 
+    def record(self, kind: str, component: object) -> dict[str, Any]:
+        """Name, distribution, version and options of a component as plain values, for provenance."""
+        name = self.name_of(kind, component)
+        if name is None:
+            return {"class": f"{type(component).__module__}:{type(component).__qualname__}"}
+        offer = self.find(kind, name)
+        return {
+            "name": name,
+            "distribution": offer.distribution,
+            "version": offer.version,
+            "options": option_tools.plain_options(component),
+        }
+
 
 @lru_cache(maxsize=1)
 def default_registry() -> Registry:

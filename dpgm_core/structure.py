@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -186,7 +187,7 @@ class Structure:
         ends = [0]
         for size in self.sizes:
             ends.append(ends[-1] + size)
-        return tuple(slice(low, high) for low, high in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(low, high) for low, high in itertools.pairwise(ends))
 
     @cached_property
     def cells(self) -> int:

@@ -1,0 +1,102 @@
+"""The command `dpgm`. stdout is the result, stderr is talk; heavy imports happen inside the commands.
+
+Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from dpgm_core._version import __version__
+from dpgm_core.errors import DpgmError, InferenceError, PluginLoadError, TooLarge
+
+__all__ = ["cli", "main"]
+
+# command -> (module under dpgm_core.cli, its one-line help); modules load when their command runs
+_COMMANDS = {
+    "fit": ("run", "Run the whole way: count, charge, add noise, save, learn."),
+    "plan": ("run", "Say cost, sizes and expected errors; touches no data."),
+    "release": ("run", "Only the noisy release, to learn from later."),
+    "learn": ("run", "Learn a model from a saved release; free in privacy."),
+    "query": ("ask", "Marginals and conditionals of a model."),
+    "sample": ("ask", "Draw synthetic records from a model."),
+    "evaluate": ("ask", "Distances between models, or (not private) records."),
+    "validate": ("owner", "The owner's check of a table; may show values."),
+    "ledger": ("owner", "Create, show and list a budget ledger."),
+    "plugins": ("parts", "List every component, and plugins that are broken."),
+    "show": ("parts", "Every option of one component."),
+}
+
+
+class _Commands(click.Group):
+    """Looks commands up in `_COMMANDS`, so that --help imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"dpgm_core.cli.{_COMMANDS[name][0]}")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpgm")
+@click.option("-v", "--verbose", is_flag=True, help="Say more on stderr.")
+@click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool, debug: bool) -> None:
+    """Learn discrete graphical models from sensitive records under differential privacy."""
+    ctx.obj = {"verbose": verbose, "debug": debug}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: every failure is one line on stderr and an exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    try:
+        cli.main(args=words, prog_name="dpgm", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.Abort:
+        _say("interrupted; what was charged stays charged")
+        sys.exit(1)
+    except click.ClickException as error:
+        hint = f" (try {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        _say(f"{error.format_message()}{hint}")
+        sys.exit(2)
+    except DpgmError as error:
+        if debug:
+            _traceback()
+        _say(str(error))
+        failed = isinstance(error, (InferenceError, PluginLoadError)) and not isinstance(error, TooLarge)
+        sys.exit(1 if failed else 2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        # Right of the noise by construction: the curator lets nothing foreign out of the counting.
+        if debug:
+            _traceback()
+        _say(f"internal fault, {type(error).__name__}: {error}; run with --debug for a traceback")
+        sys.exit(1)
+
+
+def _say(message: str) -> None:
+    click.echo(f"dpgm: {message}", err=True)
+
+
+def _traceback() -> None:
+    import traceback
+
+    click.echo(traceback.format_exc(), err=True, nl=False)

@@ -1,0 +1,196 @@
+"""dpgm query, sample, evaluate."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, print_table, talk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dpgm_core.model import Model
+
+__all__ = ["evaluate", "query", "sample"]
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
+@click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help="Condition on a label; repeatable.")
+@click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
+@click.option("--inference", default="junction-tree", show_default=True, help="Engine that answers.")
+@click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
+@json_option
+def query(
+    model_file: Path,
+    attributes: tuple[str, ...],
+    given: tuple[str, ...],
+    most_probable: bool,
+    inference: str,
+    top: int | None,
+    as_json: bool,
+) -> None:
+    """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is."""
+    from dpgm_core.errors import OptionError
+
+    model = _load(model_file).using(inference)
+    fixed = _given(given)
+    if most_probable:
+        if attributes:
+            raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
+        record = model.map_assignment(fixed)
+        if as_json:
+            print_json({"record": record, "given": fixed})
+        else:
+            print_table(["attribute", "label"], list(record.items()))
+        return
+    if not attributes:
+        if fixed:
+            raise OptionError("--given needs attributes to ask for, or --map")
+        _describe(model, as_json)
+        return
+    table = model.marginal(attributes, given=fixed)
+    labels = [model.domain[name].labels for name in attributes]
+    rows = list(zip(itertools.product(*labels), table.reshape(-1).tolist(), strict=True))
+    if top is not None:
+        rows = sorted(rows, key=lambda row: -row[1])[:top]
+    if as_json:
+        print_json(
+            {
+                "attributes": list(attributes),
+                "given": fixed,
+                "private": model.private,
+                "converged": model.converged,
+                "rows": [{"labels": list(names), "probability": value} for names, value in rows],
+            }
+        )
+        return
+    print_table([*attributes, "probability"], [[*names, f"{value:.6f}"] for names, value in rows])
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
+@click.option("-o", "--output", type=_file, required=True, help="A .csv, .parquet or .arrow file to write.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
+@json_option
+def sample(model_file: Path, count: int, output: Path, seed: int | None, as_json: bool) -> None:
+    """Draw synthetic records from MODEL into a file."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.randomness import SeededRandomness
+
+    if output.suffix not in (".csv", ".parquet", ".arrow"):
+        raise OptionError(f"cannot write {output.name}: the name must end in .csv, .parquet or .arrow")
+    model = _load(model_file)
+    table = model.sample(count, randomness=None if seed is None else SeededRandomness(seed))
+    _write(table, output)
+    if as_json:
+        print_json({"records": count, "file": str(output), "private": model.private, "guarantee": model.guarantee()})
+    else:
+        click.echo(f"{count} synthetic records: {output}")
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.option("--against", type=_file, help="Another model file: KL(that || MODEL) and total variation.")
+@click.option("--data", type=click.Path(path_type=Path), help="Records: exact, NOT PRIVATE.")
+@click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
+@json_option
+def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_non_private: bool, as_json: bool) -> None:
+    """Distances of MODEL from another model, from its own noisy tables, or (not private) from records."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.evaluate import kl_divergence, total_variation
+
+    if against is not None and data is not None:
+        raise OptionError("give --against or --data, not both")
+    model = _load(model_file)
+    kl = None
+    stamp = "post-processing of releases: private as they are"
+    if against is not None:
+        other = _load(against)
+        distances = total_variation(model, other)
+        kl = kl_divergence(other, model)
+    elif data is not None:
+        distances = total_variation(model, data, allow_non_private=allow_non_private)
+        stamp = "NOT PRIVATE: exact functions of the records"
+        talk(f"dpgm: {stamp}")
+    elif model.release is not None:
+        distances = total_variation(model, model.release.tables)
+    else:
+        raise OptionError("the model carries no release; give --against MODEL or --data FILE")
+    if as_json:
+        rows = [{"clique": list(clique), "total_variation": value} for clique, value in distances.items()]
+        print_json({"kl": kl, "tables": rows, "privacy": stamp})
+        return
+    if kl is not None:
+        click.echo(f"KL(other || model) = {kl:.6g} nats\n")
+    print_table(
+        ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
+    )
+    click.echo(f"\n{stamp}")
+
+
+def _load(path: Path) -> Model:
+    from dpgm_core.model import load_model
+
+    return load_model(path)
+
+
+def _given(pairs: tuple[str, ...]) -> dict[str, str]:
+    from dpgm_core.errors import OptionError
+
+    fixed = {}
+    for pair in pairs:
+        name, equals, label = pair.partition("=")
+        if not equals or not name:
+            raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
+        if name in fixed:
+            raise OptionError(f"--given names {name!r} twice; fix each attribute once")
+        fixed[name] = label
+    return fixed
+
+
+def _describe(model: Model, as_json: bool) -> None:
+    document = model.to_document()
+    if as_json:
+        print_json(document)
+        return
+    print_table(
+        ["attribute", "labels"],
+        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
+    )
+    click.echo("\n" + str(model.structure.describe()))
+    if not model.converged:
+        click.echo("\nWARNING: the learner did not converge")
+    for note in model.provenance.get("notes", ()):
+        click.echo(f"note: {note}")
+    click.echo("\n" + model.guarantee())
+
+
+def _write(table: pa.Table, output: Path) -> None:
+    import io
+
+    from dpgm_core.files import atomic_write
+
+    buffer = io.BytesIO()
+    if output.suffix == ".csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, buffer)
+    elif output.suffix == ".parquet":
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, buffer)
+    else:
+        import pyarrow.ipc
+
+        with pyarrow.ipc.new_file(buffer, table.schema) as writer:
+            writer.write_table(table)
+    atomic_write(output, buffer.getvalue())

@@ -1,0 +1,291 @@
+"""dpgm fit, plan, release, learn."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, print_table, progress_bar, settings_option, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpgm_core.ledger import Ledger
+    from dpgm_core.model import Model
+    from dpgm_core.protocols import Fit, Progress
+    from dpgm_core.spec import Spec
+
+__all__ = ["fit", "learn", "plan", "release"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+@click.pass_obj
+def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left."""
+    from dpgm_core.pipeline import fit as fit_records
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    stem = _free_stem(run)
+    saved = run.output / f"{stem}.release.dpgm"
+    with _ledger(run) as ledger, progress_bar() as progress:
+        try:
+            done = fit_records(
+                _data(run),
+                run.structure,
+                run.budget,
+                run.mechanism,
+                run.learner,
+                run.inference,
+                save_release=saved,
+                **_terms(run, ledger, progress),
+            )
+        except Exception as error:
+            if getattr(error, "release", None) is not None:
+                talk(f"dpgm: learning failed, but the release is paid for and saved; try: dpgm learn {saved}")
+            raise
+        path = run.output / f"{stem}.dpgm"
+        done.model.save(path)
+        left = None if ledger is None else ledger.remaining()
+    if as_json:
+        print_json(_summary(done, path, saved, left))
+        return
+    _print_fit(done, path, saved, left, verbose=obj["verbose"])
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+@click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
+def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
+    """Say what SPEC would cost and how accurate it would be. Reads no data."""
+    from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    declared = run.total if isinstance(run.total, (int, float)) and not isinstance(run.total, bool) else None
+    planned = make_plan(
+        run.structure,
+        run.budget,
+        run.mechanism,
+        run.inference,
+        neighbours=run.neighbours,
+        rows_per_person=run.rows_per_person,
+        records=records if records is not None else declared,
+    )
+    if as_json:
+        print_json(planned.to_dict())
+        return
+    one = planned.sensitivity
+    click.echo(f"budget: {planned.asked}; this release costs {planned.cost}")
+    click.echo(
+        f"sensitivity ({planned.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
+        f"noise scale {planned.scale:.6g} records per cell"
+    )
+    click.echo(str(planned.structure))
+    click.echo(f"exact inference: about {1000 * planned.seconds_per_inference:.3g} ms a call\n")
+    header = ["table", "cells", "noise sd (records)", "error of a probability"]
+    rows = [
+        [
+            " x ".join(table.clique) or "(total)",
+            table.cells,
+            f"{table.noise:.4g}",
+            "-" if table.relative is None else f"{table.relative:.3g}",
+        ]
+        for table in planned.tables
+    ]
+    print_table(header, rows)
+    if all(table.relative is None for table in planned.tables):
+        talk("for the error of a probability give a publicly known number of records: --records N")
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+    """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
+    from dpgm_core.pipeline import release as release_records
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    saved = run.output / f"{_free_stem(run)}.release.dpgm"
+    with _ledger(run) as ledger, progress_bar() as progress:
+        noisy = release_records(
+            _data(run),
+            run.structure,
+            run.budget,
+            run.mechanism,
+            save_release=saved,
+            **_terms(run, ledger, progress),
+        )
+        left = None if ledger is None else ledger.remaining()
+    if as_json:
+        print_json({"release": str(saved), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()})
+        return
+    click.echo(f"release: {saved}")
+    click.echo(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    click.echo(noisy.guarantee())
+
+
+@click.command()
+@click.argument("release_file", metavar="RELEASE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--learner", default="naive-mle", show_default=True, help="Name of the learner.")
+@click.option("--inference", default="junction-tree", show_default=True, help="Name of the inference.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
+@settings_option
+@json_option
+@click.pass_obj
+def learn(
+    obj: dict[str, bool],
+    release_file: Path,
+    learner: str,
+    inference: str,
+    output: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.pipeline import learn as learn_release
+    from dpgm_core.releases import load_release
+    from dpgm_core.spec import parse_setting
+
+    parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
+    for setting in settings:
+        keys, value = parse_setting(setting)
+        if len(keys) != 2 or keys[0] not in parts:
+            raise OptionError(f"setting {setting!r}: here it must start with learner. or inference.")
+        parts[keys[0]][keys[1]] = value
+    noisy = load_release(release_file)
+    path = output or _free_path(release_file.with_name(release_file.name.split(".")[0] + ".dpgm"))
+    with progress_bar() as progress:
+        done = learn_release(noisy, parts["learner"], parts["inference"], progress=progress)
+    done.model.save(path)
+    if as_json:
+        print_json(_summary(done, path, release_file, None))
+        return
+    _print_fit(done, path, release_file, None, verbose=obj["verbose"])
+
+
+def _data(run: Spec) -> object:
+    from dpgm_core.registry import make
+
+    return make("source", run.data) if isinstance(run.data, dict) else run.data
+
+
+def _terms(run: Spec, ledger: Ledger | None, progress: Progress) -> dict[str, Any]:
+    from dpgm_core.randomness import SeededRandomness
+
+    if run.seed is not None:
+        talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
+    return {
+        "neighbours": run.neighbours,
+        "total": run.total,
+        "randomness": None if run.seed is None else SeededRandomness(run.seed),
+        "ledger": ledger,
+        "unit": run.unit,
+        "person": run.person,
+        "rows_per_person": run.rows_per_person,
+        "progress": progress,
+    }
+
+
+@contextmanager
+def _ledger(run: Spec) -> Iterator[Ledger | None]:
+    from dpgm_core.ledger import Ledger
+
+    if run.ledger is None:
+        talk("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
+        yield None
+        return
+    if run.ledger.create and not run.ledger.path.exists():
+        assert run.ledger.budget is not None  # checked by the spec
+        Ledger.create(
+            run.ledger.path,
+            name=run.name,
+            budget=run.ledger.budget,
+            neighbours=run.neighbours,
+            unit=run.unit or "one person",
+            person=run.person,
+            rows_per_person=run.rows_per_person,
+        ).close()
+        talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+    ledger = Ledger.open(run.ledger.path)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def _free_stem(run: Spec) -> str:
+    """The run's name, numbered so that a paid release is never overwritten."""
+    number = 1
+    while True:
+        stem = run.name if number == 1 else f"{run.name}-{number}"
+        if not any((run.output / f"{stem}{end}").exists() for end in (".dpgm", ".release.dpgm")):
+            return stem
+        number += 1
+
+
+def _free_path(path: Path) -> Path:
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free
+
+
+def _summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
+    release = done.release
+    return {
+        "model": str(path),
+        "release": str(saved),
+        "private": release.private,
+        "unsafe": release.unsafe,
+        "spent": release.cost.to_dict(),
+        "left": None if left is None else left.to_dict(),
+        "records": {"total": release.total, "policy": release.total_policy},
+        "converged": done.converged,
+        "certificate": dict(done.certificate),
+        "notes": list(done.notes),
+        "guarantee": release.guarantee(),
+    }
+
+
+def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) -> None:
+    release = done.release
+    click.echo(f"model:   {path}")
+    click.echo(f"release: {saved}")
+    click.echo(f"spent:   {release.cost}" + ("" if left is None else f"; left in the ledger: {left}"))
+    click.echo(f"records: {release.total:,.0f} ({release.total_policy})")
+    if not done.converged:
+        click.echo("WARNING: the learner did not converge; the model carries this flag")
+    for note in done.notes if verbose or not done.converged else ():
+        talk(f"note: {note}")
+    click.echo("")
+    _print_margins(done.model)
+    click.echo("")
+    click.echo(release.guarantee())
+
+
+def _print_margins(model: Model) -> None:
+    """Each attribute's most likely labels, in per cent, as the model has them."""
+    rows = []
+    for attribute in model.domain:
+        shares = model.marginal(attribute.name)
+        order = (
+            sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
+            if attribute.size > 6
+            else range(attribute.size)
+        )
+        text = ", ".join(f"{attribute.labels[code]}: {100 * shares[code]:.1f}%" for code in order)
+        rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
+    print_table(["attribute", "share of records in the model"], rows[:40])

@@ -1,0 +1,415 @@
+"""The one class that sees both sides: it counts records, charges the ledger, draws noise and hands out NoisyTables.
+
+The order of a release is fixed (DESIGN section 4): check funds, read and count, commit the charge, draw noise, save
+the release. A crash in between wastes budget and never leaks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpgm_core import counting
+from dpgm_core.errors import BudgetError, DataError, DpgmError, Overspent, StructureError
+from dpgm_core.ledger import Ledger
+from dpgm_core.options import plain_options
+from dpgm_core.privacy import Budget, Neighbours, Sensitivity, whole
+from dpgm_core.protocols import Mechanism, Noise, Progress, Randomness, Rounds, Source
+from dpgm_core.randomness import SystemRandomness
+from dpgm_core.registry import default_registry
+from dpgm_core.releases import Calibration, NoisyTables, TotalPolicy, estimate_total
+from dpgm_core.sources.persons import KeyedSource, PersonSource
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Array, Tables
+
+__all__ = ["LiveCurator", "ReplayCurator", "silent"]
+
+# Noise and counts are both kept below 2^61, so their sum fits int64 with room.
+_CLAMP = 2**61
+
+
+def silent(task: str, done: int, total: int | None) -> None:
+    """A Progress that says nothing."""
+
+
+class LiveCurator:
+    """The only door to the records; a learner sees them through `release` and in no other way.
+
+    source: a Source component. structure: the model's cliques. mechanism: calibrates the noise. neighbours: required.
+    budget: what this curator may spend in all. ledger: an open Ledger that is charged before any noise is drawn, or
+    None (then only `budget` limits). unit: what is protected, in words; the ledger's when None. person, rows_per_person: the person key's column and r. total: "estimated",
+    "public" (the exact number of records is published) or a number declared as public by the owner. save_to: where
+    each release is written before anybody sees it.
+
+    Raises BudgetError, StructureError and OptionError before any record is read.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        structure: Structure,
+        mechanism: Mechanism,
+        *,
+        neighbours: Neighbours | str,
+        budget: Budget,
+        randomness: Randomness | None = None,
+        ledger: Ledger | None = None,
+        unit: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        total: str | float = "estimated",
+        save_to: Path | None = None,
+        note: str = "",
+        progress: Progress = silent,
+    ) -> None:
+        if not isinstance(budget, Budget):
+            raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
+        if budget.is_zero:
+            raise BudgetError(f"budget is {budget}; it must be positive")
+        self._neighbours = Neighbours.of(neighbours)
+        self._rows = whole("rows_per_person", rows_per_person, least=1)
+        if person is None and self._rows > 1:
+            raise BudgetError(
+                f"rows_per_person = {self._rows} needs a person key: name the column that identifies a person"
+            )
+        self._policy, self._declared = total_policy(total)
+        self._source = source
+        self._structure = structure
+        self._mechanism = mechanism
+        self._budget = budget
+        self._spent = Budget.zero(budget.kind)
+        self._randomness: Randomness = SystemRandomness() if randomness is None else randomness
+        self._ledger = ledger
+        self._unit = unit or ("one person" if ledger is None else ledger.terms.unit)
+        self._person = person
+        self._save_to = save_to
+        self._note = note
+        self._progress = progress
+        self.released: list[NoisyTables] = []
+        if ledger is not None:
+            ledger.check_terms(neighbours=self._neighbours, unit=self._unit, person=person, rows_per_person=self._rows)
+
+    @property
+    def structure(self) -> Structure:
+        """The model's structure."""
+        return self._structure
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The declared relation."""
+        return self._neighbours
+
+    @property
+    def budget(self) -> Budget:
+        """What this curator was given."""
+        return self._budget
+
+    @property
+    def remaining(self) -> Budget:
+        """What it may still spend."""
+        return self._budget - self._spent
+
+    def release(
+        self,
+        *,
+        budget: Budget | Mapping[Clique, Budget] | None = None,
+        cliques: Iterable[Clique] | None = None,
+        sampling_rate: float = 1.0,
+    ) -> NoisyTables:
+        """Spend `budget` (None: all that remains) on the tables of `cliques` (None: those of the structure).
+
+        With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
+        contained in one of the structure's. Raises BudgetError or Overspent with nothing read, charged or released.
+        """
+        if sampling_rate != 1.0:
+            raise BudgetError("subsampled releases need the accountant, which this version does not have; use 1.0")
+        measured = self._measured(budget if isinstance(budget, Mapping) else None, cliques)
+        calibrations, calibration_of = self._calibrate(measured, budget)
+        cost = calibrations[0].noise.cost
+        for one in calibrations[1:]:
+            cost = cost + one.noise.cost
+        if not cost <= self.remaining:
+            raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
+        if self._ledger is not None:
+            self._ledger.check(cost)
+        counted = self._count(measured)
+        entry = None
+        if self._ledger is not None:
+            entry = self._ledger.charge(cost, note=self._note)
+        self._spent = self._spent + cost
+        noisy = self._noisy(counted, calibrations, calibration_of, cost, entry)
+        self.released.append(noisy)
+        if self._save_to is not None:
+            number = len(self.released)
+            noisy.save(self._save_to if number == 1 else self._save_to.with_stem(f"{self._save_to.stem}-{number}"))
+            if self._ledger is not None and entry is not None:
+                self._ledger.mark_released(entry)
+        return noisy
+
+    def rounds(self, n: int, *, sampling_rate: float, budget: Budget | None = None) -> AbstractContextManager[Rounds]:
+        """Many subsampled releases under one charge; not in this version: raises BudgetError."""
+        raise BudgetError("rounds of subsampled releases need the accountant, which this version does not have")
+
+    def _measured(self, budgets: Mapping[Clique, Budget] | None, cliques: Iterable[Clique] | None) -> Structure:
+        if budgets is not None:
+            if not budgets:
+                raise BudgetError("the budgets per clique are empty; name at least one clique")
+            cliques = list(budgets) if cliques is None else cliques
+        if cliques is None:
+            return self._structure
+        return measured_structure(self._structure, cliques)
+
+    def _calibrate(
+        self, measured: Structure, budget: Budget | Mapping[Clique, Budget] | None
+    ) -> tuple[tuple[Calibration, ...], tuple[int, ...]]:
+        groups = len(measured.groups)
+        if not isinstance(budget, Mapping):
+            asked = self.remaining if budget is None else budget
+            if not isinstance(asked, Budget):
+                raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {asked!r}")
+            if asked.is_zero:
+                raise Overspent(f"nothing remains of {self.budget}")
+            if not asked <= self.remaining:
+                raise Overspent(f"{asked} was asked, but only {self.remaining} remains of {self.budget}")
+            return (self._calibration(measured, asked),), (0,) * groups
+        own: dict[int, Budget] = {}
+        for clique, asked in budget.items():
+            number = measured.find(clique)[0]
+            if number in own:
+                raise BudgetError(f"clique {clique!r} is given two budgets; name each table once")
+            own[number] = asked
+        if len(own) < groups:
+            missing = next(group[0] for number, group in enumerate(measured.groups) if number not in own)
+            raise BudgetError(f"clique {missing!r} has no budget; give one to each measured clique")
+        return (
+            tuple(self._calibration(single_group(measured, number), own[number]) for number in range(groups)),
+            tuple(range(groups)),
+        )
+
+    def _calibration(self, measured: Structure, budget: Budget) -> Calibration:
+        sensitivity = Sensitivity.of(measured, self._neighbours, rows_per_person=self._rows)
+        noise = self._mechanism.noise(sensitivity, budget)
+        check_noise(noise, budget)
+        return Calibration(
+            noise=noise,
+            component=default_registry().name_of("mechanism", self._mechanism),
+            options=plain_options(self._mechanism),
+            sensitivity=sensitivity,
+            budget=budget,
+        )
+
+    def _count(self, measured: Structure) -> counting.Counted:
+        source: Source = self._source
+        if self._person is not None:
+            source = PersonSource(source=self._keyed(), person=self._person, rows_per_person=self._rows)
+        # A foreign exception may quote records. It is dropped whole, context included, by raising outside of it.
+        kind = ""
+        try:
+            return counting.count(source, measured, progress=self._progress)
+        except DpgmError:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+        raise DataError(
+            f"the records could not be read: source {type(self._source).__name__} failed with {kind} "
+            "(details are withheld because they may quote records); run dpgm validate to see them"
+        )
+
+    def _keyed(self) -> KeyedSource:
+        if not isinstance(self._source, KeyedSource):
+            raise DataError(
+                f"source {type(self._source).__name__} cannot read a person key; use one of core's sources, or leave "
+                "the person key out if each record is a person"
+            )
+        return self._source
+
+    def _noisy(
+        self,
+        counted: counting.Counted,
+        calibrations: tuple[Calibration, ...],
+        calibration_of: tuple[int, ...],
+        cost: Budget,
+        entry: int | None,
+    ) -> NoisyTables:
+        structure = counted.tables.structure
+        parts: list[Array] = []
+        for number, part in enumerate(counted.tables.arrays()):
+            noise = calibrations[calibration_of[number]].noise
+            parts.append(_add(part, noise.sample(part.shape, self._randomness)).reshape(-1))
+        tables = Tables(structure, np.concatenate(parts))
+        variances = np.array([calibrations[number].noise.variance for number in calibration_of])
+        total, variance = estimate_total(tables, variances)
+        if self._policy == "public":
+            total, variance = max(1.0, float(counted.records)), 0.0
+        elif self._declared is not None:
+            total, variance = self._declared, 0.0
+        unsafe = {getattr(one.noise, "unsafe", None) for one in calibrations} - {None}
+        provenance: dict[str, Any] = {}
+        if self._ledger is not None:
+            provenance = {"ledger": self._ledger.name, "entry": entry}
+        return NoisyTables(
+            tables=tables,
+            calibrations=calibrations,
+            calibration_of=calibration_of,
+            neighbours=self._neighbours,
+            unit=self._unit,
+            rows_per_person=self._rows,
+            total=total,
+            total_policy=self._policy,
+            total_variance=variance,
+            cost=cost,
+            private=bool(self._randomness.private),
+            unsafe="; ".join(sorted(map(str, unsafe))) or None,
+            provenance=provenance,
+        )
+
+    def __repr__(self) -> str:
+        return f"LiveCurator({self._structure}, {self._neighbours.value}, remaining {self.remaining})"
+
+
+class ReplayCurator:
+    """Serves saved releases instead of records, so that learning from published statistics is the same code.
+
+    releases: at least one. structure: of the model; the first release's structure when None. It refuses what the
+    files do not hold: other budgets, other cliques, subsampling, a second helping.
+    """
+
+    def __init__(self, releases: NoisyTables | Sequence[NoisyTables], structure: Structure | None = None) -> None:
+        self._releases = [releases] if isinstance(releases, NoisyTables) else list(releases)
+        if not self._releases:
+            raise BudgetError("a replay needs at least one release")
+        for one in self._releases[1:]:
+            if one.neighbours is not self._releases[0].neighbours:
+                raise BudgetError("releases under different neighbouring relations do not compose")
+        self._structure = self._releases[0].structure if structure is None else structure
+        for one in self._releases:
+            for clique in one.structure.cliques:
+                if self._structure.covering(clique) is None:
+                    raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
+        self._served = 0
+
+    @property
+    def structure(self) -> Structure:
+        """The model's structure."""
+        return self._structure
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation the releases were made under."""
+        return self._releases[0].neighbours
+
+    @property
+    def budget(self) -> Budget:
+        """What the releases cost in all."""
+        cost = self._releases[0].cost
+        for one in self._releases[1:]:
+            cost = cost + one.cost
+        return cost
+
+    @property
+    def remaining(self) -> Budget:
+        """The cost of the releases not yet served."""
+        left = Budget.zero(self.budget.kind)
+        for one in self._releases[self._served :]:
+            left = left + one.cost
+        return left
+
+    def release(
+        self,
+        *,
+        budget: Budget | Mapping[Clique, Budget] | None = None,
+        cliques: Iterable[Clique] | None = None,
+        sampling_rate: float = 1.0,
+    ) -> NoisyTables:
+        """The next saved release. Raises BudgetError when there is none or when something else is asked."""
+        if self._served >= len(self._releases):
+            raise BudgetError(f"all {len(self._releases)} saved release(s) were served; a replay cannot make new ones")
+        if sampling_rate != 1.0:
+            raise BudgetError("a saved release was not subsampled; a replay cannot change that")
+        found = self._releases[self._served]
+        if isinstance(budget, Budget) and budget != self.remaining and budget != found.cost:
+            raise BudgetError(f"the saved release cost {found.cost}; a replay cannot make one that costs {budget}")
+        if isinstance(budget, Mapping) or cliques is not None:
+            wanted = {frozenset(clique) for clique in (budget if isinstance(budget, Mapping) else cliques or ())}
+            if wanted != {frozenset(clique) for clique in found.structure.cliques}:
+                raise BudgetError("the saved release holds other cliques than the learner asks for")
+        self._served += 1
+        return found
+
+    def rounds(self, n: int, *, sampling_rate: float, budget: Budget | None = None) -> AbstractContextManager[Rounds]:
+        """Saved releases hold no rounds: raises BudgetError."""
+        raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
+
+    def __repr__(self) -> str:
+        return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
+
+
+def measured_structure(structure: Structure, cliques: Iterable[Clique]) -> Structure:
+    """The structure of the tables that a release measures: named groups stay whole, others must be contained.
+
+    >>> from dpgm_core.domain import Domain
+    >>> model = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> measured_structure(model, [("a",)]).cliques
+    (('a',),)
+    """
+    plain: list[Clique] = []
+    tied: dict[int, tuple[Clique, ...]] = {}
+    for raw in cliques:
+        clique = tuple(raw)
+        covering = structure.covering(clique)
+        if covering is None:
+            raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
+        group = structure.groups[structure.find(covering)[0]]
+        if len(group) > 1:
+            if frozenset(clique) not in map(frozenset, group):
+                raise StructureError(
+                    f"cannot measure {clique!r}: it lies inside a tied group; name a clique of the group"
+                )
+            tied[structure.find(covering)[0]] = group
+        else:
+            plain.append(clique)
+    return Structure(structure.domain, plain, tied=tied.values())
+
+
+def single_group(structure: Structure, number: int) -> Structure:
+    """The structure with only one of the groups."""
+    group = structure.groups[number]
+    return Structure(structure.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
+
+
+def total_policy(total: object) -> tuple[TotalPolicy, float | None]:
+    """Read `total`: "estimated", "public", or a declared number of records. Raises BudgetError.
+
+    >>> total_policy("estimated"), total_policy(500)
+    (('estimated', None), ('declared', 500.0))
+    """
+    if total == "estimated":
+        return "estimated", None
+    if total == "public":
+        return "public", None
+    if isinstance(total, (int, float)) and not isinstance(total, bool) and 1 <= total < 2**53:
+        return "declared", float(total)
+    raise BudgetError(
+        f"total must be 'estimated', 'public' or a declared number of records of at least 1, got {total!r}"
+    )
+
+
+def check_noise(noise: Noise, budget: Budget) -> None:
+    """Refuse a noise that costs more than was asked, or has no finite variance, before anything is charged."""
+    if not noise.cost <= budget:
+        raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
+    if not np.isfinite(noise.variance) or noise.variance <= 0:
+        raise BudgetError(f"mechanism fault: its noise has variance {noise.variance}; it must be finite and positive")
+
+
+def _add(counts: Array, noise: Array) -> Array:
+    if noise.shape != counts.shape:
+        raise BudgetError(f"mechanism fault: asked for noise of shape {counts.shape}, got {noise.shape}")
+    if noise.dtype.kind == "i":
+        # Values are clamped, never an error after the noise (DESIGN section 4).
+        return np.clip(counts, -_CLAMP, _CLAMP) + np.clip(noise.astype(np.int64), -_CLAMP, _CLAMP)
+    return counts + noise.astype(np.float64)

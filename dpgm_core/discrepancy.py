@@ -1,0 +1,34 @@
+"""How far the noisy tables are expected to be from the true ones: what a fit must not undercut."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpgm_core.protocols import Noise
+
+__all__ = ["expected_absolute"]
+
+
+def expected_absolute(noise: Noise) -> float:
+    """E |Z| of one cell's noise, records, from its log-density alone, so that it serves every mechanism.
+
+    Summed over the integers when the noise is narrow enough to see them, else over a fine grid; relative error below
+    1e-3 for log-concave noise.
+
+    >>> class Flat:
+    ...     variance = 0.5
+    ...     def logpdf(self, residual):
+    ...         return np.where(np.abs(residual) <= 1, -np.log(4) + np.log(2) * (residual == 0), -np.inf)
+    >>> round(expected_absolute(Flat()), 6)
+    0.5
+    """
+    spread = math.sqrt(noise.variance)
+    reach = 40 * spread + 1
+    points = (
+        np.arange(-math.ceil(reach), math.ceil(reach) + 1.0) if spread < 500 else np.linspace(-reach, reach, 40_001)
+    )
+    log_mass = noise.logpdf(points)
+    mass = np.exp(log_mass - log_mass.max())
+    return float(np.sum(np.abs(points) * mass) / np.sum(mass))

@@ -1,0 +1,137 @@
+"""Zip files with one JSON document and arrays in them: written atomically, read with suspicion.
+
+The format of releases and models (`name.dpgm`). Nothing is unpickled, every size is checked before it is read, and
+whatever is wrong becomes a ModelFileError.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dpgm_core.errors import DpgmError, ModelFileError
+from dpgm_core.tables import Array
+
+__all__ = ["Archive", "atomic_write", "reading", "write_archive"]
+
+T = TypeVar("T")
+
+MAX_JSON = 256 * 2**20
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal content gives equal bytes
+
+
+def atomic_write(path: str | Path, content: bytes) -> None:
+    """Write a whole file or nothing: a temporary file beside it, synced, then renamed over it.
+
+    Raises ModelFileError when the folder cannot be written.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ModelFileError(f"cannot write {path}: {error.strerror or type(error).__name__}") from None
+
+
+def write_archive(path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, document in documents.items():
+            text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
+        for name, array in arrays.items():
+            inner = io.BytesIO()
+            np.savez(inner, values=array)
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), inner.getvalue(), zipfile.ZIP_DEFLATED)
+    atomic_write(path, buffer.getvalue())
+
+
+class Archive:
+    """A zip file opened with suspicion; use inside `reading`."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._zip = zipfile.ZipFile(self.path)
+
+    def names(self) -> set[str]:
+        """The members of the file."""
+        return set(self._zip.namelist())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._zip.close()
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A JSON object; ModelFileError when it is missing, too large or something else."""
+        plain = json.loads(self._read(name, MAX_JSON))
+        if not isinstance(plain, dict):
+            raise ModelFileError(f"{self.path}: {name} must hold a JSON object")
+        return plain
+
+    def array(self, name: str, length: int) -> Array:
+        """A numeric array of exactly `length` entries, int64 or float64."""
+        inner = io.BytesIO(self._read(name, 8 * length + 4096))
+        with zipfile.ZipFile(inner) as npz:
+            if npz.namelist() != ["values.npy"] or npz.getinfo("values.npy").file_size > 8 * length + 1024:
+                raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
+        inner.seek(0)
+        with np.load(inner, allow_pickle=False) as content:
+            values: Array = content["values"]
+        if values.shape != (length,) or values.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
+            raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
+        return values
+
+    def _read(self, name: str, limit: int) -> bytes:
+        try:
+            info = self._zip.getinfo(name)
+        except KeyError:
+            raise ModelFileError(f"{self.path} has no {name}; it is not a file of this kind") from None
+        if info.file_size > limit:
+            raise ModelFileError(f"{self.path}: {name} claims {info.file_size} bytes, more than its content can need")
+        with self._zip.open(info) as member:
+            content = member.read(limit + 1)  # the header may lie about the size
+        if len(content) > limit:
+            raise ModelFileError(f"{self.path}: {name} is larger than its content can need")
+        return content
+
+
+def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
+    """Run a reader over an archive and turn every failure into a ModelFileError that names the file.
+
+    PluginErrors pass: a file may name a component that is not installed.
+    """
+    from dpgm_core.errors import PluginError
+
+    archive = None
+    try:
+        archive = Archive(path)
+        return read(archive)
+    except (ModelFileError, PluginError):
+        raise
+    except DpgmError as error:
+        raise ModelFileError(f"{path} is not a sound {what}: {error}") from None
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no file {path}; name a {what}") from None
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path}: {error.strerror or type(error).__name__}") from None
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise ModelFileError(f"{path} is damaged or not a {what} ({type(error).__name__})") from None
+    finally:
+        if archive is not None:
+            archive.close()

@@ -1,0 +1,201 @@
+"""The whole way in one place: records -> counts -> noise -> learning -> model. The file to read first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+
+from dpgm_core.curator import LiveCurator, ReplayCurator, silent
+from dpgm_core.errors import OptionError
+from dpgm_core.ledger import Ledger
+from dpgm_core.model import Model
+from dpgm_core.planning import Plan, make_plan
+from dpgm_core.privacy import Budget, Neighbours
+from dpgm_core.protocols import Fit, Inference, Learner, Mechanism, Progress, Randomness
+from dpgm_core.randomness import SystemRandomness
+from dpgm_core.registry import default_registry, make
+from dpgm_core.releases import NoisyTables
+from dpgm_core.sources import as_source
+from dpgm_core.structure import Structure
+
+__all__ = ["fit", "learn", "plan", "release"]
+
+
+def fit(
+    data: object,
+    structure: Structure,
+    budget: Budget,
+    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
+    learner: str | Mapping[str, Any] | Learner = "naive-mle",
+    inference: str | Mapping[str, Any] | Inference = "junction-tree",
+    *,
+    neighbours: Neighbours | str,
+    total: str | float = "estimated",
+    randomness: Randomness | None = None,
+    ledger: Ledger | str | Path | None = None,
+    save_release: str | Path | None = None,
+    progress: Progress = silent,
+    **terms: Any,
+) -> Fit:
+    """Learn a private model from records: release noisy tables once, then learn from them.
+
+    data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
+    arrays, or a Source. structure: cliques to measure and model. budget: spent in full by the learner's release.
+    mechanism, learner, inference: names, tables with options, or objects. neighbours: "add-remove" or
+    "replace-one", in persons; no default. total: "estimated", "public" or a declared number. randomness: None takes
+    the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged
+    before any noise is drawn. save_release: file for the release, written before learning. terms: unit, person,
+    rows_per_person (see LiveCurator).
+
+    Returns a Fit with `.model`, `.release`, `.trace`. Everything that can be refused is refused before anything is
+    charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
+    attribute `release`.
+
+    >>> import numpy as np
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 50)
+    >>> done = fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
+    >>> done.model.marginal("a").round(1).tolist(), done.release.private
+    ([0.5, 0.5], False)
+    """
+    learner_made: Learner = make("learner", learner)
+    inference_made: Inference = make("inference", inference)
+    mechanism_made: Mechanism = make("mechanism", mechanism)
+    inference_made.compile(structure)  # a structure that cannot be served is refused before anything is charged
+    opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
+    try:
+        curator = LiveCurator(
+            as_source(data),
+            structure,
+            mechanism_made,
+            neighbours=neighbours,
+            budget=budget,
+            randomness=randomness,
+            ledger=opened,
+            total=total,
+            save_to=None if save_release is None else Path(save_release),
+            progress=progress,
+            **terms,
+        )
+        return _learn(curator, learner_made, inference_made, randomness, progress)
+    finally:
+        if opened is not None and opened is not ledger:
+            opened.close()
+
+
+def release(
+    data: object,
+    structure: Structure,
+    budget: Budget,
+    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
+    *,
+    neighbours: Neighbours | str,
+    total: str | float = "estimated",
+    randomness: Randomness | None = None,
+    ledger: Ledger | str | Path | None = None,
+    save_release: str | Path | None = None,
+    progress: Progress = silent,
+    **terms: Any,
+) -> NoisyTables:
+    """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`."""
+    opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
+    try:
+        curator = LiveCurator(
+            as_source(data),
+            structure,
+            make("mechanism", mechanism),
+            neighbours=neighbours,
+            budget=budget,
+            randomness=randomness,
+            ledger=opened,
+            total=total,
+            save_to=None if save_release is None else Path(save_release),
+            progress=progress,
+            **terms,
+        )
+        return curator.release()
+    finally:
+        if opened is not None and opened is not ledger:
+            opened.close()
+
+
+def learn(
+    release: NoisyTables,
+    learner: str | Mapping[str, Any] | Learner = "naive-mle",
+    inference: str | Mapping[str, Any] | Inference = "junction-tree",
+    *,
+    structure: Structure | None = None,
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> Fit:
+    """Learn a model from a release; free in privacy, as often as wanted.
+
+    structure: the model's cliques, each measured clique inside one of them; the release's own when None.
+    """
+    if not isinstance(release, NoisyTables):
+        raise OptionError(f"learn takes a release (NoisyTables), got {type(release).__name__}; see load_release(path)")
+    curator = ReplayCurator(release, structure)
+    return _learn(curator, make("learner", learner), make("inference", inference), randomness, progress)
+
+
+def plan(
+    structure: Structure,
+    budget: Budget,
+    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
+    inference: str | Mapping[str, Any] | Inference = "junction-tree",
+    *,
+    neighbours: Neighbours | str,
+    rows_per_person: int = 1,
+    records: float | None = None,
+) -> Plan:
+    """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
+
+    records: a publicly known or guessed number of records, for relative errors.
+    """
+    return make_plan(
+        structure,
+        budget,
+        make("mechanism", mechanism),
+        make("inference", inference),
+        neighbours=neighbours,
+        rows_per_person=rows_per_person,
+        records=records,
+    )
+
+
+def _learn(
+    curator: LiveCurator | ReplayCurator,
+    learner: Learner,
+    inference: Inference,
+    randomness: Randomness | None,
+    progress: Progress,
+) -> Fit:
+    source = SystemRandomness() if randomness is None else randomness
+    try:
+        learned = learner.learn(curator, inference, randomness=source, progress=progress)
+    except Exception as error:
+        if isinstance(curator, LiveCurator) and curator.released:
+            # What was paid for is not lost: dpgm learn FILE, or learn(error.release).
+            error.release = curator.released[-1]  # type: ignore[attr-defined]
+            error.add_note("the release is paid for and kept; learn from it again with learn(error.release)")
+        raise
+    return _stamped(learned, learner, inference)
+
+
+def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:
+    """The same fit with the makers' names and settings, and whether it converged, in the model's provenance."""
+    registry = default_registry()
+    provenance = {
+        **learned.model.provenance,
+        "learner": registry.record("learner", learner),
+        "inference": registry.record("inference", inference),
+        "converged": learned.converged,
+        "certificate": {name: float(value) for name, value in learned.certificate.items()},
+        "notes": list(learned.notes),
+    }
+    model = Model(learned.model.structure, learned.model.potentials, release=learned.release, provenance=provenance)
+    return evolve(learned, model=model)

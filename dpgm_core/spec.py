@@ -1,0 +1,203 @@
+"""A run as one TOML file: read, checked key by key, and turned into objects before any record is touched."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import OptionError, did_you_mean
+from dpgm_core.privacy import Budget, Neighbours
+from dpgm_core.structure import Structure
+
+__all__ = ["LedgerSpec", "Spec", "load_spec", "parse_setting"]
+
+_KEYS = (
+    "name",
+    "data",
+    "domain",
+    "neighbours",
+    "unit",
+    "person",
+    "rows_per_person",
+    "total",
+    "mechanism",
+    "learner",
+    "inference",
+    "budget",
+    "structure",
+    "ledger",
+    "output",
+    "simulation",
+)
+_REQUIRED = ("data", "domain", "neighbours", "budget", "structure")
+
+
+@frozen(kw_only=True)
+class LedgerSpec:
+    """Where the ledger is, and the budget to create it with if it does not exist."""
+
+    path: Path
+    budget: Budget | None = None
+    create: bool = False
+
+
+@frozen(kw_only=True)
+class Spec:
+    """One run, checked. Paths are resolved against the spec file's folder."""
+
+    name: str
+    data: Any
+    domain: Domain
+    structure: Structure
+    budget: Budget
+    neighbours: Neighbours
+    unit: str | None = None
+    person: str | None = None
+    rows_per_person: int = 1
+    total: str | float = "estimated"
+    mechanism: Any = "laplace"
+    learner: Any = "naive-mle"
+    inference: Any = "junction-tree"
+    ledger: LedgerSpec | None = None
+    output: Path = field(factory=Path)
+    seed: int | None = None
+
+
+def load_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
+    """Read a spec file, apply `KEY.KEY=VALUE` settings to it, and check every key.
+
+    Raises OptionError, DomainError, StructureError or BudgetError; touches no data.
+    """
+    path = Path(path)
+    try:
+        plain = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"spec file {path} is not valid TOML: {error}") from None
+    for setting in settings:
+        _apply(plain, setting)
+    return _spec(plain, path)
+
+
+def parse_setting(setting: str) -> tuple[list[str], Any]:
+    """`a.b=VALUE` as keys and value; VALUE is TOML, or a plain text if it is not.
+
+    >>> parse_setting("learner.l2=0.5"), parse_setting("learner=naive-mle")
+    ((['learner', 'l2'], 0.5), (['learner'], 'naive-mle'))
+    """
+    key, equals, text = setting.partition("=")
+    keys = [part.strip() for part in key.split(".")]
+    if not equals or not all(keys):
+        raise OptionError(f"a setting must look like KEY=VALUE or KEY.KEY=VALUE, got {setting!r}")
+    try:
+        return keys, tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return keys, text.strip()
+
+
+def _apply(plain: dict[str, Any], setting: str) -> None:
+    keys, value = parse_setting(setting)
+    table = plain
+    for depth, key in enumerate(keys[:-1]):
+        inside = table.get(key, {})
+        if depth == 0 and key in ("mechanism", "learner", "inference") and isinstance(inside, str):
+            inside = {"name": inside}  # `learner = "x"` is short for { name = "x" }
+        if not isinstance(inside, dict):
+            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
+        table[key] = inside
+        table = inside
+    table[keys[-1]] = value
+
+
+def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
+    where = f"spec {path.name}"
+    _known(where, plain, _KEYS)
+    for key in _REQUIRED:
+        if key not in plain:
+            hint = " ('add-remove' or 'replace-one'; there is no default)" if key == "neighbours" else ""
+            raise OptionError(f"{where} does not say {key!r}{hint}; add it")
+    folder = path.parent
+    domain = plain["domain"]
+    read = Domain.load(folder / domain) if isinstance(domain, str) else Domain.from_dict(domain)
+    output = _table(where, "output", plain.get("output", {}), ("folder",))
+    simulation = _table(where, "simulation", plain.get("simulation", {}), ("seed",))
+    person = None if "person" not in plain else _text(where, "person", plain["person"])
+    return Spec(
+        name=_file_stem(where, plain.get("name", path.stem)),
+        data=_data(where, plain["data"], folder),
+        domain=read,
+        structure=Structure.from_dict(read, plain["structure"]),
+        budget=Budget.parse(plain["budget"]),
+        neighbours=Neighbours.of(plain["neighbours"]),
+        unit=_text(where, "unit", plain["unit"]) if "unit" in plain else None,
+        person=person,
+        rows_per_person=plain.get("rows_per_person", 1),
+        total=plain.get("total", "estimated"),
+        mechanism=plain.get("mechanism", "laplace"),
+        learner=plain.get("learner", "naive-mle"),
+        inference=plain.get("inference", "junction-tree"),
+        ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
+        output=folder / _text(where, "output.folder", output.get("folder", ".")),
+        seed=simulation.get("seed"),
+    )
+
+
+def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
+    table = _table(where, "ledger", plain, ("path", "budget", "create"))
+    if "path" not in table:
+        raise OptionError(f"{where}: [ledger] needs a path")
+    create = table.get("create", False)
+    if not isinstance(create, bool):
+        raise OptionError(f"{where}: ledger.create must be true or false, got {create!r}")
+    if create and "budget" not in table:
+        raise OptionError(f"{where}: ledger.create = true needs ledger.budget, the whole of what may ever be spent")
+    return LedgerSpec(
+        path=folder / _text(where, "ledger.path", table["path"]),
+        budget=Budget.parse(table["budget"]) if "budget" in table else None,
+        create=create,
+    )
+
+
+def _data(where: str, plain: object, folder: Path) -> Any:
+    if isinstance(plain, str):
+        return folder / plain
+    if isinstance(plain, Mapping):
+        table = dict(plain)
+        if "source" not in table:
+            raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
+        if isinstance(table.get("path"), str):
+            table["path"] = str(folder / table["path"])
+        return {"name": table.pop("source"), **table}
+    raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
+
+
+def _known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:
+    for key in plain:
+        if key not in known:
+            raise OptionError(f"{where} has no setting {key!r}{did_you_mean(key, known)}")
+
+
+def _table(where: str, key: str, plain: object, known: Iterable[str]) -> Mapping[str, Any]:
+    if not isinstance(plain, Mapping):
+        raise OptionError(f"{where}: {key} must be a table, got {plain!r}")
+    _known(f"{where}: [{key}]", plain, known)
+    return plain
+
+
+def _text(where: str, key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise OptionError(f"{where}: {key} must be a text in quotes, got {value!r}")
+    return value
+
+
+def _file_stem(where: str, value: object) -> str:
+    name = _text(where, "name", value)
+    if any(letter in name for letter in "/\\\0") or name.startswith("."):
+        raise OptionError(f"{where}: name {name!r} names files, so it must not hold slashes or start with a dot")
+    return name
