@@ -1,0 +1,154 @@
+"""Exact marginals on a fixed structure: ours beside mbi and pyAgrum, alternating in one run on one thread.
+
+    python -m benchmarks.inference [--mbi VENV] [--pyagrum VENV] [--models chain3-k10,...] [--json FILE]
+
+Milliseconds per call, parameters changed on every call, fastest of many; the ratio is ours / fastest peer.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# One thread for everybody: children inherit it, and numpy reads it on import.
+os.environ |= {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "JAX_ENABLE_COMPILATION_CACHE": "false",
+}
+
+import numpy as np
+
+from dpgm_core.domain import Domain
+from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+SETS, ROUNDS = 5, 6
+
+
+def domain(count: int, size: int) -> Domain:
+    """x0, x1, ... of one size."""
+    return Domain.from_sizes({f"x{i}": size for i in range(count)})
+
+
+def erdos_renyi(size: int, edges: int = 18) -> Structure:
+    """The first connected graph of 10 attributes with that many edges (p = 0.4, seeds in order)."""
+    seed = 0
+    while len((found := Structure.erdos_renyi(domain(10, size), 0.4, seed)).cliques) != edges:
+        seed += 1
+    return found
+
+
+MODELS = {
+    "chain3-k10": lambda: Structure.chain(domain(10, 10), 3),
+    "chain3-k20": lambda: Structure.chain(domain(10, 20), 3),
+    "er-k10": lambda: erdos_renyi(10),
+    "er-k20": lambda: erdos_renyi(20),
+    "chain100-k50": lambda: Structure.chain(domain(100, 50)),
+    "grid10-k2": lambda: Structure.grid(domain(100, 2), 10, 10),
+    "grid10-k3": lambda: Structure.grid(domain(100, 3), 10, 10),
+}
+
+
+class Peer:
+    """A peer in its own interpreter; see `inference_peers`."""
+
+    def __init__(self, name: str, venv: Path) -> None:
+        self.name = name
+        script = Path(__file__).with_name("inference_peers.py")
+        self.process = subprocess.Popen(
+            [venv / "bin" / "python", script, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **request: object) -> dict[str, list]:
+        """One request, one answer."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended during {request}; its message is above")
+        return json.loads(line)
+
+
+def measure(name: str, peers: list[Peer], folder: Path) -> dict[str, float]:
+    """Milliseconds per call of one model: "dpgm", "dpgm compile" and "PEER VARIANT"."""
+    structure = MODELS[name]()
+    start = time.perf_counter()
+    engine = JunctionTree().compile(structure)
+    result = {"dpgm compile": 1e3 * (time.perf_counter() - start)}
+    theta = np.random.default_rng(0).normal(size=(SETS, structure.cells))
+    sets = [Tables(structure, row) for row in theta]
+    ours = engine.infer(sets[0]).marginals.values
+    place = {attribute: i for i, attribute in enumerate(structure.domain.names)}
+    model = folder / f"{name}.npz"
+    np.savez(
+        model,
+        sizes=list(structure.domain.sizes.values()),
+        cliques=[",".join(str(place[attribute]) for attribute in clique) for clique in structure.cliques],
+        theta=theta,
+    )
+    for peer in peers:
+        peer.ask(load=str(model))
+        peer.ask(check=str(folder / "check.npz"))
+        with np.load(folder / "check.npz") as found:
+            for variant, marginals in found.items():
+                off = float(np.abs(marginals - ours).max())
+                if not off < 1e-5:
+                    print(f"  {peer.name} {variant} differs from ours by {off:.1e} on {name}", file=sys.stderr)
+
+    calls = 3 if name == "grid10-k3" else 40
+    for _ in range(ROUNDS):
+        best = float("inf")
+        for number in range(calls):
+            start = time.perf_counter()
+            engine.infer(sets[number % SETS])
+            best = min(best, time.perf_counter() - start)
+        result["dpgm"] = min(result.get("dpgm", float("inf")), 1e3 * best)
+        for peer in peers:
+            answer = peer.ask(calls=max(3, calls // 4))
+            for variant, seconds in zip(answer["names"], answer["seconds"], strict=True):
+                key = f"{peer.name} {variant}"
+                result[key] = min(result.get(key, float("inf")), 1e3 * seconds)
+    return result
+
+
+def main() -> None:
+    """Print one line per model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mbi", type=Path, help="virtual environment with mbi 2.0 (pip install mbi)")
+    parser.add_argument("--pyagrum", type=Path, help="virtual environment with pyAgrum (pip install pyagrum)")
+    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated; default: all")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    options = parser.parse_args()
+    peers = []
+    if options.mbi:
+        peers += [Peer("mbi", options.mbi), Peer("mbi64", options.mbi)]
+    if options.pyagrum:
+        peers.append(Peer("pyagrum", options.pyagrum))
+    figures = {}
+    print(f"{'model':14}{'dpgm':>9}{'compile':>9}  fastest of each peer, ms; ratio = dpgm / fastest peer")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.models.split(","):
+            figures[name] = found = measure(name, peers, Path(folder))
+            parts = []
+            for peer in peers:
+                mine = {key: value for key, value in found.items() if key.split()[0] == peer.name}
+                if mine:
+                    key = min(mine, key=mine.__getitem__)
+                    parts.append((mine[key], f"{key} {mine[key]:.3f}"))
+            ratio = f"  ratio {found['dpgm'] / min(parts)[0]:.2f}" if parts else ""
+            text = ", ".join(part for _, part in parts)
+            print(f"{name:14}{found['dpgm']:9.3f}{found['dpgm compile']:9.1f}  {text}{ratio}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
