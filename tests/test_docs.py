@@ -82,9 +82,35 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     run(["-W", "error", "-c", "\n".join(python)], cwd=tmp_path, path=tmp_path)
 
 
-def test_the_command_page_says_what_help_says():
-    """docs/cli.md is what docs/hooks/cli_page.py makes of the commands."""
-    run(["docs/hooks/cli_page.py", "--check"], cwd=ROOT)
+def test_generated_pages_are_up_to_date():
+    """cli.md says what `--help` says, components.md names every option; docs/hooks/pages.py writes both."""
+    run(["docs/hooks/pages.py", "--check"], cwd=ROOT)
+
+
+def test_the_spec_page_names_every_key(tmp_path):
+    """The spec file on the command page is read as it stands, and it names every key there is."""
+    from dpgm_core import spec
+
+    shutil.copy(DOCS / "examples" / "health" / "domain.toml", tmp_path)
+    text = next(content for _, title, content in blocks(DOCS / "cli.md") if title == "health.toml")
+    (tmp_path / "health.toml").write_text(text)
+    assert spec.load_spec(tmp_path / "health.toml").unit == "one person-year"
+    keys = set(re.findall(r"^(?:# ?)?\[?(\w+)(?:\]| =)", text, re.MULTILINE))
+    assert keys >= set(spec._KEYS)
+
+
+@pytest.mark.parametrize("readme", sorted((ROOT / "plugins").glob("*/README.md")), ids=lambda path: path.parent.name)
+def test_plugin_readmes_name_every_option(readme):
+    """The README of a first-party plugin has a row for each option of each of its components."""
+    from dpgm_core.options import describe
+    from dpgm_core.registry import Registry
+
+    registry = Registry.discover()
+    components = [offer.component for offer in registry if offer.distribution == readme.parent.name]
+    assert components, f"{readme.parent.name} is not installed"
+    for one in components:
+        for option in describe(registry.load(one.kind, one.name)):
+            assert f"| `{option.name}` |" in readme.read_text(), f"{one.name}: {option.name}"
 
 
 def test_every_public_name_is_in_the_reference():

@@ -1,0 +1,88 @@
+"""Writes what the code itself says into docs/cli.md and docs/components.md. With --check: only compares.
+
+Everything below the line `<!-- generated -->` of a page is generated; edit what stands above it, or the code.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from dpgm_core.cli import cli
+from dpgm_core.options import describe
+from dpgm_core.registry import Registry
+
+DOCS = Path(__file__).parents[1]
+FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}
+MARK = "<!-- generated -->"
+
+
+def commands(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, click.Context]]:
+    """A command and all below it, in the order of `--help`."""
+    context = click.Context(command, info_name=name, parent=parent)
+    yield context.command_path, context
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from commands(found, below, context)
+
+
+def command_section(path: str, context: click.Context) -> str:
+    """One command in Markdown: usage, help and options, `--help` apart."""
+    command = context.command
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    lines = [f"## {path}", "", f"`{usage}`", ""]
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        # click shows a paragraph that starts with \b as it is written
+        verbatim = paragraph.startswith("\b\n")
+        lines += ["```text", paragraph.removeprefix("\b\n"), "```", ""] if verbatim else [paragraph, ""]
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    rows = [record for option in options if (record := option.get_help_record(context))]
+    if rows:
+        lines += ["| option | |", "|---|---|", *(f"| `{cell(name)}` | {cell(text)} |" for name, text in rows), ""]
+    return "\n".join(lines)
+
+
+def component_sections() -> Iterator[str]:
+    """Every component of the distributions in this checkout, with its options."""
+    registry = Registry.discover()
+    for offer in registry:
+        one = offer.component
+        if offer.distribution in FIRST_PARTY:
+            lines = [f"## {one.kind} `{one.name}`", "", f"{one.summary} (from `{offer.distribution}`)", ""]
+            options = describe(registry.load(one.kind, one.name))
+            if options:
+                lines += ["| option | type | default | unit | |", "|---|---|---|---|---|"]
+            for option in options:
+                facts = (option.type, option.default, option.unit, option.help)
+                lines.append(f"| `{option.name}` | {' | '.join(map(cell, facts))} |")
+            yield "\n".join([*lines, ""])
+
+
+def cell(text: str) -> str:
+    """Text that may stand in a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Each page with the text it should have."""
+    bodies = {
+        "cli.md": (command_section(*entry) for entry in commands(cli, "dpgm")),
+        "components.md": component_sections(),
+    }
+    for name, sections in bodies.items():
+        head = (DOCS / name).read_text(encoding="utf-8").split(MARK)[0]
+        yield DOCS / name, head + MARK + "\n\n" + "\n".join(sections)
+
+
+if __name__ == "__main__":
+    stale = [(page, text) for page, text in pages() if page.read_text(encoding="utf-8") != text]
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(f"out of date: {', '.join(page.name for page, _ in stale)}; run python {sys.argv[0]}" if stale else 0)
+    for page, text in stale:
+        page.write_text(text, encoding="utf-8")
