@@ -101,6 +101,13 @@ def test_core_imports_no_plugin(path):
     assert not {statement.module.split(".")[0] for statement in imports(path)} & packages
 
 
+def test_core_declares_only_its_own_components():
+    """The targets of the built-in components are modules of core."""
+    targets = [component.target for component in importlib.import_module("dpgm_core.builtins").dpgm_components()]
+    assert targets
+    assert all(target.partition(":")[0] in MODULES for target in targets)
+
+
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda path: path.name)
 def test_plugins_import_only_the_public_face(plugin):
     """A plugin package takes names of `dpgm_core.__all__`, `dpgm_core.plugin` and `dpgm_core.testing`, nothing else."""
