@@ -35,7 +35,7 @@ SHARE = 0.25
 # convergence is judged. Larger ones count however small they are, since two of them may oppose each other.
 VANISHED = 100.0
 # Bytes per factor cell at the peak of a call: parameters, indices, potentials, beliefs and temporaries.
-BYTES_PER_CELL = 64
+BYTES_PER_CELL = 100
 
 
 def _number(low: float, high: float, need: str) -> Any:

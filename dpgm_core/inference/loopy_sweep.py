@@ -6,6 +6,7 @@ a tree of pairs (attributes) or a recursive halving of the axes (factors), so tr
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 
@@ -16,6 +17,9 @@ from dpgm_core.inference.loopy_plan import LoopyPlan, SizePlan
 from dpgm_core.tables import FloatArray
 
 __all__ = ["LOG", "PROBABILITY", "Algebra", "Contradiction", "Messages", "factor_beliefs", "start", "sweep"]
+
+# Factor cells worked on at a time, so that a product and its sums stay in the cache of one core.
+BLOCK = 2**15
 
 #: Per SizePlan, (size, messages + 1): the factors' messages, largest entry 1, and a last column of ones.
 Messages = list[FloatArray]
@@ -98,9 +102,12 @@ def sweep(plan: LoopyPlan, algebra: Algebra, potentials: FloatArray, messages: M
     to_factors = [_to_factors(algebra, sizes, block)[0] for sizes, block in zip(plan.sizes, messages, strict=True)]
     for factors in plan.factors:
         table = potentials[factors.cells].reshape(*factors.shape, factors.count)
-        inbox = [to_factors[number][:, columns] for number, columns in factors.ports]
-        outbox = [fresh[number][:, columns] for number, columns in factors.ports]
-        _from_factors(algebra, table, inbox, outbox)
+        width = max(1, BLOCK // math.prod(factors.shape))
+        for first in range(0, factors.count, width):
+            part = slice(first, first + width)
+            inbox = [to_factors[number][:, columns][:, part] for number, columns in factors.ports]
+            outbox = [fresh[number][:, columns][:, part] for number, columns in factors.ports]
+            _from_factors(algebra, table[..., part], inbox, outbox)
     for block in fresh:
         block[:, -1] = algebra.one
         algebra.over(block, _top(algebra, block), out=block)

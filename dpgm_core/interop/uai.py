@@ -1,246 +1,73 @@
-"""The UAI competition's model and evidence files: models in, models out, evidence as zeros.
-
-A `.uai` file holds `MARKOV` or `BAYES`, the sizes of the variables, the scopes of the factors and their tables, last
-variable fastest. It knows no names, so a sidecar `X.uai.names` (JSON) may carry them: `{"domain": {...}}` in the
-format of a domain file suffices; `write_uai` adds the structure and the exact log-potentials, bound to the model file
-by a digest. With the sidecar, what is read equals what was written bit for bit. Without it the tables read are the
-doubles in the file, which are exp of the log-potentials rounded once.
-"""
+"""The UAI competition's formats: models, evidence, and the tasks PR (log10 of the partition function), MAR and MPE."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from attrs import frozen
 
-from dpgm_core.domain import Domain, parse_number
-from dpgm_core.errors import DataError, DpgmError
-from dpgm_core.files import atomic_write
-from dpgm_core.structure import Clique, Structure
+from dpgm_core.errors import DataError, InferenceError
+from dpgm_core.interop.uai_model import UaiModel, names_path, parse_uai, read_bounded, read_uai, write_uai
+from dpgm_core.protocols import Beliefs, Inference, Maximizer
+from dpgm_core.structure import Structure
 from dpgm_core.tables import FloatArray, Tables
 
-__all__ = ["UaiModel", "apply_evidence", "names_path", "parse_uai", "read_evidence", "read_uai", "write_uai"]
+__all__ = [
+    "Task",
+    "UaiModel",
+    "apply_evidence",
+    "format_mar",
+    "format_mpe",
+    "format_pr",
+    "infer_uai",
+    "names_path",
+    "parse_uai",
+    "read_evidence",
+    "read_mar",
+    "read_pr",
+    "read_uai",
+    "variable_marginals",
+    "write_uai",
+]
 
-# Bytes of a model file that are read at all; its numbers take about ten times as much while they are parsed.
-MAX_BYTES = 2**28
-# Labels of all variables together: a header may declare sizes that no table backs.
-MAX_LABELS = 10**6
-# exp(700) and exp(-700) are ordinary doubles; a wider table is written as a product of several.
-WIDEST = 700.0
-
-
-@frozen(kw_only=True)
-class UaiModel:
-    """A model file: kind is "MARKOV" or "BAYES", potentials are nats, -inf for zeros."""
-
-    kind: str
-    structure: Structure
-    potentials: Tables
-
-
-def names_path(path: str | Path) -> Path:
-    """Where the names of a model file are: beside it.
-
-    >>> names_path("x.uai").name
-    'x.uai.names'
-    """
-    return Path(f"{path}.names")
+Task = Literal["PR", "MAR", "MPE"]
 
 
-def read_uai(path: str | Path, *, names: bool = True) -> UaiModel:
-    """Read a model file, and its names sidecar if there is one and `names` is true.
+def infer_uai(
+    model: str | Path, evidence: str | Path | None, task: Task, inference: Inference
+) -> tuple[str, Beliefs | None]:
+    """Answer one competition task: the text of the result file, and the beliefs behind it (None for MPE).
 
-    Factors on the same variables, in any order, are multiplied into one; a factor of no variables becomes the empty
-    clique. Variables are x0, x1, ... without a sidecar. Raises DataError, naming the file, for anything malformed; a
-    header cannot make it allocate more than the file itself backs.
+    The names sidecar is not needed and not read. An answer of an unconverged engine is returned like any other: look
+    at `beliefs.converged`. Raises DataError for the files, InferenceError for evidence of probability 0 or an engine
+    that cannot maximise, TooLarge for models beyond the engine.
 
     >>> import tempfile
+    >>> from dpgm_core.inference.loopy_bp import LoopyBP
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "m.uai"
-    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 0 0 1")
-    ...     read_uai(path).potentials["x0", "x1"].tolist()
-    [[0.0, -inf], [-inf, 0.0]]
+    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")
+    ...     infer_uai(path, None, "PR", LoopyBP())[0]
+    'PR\\n1\\n'
     """
-    raw = _read(path, MAX_BYTES)
-    model = parse_uai(raw.decode("ascii", "replace"), where=str(path))
-    sidecar = names_path(path)
-    if not names or not sidecar.exists():
-        return model
-    return _with_names(model, sidecar, hashlib.sha256(raw).hexdigest())
-
-
-def parse_uai(text: str, *, where: str = "the model") -> UaiModel:
-    """Read a model from text; `where` names it in errors.
-
-    >>> parse_uai("BAYES 1 3 1 1 0 3 .2 .3 .5").structure.cliques
-    (('x0',),)
-    """
-    head, *words = text.split() or [""]
-    kind = head.upper()
-    if kind not in ("MARKOV", "BAYES"):
-        raise DataError(f"{where} must begin with MARKOV or BAYES, got {head[:40]!r}")
-    numbers = _Numbers(where, words)
-    sizes = [numbers.whole("the size of a variable", 1) for _ in range(numbers.count("the number of variables"))]
-    if sum(sizes) > MAX_LABELS:
-        raise DataError(f"{where}: {len(sizes)} variables of {sum(sizes):,} states in all; at most {MAX_LABELS:,} fit")
-    if not sizes:
-        raise DataError(f"{where} has no variables; a model needs at least one")
-    domain = Domain.from_sizes({f"x{i}": size for i, size in enumerate(sizes)})
-    scopes: list[tuple[int, ...]] = []
-    for number in range(numbers.count("the number of factors")):
-        order = numbers.count(f"the number of variables of factor {number}")
-        scope = tuple(numbers.whole(f"a variable of factor {number}", 0) for _ in range(order))
-        if any(i >= len(sizes) for i in scope):
-            raise DataError(f"{where}: factor {number} names variable {max(scope)}, but there are {len(sizes)}")
-        if len(set(scope)) < len(scope):
-            raise DataError(f"{where}: factor {number} names a variable twice")
-        scopes.append(scope)
-
-    tables: dict[frozenset[int], tuple[Clique, FloatArray]] = {}
-    for number, scope in enumerate(scopes):
-        shape = tuple(sizes[i] for i in scope)
-        entries = numbers.count(f"the number of entries of factor {number}")
-        if entries != math.prod(shape):
-            raise DataError(f"{where}: factor {number} of shape {shape} has {entries} entries, not {math.prod(shape)}")
-        cells = numbers.take(entries)
-        if not (cells >= 0).all() or not (cells < np.inf).all():
-            raise DataError(f"{where}: factor {number} has an entry that is negative or not finite")
-        with np.errstate(divide="ignore"):
-            table = np.log(cells).reshape(shape)
-        names = tuple(f"x{i}" for i in scope)
-        first = tables.get(frozenset(scope))
-        if first is not None:
-            names, before = first
-            table = before + table.transpose([scope.index(int(name[1:])) for name in names])
-        tables[frozenset(scope)] = (names, table)
-    numbers.end()
-    if not tables:
-        tables[frozenset()] = ((), np.zeros(()))
-    structure = Structure(domain, [names for names, _ in tables.values()])
-    values = np.concatenate([table.reshape(-1) for _, table in tables.values()])
-    return UaiModel(kind=kind, structure=structure, potentials=Tables(structure, values))
-
-
-class _Numbers:
-    """The numbers of a file, taken one after the other; every count is checked against what is left."""
-
-    def __init__(self, where: str, words: list[str]) -> None:
-        self.where = where
-        try:
-            if any("_" in word for word in words):  # Python's float() takes underscores, no data file means them
-                raise ValueError
-            self.values = np.fromiter(map(float, words), np.float64, count=len(words))
-        except ValueError:
-            wrong = next(word for word in words if parse_number(word.encode()) is None)
-            raise DataError(f"{where}: after the first word all must be numbers, got {wrong[:40]!r}") from None
-        self.next = 0
-
-    def take(self, count: int) -> FloatArray:
-        if count > self.values.size - self.next:
-            raise DataError(
-                f"{self.where} ends too soon: {count:,} more numbers are announced, {self.values.size - self.next:,} "
-                "are left"
-            )
-        self.next += count
-        return self.values[self.next - count : self.next]
-
-    def whole(self, what: str, least: int) -> int:
-        value = float(self.take(1)[0])
-        if not least <= value < 2**53 or value != int(value):
-            raise DataError(f"{self.where}: {what} must be a whole number of at least {least}, got {value:g}")
-        return int(value)
-
-    def count(self, what: str) -> int:
-        value = self.whole(what, 0)
-        if value > self.values.size - self.next:
-            left = self.values.size - self.next
-            raise DataError(f"{self.where}: {what} is {value:,}, but only {left:,} numbers are left in the file")
-        return value
-
-    def end(self) -> None:
-        if self.next < self.values.size:
-            left = self.values.size - self.next
-            raise DataError(f"{self.where}: {left:,} numbers are left after the last table; check the counts")
-
-
-def write_uai(path: str | Path, structure: Structure, potentials: Tables, *, kind: str = "MARKOV") -> None:
-    """Write a model file and its names sidecar; `read_uai` gives back the same structure and potentials exactly.
-
-    Tables are exp(potentials), each number with the digits that identify its double. A table with finite potentials
-    beyond +-700 is written as a product of n equal factors exp(potentials / n) on the same variables, so nothing
-    overflows and no possible record becomes impossible. Tied groups are written out clique by clique. Raises
-    DataError for NaN, +inf and finite potentials beyond +-700,000; ModelFileError when the files cannot be written.
-
-    >>> import tempfile
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_uai(Path(folder) / "m.uai", structure, Tables(structure, np.array([0.1, -1e3])))
-    ...     read_uai(Path(folder) / "m.uai").potentials["a"].tolist()
-    [0.1, -1000.0]
-    """
-    if potentials.structure != structure:
-        raise DataError(f"write {path}: the potentials are over {potentials.structure}, not over {structure}")
-    values = potentials.values.astype(np.float64, copy=False)
-    if not (values < np.inf).all():
-        raise DataError(f"write {path}: the potentials hold NaN or +inf; they must be finite or -inf")
-    place = {name: str(i) for i, name in enumerate(structure.domain.names)}
-    scopes, tables = [], []
-    for group, table in zip(structure.groups, potentials.arrays(), strict=True):
-        flat = table.reshape(-1).astype(np.float64, copy=False)
-        widest = float(np.abs(flat[flat > -np.inf]).max(initial=0.0))
-        if widest > 1000 * WIDEST:
-            raise DataError(
-                f"write {path}: a potential of {widest:g} nats cannot be written as numbers; at most 700,000"
-            )
-        factors = max(1, math.ceil(widest / WIDEST))
-        text = f"{flat.size}\n" + " ".join(map(repr, np.exp(flat / factors).tolist()))
-        for clique in group:
-            scopes += [" ".join([str(len(clique)), *(place[name] for name in clique)])] * factors
-            tables += [text] * factors
-    sizes = " ".join(str(size) for size in structure.domain.sizes.values())
-    head = [kind, str(len(structure.domain)), sizes, str(len(scopes))]
-    content = "\n".join([*head, *scopes, "", *tables, ""]).encode()
-    plain = {
-        "domain": structure.domain.to_dict(),
-        "groups": [[list(clique) for clique in group] for group in structure.groups],
-        "log_potentials": [value if value > -math.inf else None for value in values.tolist()],
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    atomic_write(path, content)
-    atomic_write(names_path(path), json.dumps(plain, allow_nan=False).encode())
-
-
-def _with_names(model: UaiModel, sidecar: Path, digest: str) -> UaiModel:
-    """The model with the sidecar's names, and its structure and exact potentials if it has them."""
-    try:
-        plain = json.loads(_read(sidecar, MAX_BYTES))
-        domain = Domain.from_dict(plain["domain"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{sidecar} is no names file ({error!r}); delete it to read plain x0, x1, ...") from None
-    except DpgmError as error:
-        raise DataError(f"{sidecar}: {error}") from None
-    sizes = list(model.structure.domain.sizes.values())
-    if list(domain.sizes.values()) != sizes:
-        raise DataError(f"{sidecar} names variables of other sizes than the model's; delete it or write both again")
-    if "log_potentials" not in plain:
-        names = dict(zip(model.structure.domain.names, domain.names, strict=True))
-        cliques = [tuple(names[name] for name in clique) for clique in model.structure.cliques]
-        structure = Structure(domain, cliques)
-        return UaiModel(kind=model.kind, structure=structure, potentials=Tables(structure, model.potentials.values))
-    if plain.get("sha256") != digest:
-        raise DataError(f"{sidecar} belongs to another model file (digests differ); delete it or write both again")
-    try:
-        structure = Structure(domain, [], tied=[[tuple(clique) for clique in group] for group in plain["groups"]])
-        values = np.array([-math.inf if value is None else value for value in plain["log_potentials"]], dtype=float)
-        return UaiModel(kind=model.kind, structure=structure, potentials=Tables(structure, values))
-    except (DpgmError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{sidecar} is damaged ({error}); delete it to read plain x0, x1, ...") from None
+    if task not in ("PR", "MAR", "MPE"):
+        raise DataError(f"the tasks are PR, MAR and MPE, got {task!r}")
+    potentials = read_uai(model, names=False).potentials
+    if evidence is not None:
+        potentials = apply_evidence(potentials, read_evidence(evidence))
+    engine = inference.compile(potentials.structure)
+    if task == "MPE":
+        if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
+            raise InferenceError("MPE needs an engine that maximises, such as junction-tree; this one does not")
+        record, _ = engine.maximize(potentials)
+        return format_mpe([record[name] for name in potentials.structure.domain.names]), None
+    beliefs = engine.infer(potentials)
+    if task == "PR":
+        return format_pr(beliefs.log_partition), beliefs
+    return format_mar(variable_marginals(beliefs.marginals)), beliefs
 
 
 def read_evidence(path: str | Path) -> dict[int, int]:
@@ -256,7 +83,7 @@ def read_evidence(path: str | Path) -> dict[int, int]:
     ...     read_evidence(path)
     {0: 1, 7: 0}
     """
-    text = _read(path, MAX_BYTES).decode("ascii", "replace")
+    text = read_bounded(path).decode("ascii", "replace")
     lines = [line.split() for line in text.splitlines() if line.split()]
     words = [word for line in lines for word in line]
     if not words:
@@ -285,6 +112,7 @@ def apply_evidence(potentials: Tables, evidence: Mapping[int, int] | Mapping[str
     gets a clique of its own, so the result may be over a larger structure. The log-partition becomes the log of the
     summed weight of the agreeing records. Raises DataError for unknown attributes, codes out of range and tied groups.
 
+    >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> apply_evidence(Tables.zeros(structure), {"b": 1})["a", "b"].tolist()
     [[-inf, 0.0], [-inf, 0.0]]
@@ -319,13 +147,93 @@ def apply_evidence(potentials: Tables, evidence: Mapping[int, int] | Mapping[str
     return Tables(structure, values)
 
 
-def _read(path: str | Path, limit: int) -> bytes:
-    path = Path(path)
+def variable_marginals(marginals: Tables) -> list[FloatArray]:
+    """One distribution per attribute, from the smallest clique that holds it; uniform for an attribute in none.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")])
+    >>> [m.tolist() for m in variable_marginals(Tables(structure, np.array([0.1, 0.2, 0.3, 0.4])))][0]
+    [0.30000000000000004, 0.7]
+    """
+    structure = marginals.structure
+    if max(structure.multiplicities) > 1:
+        raise InferenceError("tied groups hide the marginals of single attributes; use structure.untied()")
+    result = []
+    for attribute in structure.domain:
+        clique = structure.covering((attribute.name,))
+        if clique is None:
+            result.append(np.full(attribute.size, 1.0 / attribute.size))
+            continue
+        others = tuple(axis for axis, name in enumerate(clique) if name != attribute.name)
+        margin = marginals[clique].sum(axis=others)
+        result.append(margin / margin.sum())
+    return result
+
+
+def format_pr(log_partition: float) -> str:
+    """log10 of the partition function; log_partition in nats.
+
+    >>> format_pr(math.log(100.0))
+    'PR\\n2\\n'
+    """
+    return f"PR\n{log_partition / math.log(10):.17g}\n"
+
+
+def format_mar(marginals: Sequence[FloatArray]) -> str:
+    """One distribution per variable, with the digits that identify a double.
+
+    >>> format_mar([np.array([0.5, 0.5])])
+    'MAR\\n1 2 0.5 0.5\\n'
+    """
+    words = [str(len(marginals))]
+    for margin in marginals:
+        words.append(str(margin.size))
+        words.extend(f"{p:.17g}" for p in margin.tolist())
+    return "MAR\n" + " ".join(words) + "\n"
+
+
+def format_mpe(codes: Sequence[int]) -> str:
+    """One state per variable.
+
+    >>> format_mpe([1, 0])
+    'MPE\\n2 1 0\\n'
+    """
+    return "MPE\n" + " ".join(str(int(code)) for code in (len(codes), *codes)) + "\n"
+
+
+def read_pr(path: str | Path) -> float:
+    """log10 of the partition function from a PR file. Raises DataError."""
+    words = _words(path, "PR")
+    if len(words) != 1:
+        raise DataError(f"{path}: a PR file holds one number, got {len(words)}")
+    return words[0]
+
+
+def read_mar(path: str | Path) -> list[FloatArray]:
+    """One distribution per variable from a MAR file. Raises DataError."""
+    words = _words(path, "MAR")
+    if not words:
+        raise DataError(f"{path}: a MAR file begins with the number of variables")
+    result, place = [], 1
+    while place < len(words):
+        size = words[place]
+        if size != int(size) or not 0 < size < len(words) - place:
+            raise DataError(f"{path}: {size:g} states are announced, {len(words) - place - 1} numbers are left")
+        result.append(np.array(words[place + 1 : place + 1 + int(size)]))
+        place += 1 + int(size)
+    if len(result) != words[0]:
+        raise DataError(f"{path}: {words[0]:g} variables are announced, {len(result)} found")
+    return result
+
+
+def _words(path: str | Path, task: Task) -> list[float]:
     try:
-        with path.open("rb") as file:
-            raw = file.read(limit + 1)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(raw) > limit:
-        raise DataError(f"{path} is larger than {limit:,} bytes, more than is read")
-    return raw
+        head, *words = Path(path).read_text(encoding="ascii").split() or [""]
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    if head != task:
+        raise DataError(f"{path} must begin with {task}, got {head[:40]!r}")
+    try:
+        return [float(word) for word in words]
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from None

@@ -14,15 +14,20 @@ from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError, InferenceError
 from dpgm_core.inference.junction_tree import JunctionTree
 from dpgm_core.inference.loopy_bp import LoopyBP
-from dpgm_core.interop.uai import apply_evidence, names_path, parse_uai, read_evidence, read_uai, write_uai
-from dpgm_core.interop.uai_results import (
+from dpgm_core.interop.uai import (
+    apply_evidence,
     format_mar,
     format_mpe,
     format_pr,
     infer_uai,
+    names_path,
+    parse_uai,
+    read_evidence,
     read_mar,
     read_pr,
+    read_uai,
     variable_marginals,
+    write_uai,
 )
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
