@@ -8,7 +8,6 @@ that counting can run in threads here or wherever the rows are.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core.errors import TooLarge
-from dpgm_core.sources.reading import BATCH_ROWS, checked, mapped
+from dpgm_core.sources.reading import BATCH_ROWS, checked
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import IntArray, Tables
 
@@ -28,9 +27,6 @@ __all__ = ["Counted", "CountingPlan", "count", "count_batch", "plan_counting", "
 
 #: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
 BLOCK_CELLS = 2**16
-
-#: Above so many cells a vector per batch is too much to hold several of.
-_SERIAL_CELLS = 2**22
 
 
 @frozen(kw_only=True)
@@ -83,13 +79,9 @@ def count(source: Source, structure: Structure, *, progress: Progress | None = N
         progress("counting", 0, None)
     batches = checked(source, structure.domain, plan.columns)
     total = _zeros(plan.cells)
-    if plan.cells > _SERIAL_CELLS:
-        for batch in batches:
-            _add_batch(plan, batch, total)
-    else:
-        workers = min(4, os.cpu_count() or 1)
-        for part in mapped(lambda batch: count_batch(plan, batch), batches, workers):
-            total += part
+    # In one thread: bincount holds the interpreter lock for much of its time, and files are decoded in threads anyway.
+    for batch in batches:
+        _add_batch(plan, batch, total)
     if progress is not None:
         progress("counting", 1, 1)
     return Counted(tables=tables_of(structure, plan, total), records=int(total[-1]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -80,11 +81,15 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     known = {text.encode(): attribute.code(text) for text in texts} if attribute.edges is None else {}
     whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,19}", text)}
 
+    @cache
+    def known_texts(kind: Any) -> Any:
+        return pa.array(list(known), kind)
+
     def look_up(array: Any, values: Any, codes: Iterable[int]) -> CodeArray:
         # index_in hashes the few public values, so memory does not grow with the distinct values in the data.
         lookup = np.array([*codes, attribute.unknown], dtype)
         found = pc.index_in(array, value_set=values).fill_null(len(lookup) - 1)
-        return with_nulls(array, lookup[found.to_numpy(zero_copy_only=False)])
+        return with_nulls(array, lookup.take(found.to_numpy(zero_copy_only=False)))
 
     def with_nulls(array: Any, codes: CodeArray) -> CodeArray:
         if array.null_count:
@@ -94,20 +99,38 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     def of_texts(array: Any) -> CodeArray:
         if attribute.edges is not None:
             return _bins_of_texts(attribute, array.to_pylist()).astype(dtype)
-        return look_up(array, pa.array(list(known), array.type), known.values())
+        return look_up(array, known_texts(array.type), known.values())
+
+    @cache
+    def whole_within(low: int, high: int) -> dict[int, int]:
+        return {value: code for value, code in whole.items() if low <= value <= high}
+
+    @cache
+    def table(low: int, high: int) -> tuple[int, int, CodeArray]:
+        # The least and largest label, and the codes between them; the last place stands for all other numbers.
+        fitting = whole_within(low, high)
+        least, most = min(fitting, default=0), max(fitting, default=0)
+        codes = np.full(most - least + 2, attribute.unknown, dtype)
+        for value, code in fitting.items():
+            codes[value - least] = code
+        return least, most, codes
 
     def of_whole_numbers(array: Any) -> CodeArray:
         info = np.iinfo(array.type.to_pandas_dtype())
-        fitting = {value: code for value, code in whole.items() if info.min <= value <= info.max}
-        least, most = min(fitting, default=0), max(fitting, default=0)
-        if most - least >= _SPAN or max(-least, most) >= 2**62 or pa.types.is_uint64(array.type):
+        fitting = whole_within(info.min, info.max)
+        if pa.types.is_uint64(array.type) or (fitting and max(fitting) - min(fitting) >= _SPAN):
             return look_up(array, pa.array(list(fitting), array.type), fitting.values())
-        lookup = np.full(most - least + 2, attribute.unknown, dtype)  # the last place stands for all other numbers
-        for value, code in fitting.items():
-            lookup[value - least] = code
-        numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        outside = (numbers < least) | (numbers > most)
-        return with_nulls(array, lookup[np.where(outside, most + 1, numbers) - least])
+        least, most, codes = table(info.min, info.max)
+        numbers = _filled(array)
+        if len(numbers) and (numbers.min() < least or numbers.max() > most):
+            places = np.where(
+                (numbers < least) | (numbers > most), np.int64(most - least + 1), numbers - np.int64(least)
+            )
+        elif np.array_equal(codes[:-1], np.arange(len(codes) - 1)) and least == 0:
+            return with_nulls(array, numbers.astype(dtype))  # labels 0, 1, ...: each number is its code already
+        else:
+            places = numbers - np.int64(least)
+        return with_nulls(array, codes.take(places))
 
     def of_numbers(array: Any) -> CodeArray:
         numbers = array.cast(pa.float64(), safe=False).fill_null(float("nan")).to_numpy(zero_copy_only=False)
@@ -121,12 +144,12 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
         pairs = (("false", "true"), ("False", "True"), ("0", "1"))
         pair = pairs[2] if attribute.edges is not None else next((p for p in pairs if set(p) <= set(texts)), pairs[0])
         codes = np.array([attribute.code(text) for text in pair], dtype)
-        return with_nulls(array, codes[array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.intp)])
+        return with_nulls(array, codes[_filled(array).astype(np.intp)])
 
     def through(distinct: Any, codes: CodeArray) -> CodeArray:
         # `codes` of the dictionary's values; a place more, so that indices into an empty dictionary stay legal.
         lookup = np.append(codes, dtype.type(attribute.null))
-        return with_nulls(distinct, lookup[distinct.indices.fill_null(0).to_numpy(zero_copy_only=False)])
+        return with_nulls(distinct, lookup.take(_filled(distinct.indices)))
 
     def encode(raw: Any) -> CodeArray:
         array = plain(raw)
@@ -150,6 +173,14 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
         return through(distinct, of_texts(as_text(distinct.dictionary)))
 
     return encode
+
+
+def _filled(array: Any) -> CodeArray:
+    # Zeros (or False) for nulls; without nulls a view of Arrow's own memory.
+    if array.null_count:
+        array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+    numbers: CodeArray = array.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _bins_of_texts(attribute: Attribute, texts: Iterable[bytes | None]) -> CodeArray:
