@@ -135,7 +135,8 @@ class LoopyEngine:
         """Beliefs of p(x) proportional to exp(sum of potentials); log_partition is Bethe's approximation.
 
         potentials: nats, -inf allowed. total: records the marginals sum to. Raises InferenceError for NaN and +inf,
-        and when messages find every record impossible; NotConverged if that is asked for.
+        and when the messages find every record impossible (a contradiction that shows only around a loop goes
+        unnoticed); NotConverged if that is asked for.
         """
         plan = self.plan
         if potentials.structure is not self.structure and potentials.structure != self.structure:
@@ -180,7 +181,8 @@ class LoopyEngine:
                     return self._iterate(PROBABILITY, np.exp(log_cells), math.exp(max(log_floor, -SPAN)))
             except FloatingPointError:  # some product underflowed, which might turn a possible record into a zero
                 pass
-        return self._iterate(LOG, log_cells, log_floor)
+        with np.errstate(under="ignore"):
+            return self._iterate(LOG, log_cells, log_floor)
 
     def _iterate(self, algebra: Algebra, cells: FloatArray, floor: float) -> tuple[FloatArray, float, bool, int]:
         plan, options = self.plan, self.options

@@ -10,6 +10,7 @@ import pytest
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
 from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.options import build
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -276,6 +277,9 @@ def test_contradictory_zeros_are_refused():
         LoopyBP().compile(structure).infer(Tables(structure, values))
     with pytest.raises(InferenceError, match="every record has probability 0"):
         LoopyBP().compile(structure).infer(Tables(structure, np.full(12, -np.inf)))
+    values[8] = -5000.0  # log space
+    with pytest.raises(InferenceError, match="every record has probability 0"):
+        LoopyBP().compile(structure).infer(Tables(structure, values))
     empty = Structure(structure.domain, [(), ("a",)])
     with pytest.raises(InferenceError, match="every record has probability 0"):
         LoopyBP().compile(empty).infer(Tables(empty, np.array([-np.inf, 0.0, 0.0])))
@@ -323,6 +327,16 @@ def test_options_out_of_range_are_refused(options):
     """The message names the option and what it must be."""
     with pytest.raises(OptionError, match=f"{next(iter(options))} must be"):
         LoopyBP(**options)
+
+
+def test_options_are_read_from_a_spec():
+    """The component's fields are its options, in TOML or on the command line."""
+    plain = {"damping": 0, "tolerance": 1e-6, "max_iterations": 50, "schedule": "residual"}
+    assert build(LoopyBP, plain, what="inference 'loopy-bp'") == LoopyBP(
+        damping=0.0, tolerance=1e-6, max_iterations=50, schedule="residual"
+    )
+    with pytest.raises(OptionError, match="schedule"):
+        build(LoopyBP, {"schedule": "random"}, what="inference 'loopy-bp'")
 
 
 def test_structures_beyond_memory_are_refused_before_allocating():
