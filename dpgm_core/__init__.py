@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from dpgm_core.evaluate import kl_divergence, total_variation
     from dpgm_core.ledger import Ledger
+    from dpgm_core.likelihood import Likelihood
     from dpgm_core.model import Model, load_model
     from dpgm_core.options import component_option, option
     from dpgm_core.pipeline import fit, learn, plan, release
@@ -95,6 +96,7 @@ _LAZY = {
     ],
     "evaluate": ["kl_divergence", "total_variation"],
     "ledger": ["Ledger"],
+    "likelihood": ["Likelihood"],
     "model": ["Model", "load_model"],
     "options": ["component_option", "option"],
     "pipeline": ["fit", "learn", "plan", "release"],
@@ -157,6 +159,7 @@ __all__ = [
     "IntArray",
     "Learner",
     "Ledger",
+    "Likelihood",
     "LiveCurator",
     "Mechanism",
     "Model",

@@ -26,6 +26,24 @@ def dpgm_components() -> Iterable[Component]:
             summary="damped sum-product on the factor graph; exact on trees, approximate elsewhere",
         ),
         Component(
+            kind="collective",
+            name="collective-dual",
+            target="dpgm_core.collective.collective_dual:CollectiveDual",
+            summary="exact E-step through its smooth dual, with a duality-gap certificate",
+        ),
+        Component(
+            kind="collective",
+            name="nlbp",
+            target="dpgm_core.collective.nlbp:Nlbp",
+            summary="non-linear belief propagation, the papers' fixed point; as printed or convergent",
+        ),
+        Component(
+            kind="collective",
+            name="soft-sign",
+            target="dpgm_core.collective.soft_sign:SoftSign",
+            summary="posterior-mean E-step: a soft sign as wide as the sampling error",
+        ),
+        Component(
             kind="source",
             name="csv",
             target="dpgm_core.sources.csv:CsvSource",

@@ -181,9 +181,10 @@ def eliminate(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int], order
 
 
 def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int]) -> list[Elimination]:
-    """Greedy orders by fewest fill-ins, smallest cluster and fewest neighbours; cheapest (total, peak) first.
+    """Greedy orders by smallest cluster, fewest neighbours and fewest fill-ins; cheapest (total, peak) first.
 
-    Ties break by fewest cells, then by position, so the answer does not depend on hashing.
+    Ties break by fewest cells, then by position, so the answer does not depend on hashing. Fill-ins are dear to
+    count in wide graphs: where the other orders are past all hope (2**64 cells in one table), they are not counted.
 
     >>> elimination_orders(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2))[0].total
     10
@@ -191,7 +192,10 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
     log_size = {name: math.log(sizes[name]) for name in adjacency}
 
     def cells(graph: Adjacency, name: str) -> float:
-        return log_size[name] + sum(log_size[other] for other in graph[name])
+        return log_size[name] + sum(map(log_size.__getitem__, graph[name]))
+
+    def degree(graph: Adjacency, name: str) -> float:
+        return len(graph[name])
 
     def fill(graph: Adjacency, name: str) -> float:
         around = graph[name]
@@ -200,23 +204,35 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
 
     def weighted_fill(graph: Adjacency, name: str) -> float:
         around = sorted(graph[name])
-        return sum(sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one])
+        return sum(
+            sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one]
+        )
 
-    def degree(graph: Adjacency, name: str) -> float:
-        return len(graph[name])
+    def position(graph: Adjacency, name: str) -> float:
+        return 0
 
-    rules: list[Callable[[Adjacency, str], float]] = [fill, cells, degree]
-    if len(adjacency) <= 500:
-        rules.append(weighted_fill)
-    found = [eliminate(adjacency, sizes, _greedy(adjacency, rule, cells)) for rule in rules]
+    found = [eliminate(adjacency, sizes, _greedy(adjacency, cells, position))]
+    if len(set(sizes.values())) > 1:  # else the fewest neighbours are the smallest cluster
+        found.append(eliminate(adjacency, sizes, _greedy(adjacency, degree, cells)))
+    if min(elimination.peak for elimination in found) <= _HOPELESS:
+        rules: list[Callable[[Adjacency, str], float]] = [fill]
+        if len(adjacency) <= 500:
+            rules.append(weighted_fill)
+        found += [eliminate(adjacency, sizes, _greedy(adjacency, rule, cells, fill_ins=True)) for rule in rules]
     return sorted(found, key=lambda elimination: (elimination.total, elimination.peak))
+
+
+_HOPELESS = 2**64
 
 
 def _greedy(
     adjacency: Mapping[str, set[str]],
     rule: Callable[[Adjacency, str], float],
     tie: Callable[[Adjacency, str], float],
+    *,
+    fill_ins: bool = False,
 ) -> list[str]:
+    """Eliminate the attribute with the smallest (rule, tie, position); fill_ins: `rule` looks at neighbours' edges."""
     graph = {name: set(around) for name, around in adjacency.items()}
     place = {name: i for i, name in enumerate(graph)}
     # A lazy heap: stale entries are skipped by comparing the version stored with the current one.
@@ -232,7 +248,7 @@ def _greedy(
         around = graph.pop(name)
         touched = set(around)
         for other in around:
-            if not around - graph[other] <= {other}:  # new edges change the fill of their common neighbours too
+            if fill_ins and not around - graph[other] <= {other}:  # new edges change their common neighbours' fill
                 touched |= graph[other]
             graph[other] |= around
             graph[other] -= {other, name}
