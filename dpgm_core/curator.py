@@ -41,9 +41,10 @@ class LiveCurator:
 
     source: a Source component. structure: the model's cliques. mechanism: calibrates the noise. neighbours: required.
     budget: what this curator may spend in all. ledger: an open Ledger that is charged before any noise is drawn, or
-    None (then only `budget` limits). unit: what is protected, in words; the ledger's when None. person, rows_per_person: the person key's column and r. total: "estimated",
-    "public" (the exact number of records is published) or a number declared as public by the owner. save_to: where
-    each release is written before anybody sees it.
+    None (then only `budget` limits). unit: what is protected, in words; the ledger's when None. person,
+    rows_per_person: the person key's column and r. total: "estimated", "public" (the exact number of records is
+    published) or a number declared as public by the owner. save_to: where each release is written before anybody
+    sees it.
 
     Raises BudgetError, StructureError and OptionError before any record is read.
     """

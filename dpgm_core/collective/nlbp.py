@@ -8,6 +8,7 @@ method on the smooth dual and converges.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import attrs
@@ -46,7 +47,8 @@ class Nlbp:
     iterations: int = option(500, help="at most this many inference calls", validator=attrs.validators.ge(1))
     tolerance: float = option(
         1e-4,
-        help="converged when a step changes no more than this share of all records",
+        help="converged when the duality gap is below this times max(1, |objective|), or, where there is no gap, when a "
+        "step moves no more than this share of the records",
         validator=attrs.validators.gt(0),
     )
     require_convergence: bool = option(False, help="raise NotConverged instead of returning where it stalled")
@@ -66,62 +68,78 @@ class NlbpEngine:
     def infer(
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
     ) -> CollectiveBeliefs:
-        """Marginals n and multipliers u; residual = |n - N mu(potentials + u)|_1 / N of the last step.
+        """Marginals n and multipliers u, with residual |n - N mu(potentials + u)|_1 / N.
 
-        converged is False when the residual stalled above the tolerance. start is used when multipliers are damped;
-        the printed algorithm starts from BP(potentials).
+        converged is False when it stalled: out of iterations above the tolerance. start is used when multipliers are
+        damped; the printed algorithm starts from BP(potentials).
         """
-        terms = Evidence(release=self._evidence, weight=check_weight(evidence_weight))
-        settings, total = self._options, self._evidence.total
-        u = start_values(potentials, start)
-        beliefs = self._call(potentials, u)
-        marginals = beliefs.marginals.values
-        calls, residual = 1, np.inf
-        while calls < settings.iterations and residual > settings.tolerance:
-            rate = settings.rate if settings.schedule == "constant" else 2.0 / (calls + 1.0)
-            pull = terms.pull(terms.noisy - marginals)
-            if settings.damp == "marginals":
-                u = pull
-                beliefs = self._call(potentials, u)
-                proposed = beliefs.marginals.values
-                # how far the fixed point n = BP(theta + grad log p(y|n)) is from holding
-                residual = float(np.abs(proposed - marginals).sum()) / total
-                marginals = (1 - rate) * marginals + rate * proposed
-            else:
-                u = (1 - rate) * u + rate * pull
-                beliefs = self._call(potentials, u)
-                residual = float(np.abs(beliefs.marginals.values - marginals).sum()) / total
-                marginals = beliefs.marginals.values
-            calls += 1
-        converged = residual <= settings.tolerance
-        if not converged and settings.require_convergence:
+        weight = check_weight(evidence_weight)
+        run = _Run(self._engine, self._evidence, potentials, weight, self._options)
+        run.iterate(start_values(potentials, start) if self._options.damp == "multipliers" else None)
+        if not run.converged and self._options.require_convergence:
             raise NotConverged(
-                f"nlbp stalled: after {calls} inference calls a step still moves {residual:.3g} of the records, above "
-                f"{settings.tolerance:g}; use damp = 'multipliers' with schedule = 'diminishing', more iterations, "
+                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {run.measure:.3g}, above "
+                f"{self._options.tolerance:g}; use damp = 'multipliers' with schedule = 'diminishing', more iterations, "
                 "or collective-dual"
             )
-        mismatch = float(np.abs(marginals - beliefs.marginals.values).sum()) / total
-        objective, gap = self._certify(potentials, u, beliefs, evidence_weight)
-        exact = self._engine.exact and settings.damp == "multipliers"
+        mismatch = float(np.abs(run.marginals - run.beliefs.marginals.values).sum()) / self._evidence.total
         return CollectiveBeliefs(
-            marginals=Tables(potentials.structure, marginals),
-            multipliers=Tables(potentials.structure, u),
-            objective=objective,
-            gap=gap if exact else None,
-            residual=mismatch if settings.damp == "marginals" else 0.0,
-            converged=converged,
-            calls=calls,
+            marginals=Tables(potentials.structure, run.marginals),
+            multipliers=Tables(potentials.structure, run.u),
+            objective=run.objective,
+            gap=run.gap if self._engine.exact and run.certified else None,
+            residual=mismatch,
+            converged=run.converged,
+            calls=run.calls,
         )
 
-    def _call(self, potentials: Tables, u: FloatArray) -> Beliefs:
-        moved = Tables(potentials.structure, potentials.values + u)
-        return self._engine.infer(moved, total=self._evidence.total)
 
-    def _certify(self, potentials: Tables, u: FloatArray, beliefs: Beliefs, weight: float) -> tuple[float, float]:
-        terms = DualEvidence.of(self._evidence, weight)
-        if terms is None:
-            return float("nan"), float("nan")
-        residual = terms.noisy - beliefs.marginals.values
-        gap = float(np.sum(terms.gaps(residual, u)))
-        dual = self._evidence.total * beliefs.log_partition - float(u @ terms.noisy) + terms.conjugate(u)
-        return dual - gap, gap
+class _Run:
+    """One run of the fixed point."""
+
+    def __init__(self, engine: Engine, evidence: NoisyTables, potentials: Tables, weight: float, options: Nlbp) -> None:
+        self.engine, self.potentials, self.options, self.total = engine, potentials, options, evidence.total
+        self.terms = Evidence(release=evidence, weight=weight)
+        self.dual = DualEvidence.of(evidence, weight)
+        # Damped marginals are not N mu(theta + u) of any u, so no gap speaks about them.
+        self.certified = self.dual is not None and options.damp == "multipliers"
+        self.calls = 0
+        self.objective = self.gap = math.nan
+        self.measure = math.inf
+        self.u: FloatArray
+        self.marginals: FloatArray
+        self.beliefs: Beliefs
+
+    @property
+    def converged(self) -> bool:
+        return self.measure <= self.options.tolerance
+
+    def iterate(self, start: FloatArray | None) -> None:
+        """Until converged or out of iterations; from BP(theta) when there is no start."""
+        self._infer(np.zeros(self.potentials.structure.cells) if start is None else start)
+        self.marginals = self.beliefs.marginals.values
+        while self.calls < self.options.iterations and not self.converged:
+            rate = self.options.rate if self.options.schedule == "constant" else 2.0 / (self.calls + 1.0)
+            pull = self.terms.pull(self.terms.noisy - self.marginals)
+            before = self.marginals
+            if self.options.damp == "marginals":
+                self._infer(pull)
+                proposed = self.beliefs.marginals.values
+                self.marginals = (1 - rate) * before + rate * proposed
+            else:
+                self._infer((1 - rate) * self.u + rate * pull)
+                proposed = self.marginals = self.beliefs.marginals.values
+            if not self.certified:
+                self.measure = float(np.abs(proposed - before).sum()) / self.total
+
+    def _infer(self, u: FloatArray) -> None:
+        self.u = u
+        moved = Tables(self.potentials.structure, self.potentials.values + u)
+        self.beliefs = self.engine.infer(moved, total=self.total)
+        self.calls += 1
+        if self.certified and self.dual is not None:
+            residual = self.dual.noisy - self.beliefs.marginals.values
+            self.gap = float(np.sum(self.dual.gaps(residual, u)))
+            dual = self.total * self.beliefs.log_partition - float(u @ self.dual.noisy) + self.dual.conjugate(u)
+            self.objective = dual - self.gap
+            self.measure = self.gap / max(1.0, abs(self.objective))
