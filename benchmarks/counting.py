@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -97,7 +96,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.peak_of is not None:
         count(as_source(arguments.peak_of), STRUCTURE)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        # Not getrusage: its figure starts at that of the parent process.
+        status = Path("/proc/self/status").read_text()
+        print(int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024)
         return
     columns = columns_of(arguments.rows)
     source = as_source(columns)
@@ -119,7 +120,7 @@ def main() -> None:
                 cpu(lambda path=path: count(as_source(path), STRUCTURE), 3),
             )
             print(
-                f"Parquet {kind:5}         {counted:8.3f}   decoding {alone:.3f}, ratio {counted / alone:.2f} (target 2)"
+                f"Parquet {kind:5}         {counted:8.3f}   decoding {alone:.3f}, ratio {counted / alone:.2f} (to be 2)"
             )
         path = Path(folder) / "x.csv"
         arrow_csv.write_csv(texts({name: codes[: arguments.rows // 10] for name, codes in columns.items()}), path)

@@ -42,11 +42,17 @@ class ParquetSource:
         """Codes and the raw person keys (None without `key`)."""
         return _keyed(self.raw_batches, domain, columns, key)
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(self._schema().names)
+
+    def _schema(self) -> Any:
+        opened(self.path, lambda: self.path.open("rb")).close()
+        return attempt(f"{self.path} cannot be read as Parquet", lambda: pq.read_schema(self.path))
+
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
-        message = f"{self.path} cannot be read as Parquet"
-        opened(self.path, lambda: self.path.open("rb")).close()
-        schema = attempt(message, lambda: pq.read_schema(self.path))
+        message, schema = f"{self.path} cannot be read as Parquet", self._schema()
         locate(str(self.path), columns, schema.names)
         # Texts as dictionaries: each distinct value is looked up once per batch.
         texts = [name for name in columns if _is_text(schema.field(name).type)]
@@ -74,16 +80,27 @@ class ArrowIpcSource:
         """Codes and the raw person keys (None without `key`)."""
         return _keyed(self.raw_batches, domain, columns, key)
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(self._reader().schema.names)
+
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
-        message = f"{self.path} cannot be read as an Arrow IPC file"
+        reader = self._reader()
+        locate(str(self.path), columns, reader.schema.names)
+        if isinstance(reader, pa.RecordBatchFileReader):
+            reader = map(reader.get_batch, range(reader.num_record_batches))
+        return shielded(self._unreadable, _raw(columns, reader))
+
+    @property
+    def _unreadable(self) -> str:
+        return f"{self.path} cannot be read as an Arrow IPC file"
+
+    def _reader(self) -> Any:
         with opened(self.path, lambda: self.path.open("rb")) as stream:
             is_file = stream.read(6) == b"ARROW1"
-        mapped = attempt(message, lambda: pa.memory_map(str(self.path)))
-        reader = attempt(message, lambda: pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped))
-        locate(str(self.path), columns, reader.schema.names)
-        batches = (reader.get_batch(number) for number in range(reader.num_record_batches)) if is_file else reader
-        return shielded(message, _raw(columns, batches))
+        open_one = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        return attempt(self._unreadable, lambda: open_one(pa.memory_map(str(self.path))))
 
 
 @frozen(kw_only=True)
@@ -111,6 +128,14 @@ class ArrowSource:
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
         return _keyed(self.raw_batches, domain, columns, key)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        if isinstance(self.data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
+            return tuple(self.data.schema.names)
+        if hasattr(self.data, "columns"):  # frames and relations, which would be converted just to be asked
+            return tuple(map(str, self.data.columns))
+        return tuple(pa.RecordBatchReader.from_stream(self.data).schema.names)
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""

@@ -86,7 +86,7 @@ class CsvSource:
         parse = self._parser(columns)
         return shielded(self._unreadable, (parse(*block) for block in self._blocks()))
 
-    def header(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The column names: those given, or those in the first line; quotes around a name are dropped."""
         if self.columns is not None:
             opened(self.path, self._open).close()
@@ -108,6 +108,14 @@ class CsvSource:
             name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name for name in text.split(self.delimiter)
         )
 
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""
+        with opened(self.path, self._open) as stream:
+            numbered = enumerate(shielded(self._unreadable, stream), start=1)
+            for number, line in numbered:
+                if number > 1 or self.columns is not None:
+                    yield number, line.removesuffix(b"\n")
+
     @property
     def _unreadable(self) -> str:
         return f"{self.path} cannot be read as {'gzipped ' if self.path.suffix == '.gz' else ''}CSV"
@@ -122,7 +130,7 @@ class CsvSource:
             yield from whole_lines(stream)
 
     def _parser(self, columns: Sequence[str]) -> Callable[[bytes, int], RawBatch]:
-        header, delimiter = self.header(), self.delimiter.encode()
+        header, delimiter = self.names(), self.delimiter.encode()
         if not set(columns) & set(header):
             # Perhaps a record: it must not be listed as if it were a header.
             raise DataError(
