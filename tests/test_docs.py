@@ -99,20 +99,6 @@ def test_the_spec_page_names_every_key(tmp_path):
     assert keys >= set(spec._KEYS)
 
 
-@pytest.mark.parametrize("readme", sorted((ROOT / "plugins").glob("*/README.md")), ids=lambda path: path.parent.name)
-def test_plugin_readmes_name_every_option(readme):
-    """The README of a first-party plugin has a row for each option of each of its components."""
-    from dpgm_core.options import describe
-    from dpgm_core.registry import Registry
-
-    registry = Registry.discover()
-    components = [offer.component for offer in registry if offer.distribution == readme.parent.name]
-    assert components, f"{readme.parent.name} is not installed"
-    for one in components:
-        for option in describe(registry.load(one.kind, one.name)):
-            assert f"| `{option.name}` |" in readme.read_text(), f"{one.name}: {option.name}"
-
-
 def test_every_public_name_is_in_the_reference():
     """Each name of `dpgm_core.__all__` stands on exactly one reference page, and no other name does."""
     pages = sorted((DOCS / "reference").glob("*.md"))
