@@ -192,7 +192,8 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
     log_size = {name: math.log(sizes[name]) for name in adjacency}
 
     def cells(graph: Adjacency, name: str) -> float:
-        return log_size[name] + sum(map(log_size.__getitem__, graph[name]))
+        # Rounded, because sets are summed in any order.
+        return round(log_size[name] + sum(map(log_size.__getitem__, graph[name])), 9)
 
     def degree(graph: Adjacency, name: str) -> float:
         return len(graph[name])
@@ -204,9 +205,7 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
 
     def weighted_fill(graph: Adjacency, name: str) -> float:
         around = sorted(graph[name])
-        return sum(
-            sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one]
-        )
+        return sum(sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one])
 
     def position(graph: Adjacency, name: str) -> float:
         return 0

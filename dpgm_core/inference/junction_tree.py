@@ -12,7 +12,7 @@ from attrs import field, frozen, validators
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference import logspace
-from dpgm_core.inference.plan import Plan, make_plan
+from dpgm_core.inference.plan import Plan, candidate_plans
 from dpgm_core.inference.probability import ProbabilityExecutor
 from dpgm_core.inference.program import Program, lower
 from dpgm_core.protocols import Beliefs, Capability, Codes
@@ -69,19 +69,30 @@ class JunctionTree:
         # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
         least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
         if 8 * least > self.max_bytes:
-            raise self._too_large(structure, elimination.treewidth, f"a table of {least:,} cells", 8 * least)
-        plan = make_plan(structure, elimination)
-        engine = JunctionTreeEngine(structure, plan, lower(plan, structure), elimination.treewidth)
-        if engine.cost.peak_bytes > self.max_bytes:
-            raise self._too_large(structure, elimination.treewidth, str(engine.cost), engine.cost.peak_bytes)
-        return engine
+            raise self._too_large(structure, elimination.treewidth, f"a table of {_readable(least)} cells", 8 * least)
+        engines = (
+            JunctionTreeEngine(structure, plan, lower(plan, structure), elimination.treewidth)
+            for plan, elimination in candidate_plans(structure)
+        )
+        closest: Cost | None = None
+        for engine in engines:
+            if engine.cost.peak_bytes <= self.max_bytes:
+                return engine
+            closest = min(closest or engine.cost, engine.cost, key=lambda cost: cost.peak_bytes)
+        assert closest is not None
+        raise self._too_large(structure, closest.treewidth, str(closest), closest.peak_bytes)
 
     def _too_large(self, structure: Structure, treewidth: int, what: str, needed: int) -> TooLarge:
+        size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
         return TooLarge(
-            f"exact inference over {len(structure.cliques)} cliques (treewidth {treewidth}) needs {what}, "
-            f"{human_bytes(needed)} against max_bytes = {human_bytes(self.max_bytes)}; use fewer or smaller cliques, "
-            f"or loopy-bp for approximate inference"
+            f"exact inference over {len(structure.cliques)} cliques (treewidth {treewidth}) needs {what}, {size} "
+            f"against max_bytes = {human_bytes(self.max_bytes)}; use fewer or smaller cliques, or loopy-bp for "
+            f"approximate inference"
         )
+
+
+def _readable(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
 
 
 class JunctionTreeEngine:
@@ -96,6 +107,8 @@ class JunctionTreeEngine:
         self._starts = np.array([part.start for part in structure.slices])
         self._sizes = np.asarray(structure.sizes)
         self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
+        # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
+        self._mild = _MILD if all(plan.nodes[: len(plan.groups)]) else 0.0
         in_no_clique = [letter for letter, bucket in enumerate(plan.buckets) if not bucket]
         self._log_free = math.fsum(math.log(plan.sizes[letter]) for letter in in_no_clique)
 
@@ -137,18 +150,22 @@ class JunctionTreeEngine:
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
         theta, top = self._checked(potentials)
         with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
-            shift = float(top @ self._multiplicities) + self._log_free
             low = np.minimum.reduceat(theta, self._starts)
-            if not np.isfinite(low).all():
+            zeros = not np.isfinite(low).all()
+            if zeros:
                 low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
-            above = np.repeat(top, self._sizes)
+            shift, above = self._log_free, None
+            if max(float(top.max()), -float(low.min())) > self._mild:
+                shift += float(top @ self._multiplicities)
+                above = np.repeat(top, self._sizes)
+                low, top = low - top, np.zeros_like(top)
 
-            def scaled(out: FloatArray) -> None:
-                np.exp(np.subtract(theta, above, out), out)
+            def fill(out: FloatArray) -> None:
+                np.exp(theta if above is None else np.subtract(theta, above, out), out)
 
-            found = self._run(scaled, (low - top).tolist())
+            found = self._run(fill, low.tolist(), top.tolist(), zeros=zeros)
             if found is None:
-                found = self._in_logarithms(theta - above)
+                found = self._in_logarithms(theta if above is None else theta - above)
         marginals, log_partition = found
         log_partition += shift
         if log_partition == -math.inf:
@@ -232,4 +249,5 @@ class JunctionTreeEngine:
 
 
 _IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
+_MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table
 _RECORDS = 2**16  # records sampled at once, so that scratch stays small

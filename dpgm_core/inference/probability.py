@@ -1,17 +1,18 @@
 """Run a program on probabilities: the fast executor, with a check that it cannot have lost anything.
 
-Why its answer can be trusted. Tables enter as exp(theta - max theta), so no cell exceeds 1 and the nonzero cells of
-a table lie above exp(-range). The forward pass only multiplies and adds non-negative numbers, so rounding stays
-relative, and it is exact up to rounding as long as nothing underflows. Each node carries a bound `low` on the
-logarithm of its nonzero cells and `high` on that of its largest cell; both add up over products. A node that leaves
-[-REACH, REACH] is measured and rescaled by its largest cell; if it then still spans more than REACH, the executor
-gives up. So operands lie in [exp(-REACH), exp(REACH)] or are exactly 0, their products in exp(-+2 REACH), far from
-the ends of double precision at exp(-+708): nothing nonzero becomes 0, whatever cancels later.
+Why its answer can be trusted. The forward pass only multiplies and adds non-negative numbers, so rounding errors stay
+relative, and log Z is right unless something nonzero underflows (scaled tables may look harmless one by one and still
+cancel). Each node therefore carries bounds on the logarithms of its nonzero cells, `low`, and of its largest, `high`;
+both add up over products, and a sum adds the logarithm of its number of terms to `high`. A node that leaves
+[-REACH, REACH] is measured and divided by its largest cell; if its nonzero cells then still span more than REACH, the
+executor gives up. So operands are exactly 0 or within exp(+-REACH), products within exp(+-2 REACH), far from the ends
+of double precision at exp(+-708): nothing nonzero ever becomes 0. When the bounds of all tables together stay within
+reach, no node need be looked at.
 
-The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event (at most 1). A lost
-adjoint is below exp(-708), so the probability it stood for is below exp(REACH - 708): absolute errors of 1e-170. An
-adjoint may overflow only where the value is exactly 0; then 0 * inf or inf reaches a marginal, which is not finite,
-is seen, and the executor gives up. Giving up means None, and the caller takes the logarithmic executor.
+The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event, at most 1. A lost
+adjoint is below exp(-708) and stood beside a value below exp(2 REACH + log of the terms), so marginals are wrong by
+less than 1e-37, absolutely. An adjoint can overflow only where the value is exactly 0; then inf or 0 * inf reaches a
+marginal, which is not finite, is seen, and the executor gives up. Giving up means None: take the logarithms.
 """
 
 from __future__ import annotations
@@ -48,31 +49,31 @@ class ProbabilityExecutor:
         self._plan = plan
         self._program = program
         self._structure = structure
-        self._log_growth = sum(map(math.log, plan.sizes))
         self._steps = [(step.left, step.right, step.out) for step in plan.steps]
-        self._shrinks = [
-            math.log(max(1.0, math.prod(plan.sizes[letter] for letter in summed)))
-            for summed in (
-                {letter for node in (left, right) if node is not None for letter in plan.nodes[node]}
-                - set(plan.nodes[out])
-                for left, right, out in self._steps
-            )
+        # Each step sums one letter or none.
+        self._log_sizes = [
+            sum(math.log(plan.sizes[letter]) for letter in set(plan.nodes[left]) - set(plan.nodes[out]))
+            for left, _, out in self._steps
         ]
+        self._log_terms = sum(self._log_sizes)
         self._pool: list[_Workspace] = []
         self._lock = threading.Lock()
 
-    def __call__(self, scaled: Callable[[FloatArray], object], lows: list[float]) -> tuple[FloatArray, float] | None:
-        """(marginals of one record, log Z) of the tables that `scaled` writes, or None when double precision may
+    def __call__(
+        self, fill: Callable[[FloatArray], object], lows: list[float], highs: list[float], *, zeros: bool
+    ) -> tuple[FloatArray, float] | None:
+        """(marginals of one record, log Z) of the tables that `fill` writes, or None when double precision may
         not do; log Z is -inf when every record has probability 0 (the marginals then mean nothing).
 
-        scaled: writes exp(theta - max theta) into the buffer it is given. lows: per group, a lower bound on the
-        logarithm of its nonzero cells. The caller silences floating-point warnings: overflow is looked for here.
+        fill: writes the tables' probabilities, unnormalised, into the buffer it is given. lows, highs: per group,
+        bounds on the logarithms of its nonzero cells. zeros: whether there may be cells of exactly 0. The caller
+        silences floating-point warnings: what they would say is looked for here.
         """
-        plan = self._plan
+        groups = self._plan.groups
         with self._workspace() as work:
-            scaled(work.potentials)
-            low = sum(lows[group] for group in plan.groups)
-            if low >= -2 * REACH and self._log_growth <= REACH:
+            fill(work.potentials)
+            low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
+            if low >= -2 * REACH and high + self._log_terms <= REACH:
                 for function, arguments in work.forward:
                     function(*arguments)
                 log_partition = work.turn()
@@ -80,41 +81,43 @@ class ProbabilityExecutor:
                     for function, arguments in work.backward:
                         function(*arguments)
             else:
-                measured = self._guarded(work, lows)
+                measured = self._guarded(work, lows, highs)
                 if measured is None:
                     return None
                 log_partition = measured
-            if log_partition == -math.inf:
-                return work.potentials.copy(), log_partition
             marginals = work.potentials * work.adjoints
         # A sum is finite only if each of its terms is.
-        return (marginals, log_partition) if math.isfinite(float(marginals.sum())) else None
-
-    def _guarded(self, work: _Workspace, lows: list[float]) -> float | None:
-        plan = self._plan
-        low = [lows[group] for group in plan.groups] + [0.0] * len(plan.steps)
-        high = [0.0] * len(low)
-        if min(low) < -REACH:
+        if zeros and log_partition > -math.inf and not math.isfinite(float(marginals.sum())):
             return None
-        scales = [1.0] * len(plan.steps)
+        return marginals, log_partition
+
+    def _guarded(self, work: _Workspace, lows: list[float], highs: list[float]) -> float | None:
+        groups = self._plan.groups
+        low = [lows[group] for group in groups] + [0.0] * len(self._steps)
+        high = [highs[group] for group in groups] + [0.0] * len(self._steps)
+        if min(low) < -REACH or max(high) > REACH:
+            return None
+        scales = [1.0] * len(self._steps)
         log_scale = 0.0
         for number, (left, right, out) in enumerate(self._steps):
             for function, arguments in work.forward_steps[number]:
                 function(*arguments)
-            low[out] = low[left] if right is None else low[left] + low[right]
-            high[out] = (high[left] if right is None else high[left] + high[right]) + self._shrinks[number]
+            low[out], high[out] = low[left], high[left] + self._log_sizes[number]
+            if right is not None:
+                low[out] += low[right]
+                high[out] += high[right]
             if low[out] < -REACH or high[out] > REACH:
                 value = work.values[number]
                 largest = float(value.max())
                 if largest == 0.0:
                     return -math.inf
-                value /= largest
                 smallest = float(value.min())
                 if smallest == 0.0:
                     smallest = float(value[value > 0].min())
-                low[out], high[out] = math.log(smallest), 0.0
+                low[out], high[out] = math.log(smallest) - math.log(largest), 0.0
                 if low[out] < -REACH:
                     return None
+                value /= largest
                 scales[number] = largest
                 log_scale += math.log(largest)
         log_partition = work.turn()
