@@ -8,6 +8,7 @@ that counting can run in threads here or wherever the rows are.
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ __all__ = ["Counted", "CountingPlan", "count", "count_batch", "plan_counting", "
 
 #: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
 BLOCK_CELLS = 2**16
+
+#: Up to so many cliques planning is cheap enough to be tried several times.
+_FEW_CLIQUES = 200
 
 
 @frozen(kw_only=True)
@@ -97,7 +101,13 @@ def plan_counting(structure: Structure) -> CountingPlan:
     sizes = structure.domain.sizes
     cliques = {frozenset(clique) for clique in structure.cliques if clique}
     covered = {frozenset(clique) for clique in structure.nested}
-    sets = _blocks([clique for clique in structure.cliques if frozenset(clique) in cliques - covered], sizes)
+    maximal = [clique for clique in structure.cliques if frozenset(clique) in cliques - covered]
+    # The greedy choice depends on where it starts: try some orders, always the same ones, and keep the fewest passes.
+    orders = [maximal]
+    if len(maximal) <= _FEW_CLIQUES:
+        shuffler = random.Random(0)
+        orders += [shuffler.sample(maximal, len(maximal)) for _ in range(15)]
+    sets = min((_blocks(order, sizes) for order in orders), key=len)
     # At least one column is read, so that records can be counted even if no clique needs them.
     used = frozenset().union(*sets) or {structure.domain.names[0]}
     columns = tuple(name for name in structure.domain.names if name in used)

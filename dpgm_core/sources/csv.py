@@ -41,6 +41,11 @@ def _one_byte(instance: object, attribute: Any, value: object) -> None:
         raise OptionError(f"delimiter must be one ASCII character other than a quote or line end, got {value!r}")
 
 
+def _flag(instance: object, attribute: Any, value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
+
+
 def _names(value: Sequence[str] | None) -> tuple[str, ...] | None:
     if value is None:
         return None
@@ -60,7 +65,9 @@ class CsvSource:
     path: Path = field(converter=Path, metadata={"help": "the file; .gz is decompressed"})
     delimiter: str = field(default=",", validator=_one_byte, metadata={"help": "what separates fields"})
     quoting: bool = field(
-        default=False, metadata={"help": "fields may stand in double quotes, within one line (RFC 4180)"}
+        default=False,
+        validator=_flag,
+        metadata={"help": "fields may stand in double quotes, within one line (RFC 4180)"},
     )
     columns: tuple[str, ...] | None = field(
         default=None, converter=_names, metadata={"help": "names of all columns, if the file has no header line"}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dpgm_core.counting import count
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError, OptionError
+from dpgm_core.registry import make
 from dpgm_core.sources import as_source
 from dpgm_core.sources import csv as module
 from dpgm_core.sources.csv import CsvSource, malformed_lines, whole_lines, without
@@ -212,6 +213,22 @@ def test_a_delimiter_is_one_character(delimiter: object) -> None:
     """Anything else is refused where it is written."""
     with pytest.raises(OptionError, match="delimiter"):
         CsvSource(path="x.csv", delimiter=delimiter)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("quoting", "yes"), ("columns", "sex,town"), ("columns", [1]), ("columns", [])]
+)
+def test_options_are_checked(name: str, value: object) -> None:
+    """A text is no flag, and one text is no list of names."""
+    with pytest.raises(OptionError, match=name):
+        CsvSource(path="x.csv", **{name: value})
+
+
+def test_the_component_is_made_from_plain_options(file: Path) -> None:
+    """As a specification file gives them."""
+    file.write_bytes(b"F;A\n")
+    source = make("source", "csv", path=str(file), delimiter=";", columns=["sex", "town"])
+    assert next(source.batches(DOMAIN, ["town"]))[0].tolist() == [0]
 
 
 def test_a_long_file_is_read_in_many_blocks(file: Path) -> None:
