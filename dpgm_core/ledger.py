@@ -69,7 +69,7 @@ class Ledger:
         name: str,
         budget: Budget,
         neighbours: Neighbours | str,
-        unit: str = "one person (one record)",
+        unit: str = "one person",
         person: str | None = None,
         rows_per_person: int = 1,
         conversion_delta: Amount | None = None,
@@ -125,7 +125,7 @@ class Ledger:
         self,
         *,
         neighbours: Neighbours | str,
-        unit: str = "one person (one record)",
+        unit: str = "one person",
         person: str | None = None,
         rows_per_person: int = 1,
     ) -> None:
