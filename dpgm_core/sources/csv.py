@@ -37,8 +37,8 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def _one_byte(instance: object, attribute: Any, value: object) -> None:
-    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value in '"\r\n\0':
-        raise OptionError(f"delimiter must be one ASCII character other than a quote or line end, got {value!r}")
+    if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value.isalnum() or value in '"\r\n\0':
+        raise OptionError(f"delimiter must be one ASCII sign or blank, no letter, digit or quote; got {value!r}")
 
 
 def _flag(instance: object, attribute: Any, value: object) -> None:
@@ -172,7 +172,7 @@ class CsvSource:
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1),
                 parse_options=parse_options,
                 convert_options=convert_options,
-            ).combine_chunks()
+            )
             # Whatever was dropped, before or by the parser, was a line and therefore is a record.
             return RawBatch([_chunk(table[name]) for name in wanted], malformed + lines - table.num_rows)
 
