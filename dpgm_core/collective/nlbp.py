@@ -47,8 +47,8 @@ class Nlbp:
     iterations: int = option(500, help="at most this many inference calls", validator=attrs.validators.ge(1))
     tolerance: float = option(
         1e-4,
-        help="converged when the duality gap is below this times max(1, |objective|), or, where there is no gap, when a "
-        "step moves no more than this share of the records",
+        help="converged when the duality gap is below this times max(1, |objective|), or, where there is no gap, when "
+        "a step moves no more than this share of the records",
         validator=attrs.validators.gt(0),
     )
     require_convergence: bool = option(False, help="raise NotConverged instead of returning where it stalled")
@@ -78,9 +78,9 @@ class NlbpEngine:
         run.iterate(start_values(potentials, start) if self._options.damp == "multipliers" else None)
         if not run.converged and self._options.require_convergence:
             raise NotConverged(
-                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {run.measure:.3g}, above "
-                f"{self._options.tolerance:g}; use damp = 'multipliers' with schedule = 'diminishing', more iterations, "
-                "or collective-dual"
+                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {run.measure:.3g}, "
+                f"above {self._options.tolerance:g}; use damp = 'multipliers' with schedule = 'diminishing', "
+                "more iterations, or collective-dual"
             )
         mismatch = float(np.abs(run.marginals - run.beliefs.marginals.values).sum()) / self._evidence.total
         return CollectiveBeliefs(
