@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from attrs import field, frozen, validators
@@ -17,7 +16,7 @@ from dpgm_core.inference.probability import ProbabilityExecutor
 from dpgm_core.inference.program import Program, lower
 from dpgm_core.protocols import Beliefs, Capability, Codes
 from dpgm_core.structure import Structure, human_bytes
-from dpgm_core.tables import FloatArray, IntArray, Tables
+from dpgm_core.tables import FloatArray, Tables
 
 __all__ = ["Cost", "JunctionTree", "JunctionTreeEngine"]
 
@@ -183,7 +182,7 @@ class JunctionTreeEngine:
         best = self._value(values)
         if best == -math.inf:
             raise InferenceError(_IMPOSSIBLE)
-        codes = logspace.draw(self.plan, values, 1, lambda weights: weights.argmax(axis=1))
+        codes = logspace.draw(self.plan, values, 1, logspace.most_probable)
         chosen = {name: int(code[0]) for name, code in codes.items()}
         return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
 
@@ -196,22 +195,10 @@ class JunctionTreeEngine:
         if self._value(values) == -math.inf:
             raise InferenceError(_IMPOSSIBLE)
 
-        def pick(weights: FloatArray) -> IntArray:
-            # Inverse distribution function: the first code whose cumulated weight exceeds a uniform number.
-            weights = np.exp(weights - weights.max(axis=1, keepdims=True))
-            upto = np.cumsum(weights, axis=1)
-            at = np.minimum(generator.random(len(upto)) * upto[:, -1], np.nextafter(upto[:, -1], 0.0))
-            codes: IntArray = (upto <= at[:, None]).sum(axis=1)
-            return codes
-
+        codes = logspace.draw(self.plan, values, int(count), logspace.at_random(generator))
         domain = self._structure.domain
-        parts: dict[str, list[Any]] = {name: [] for name in domain.names}
-        for low in range(0, count, _RECORDS) or [0]:
-            size = min(_RECORDS, count - low)
-            codes = logspace.draw(self.plan, values, size, pick)
-            for name, column in parts.items():
-                column.append(codes.get(name, np.zeros(size)).astype(code_dtype(domain[name].size)))
-        return [np.concatenate(column) for column in parts.values()]
+        # Attributes of one label have no letter: their code is 0.
+        return [codes.get(name, np.zeros(count, dtype=code_dtype(domain[name].size))) for name in domain.names]
 
     def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
         """The potentials as float64 and the maximum of each table."""
@@ -250,4 +237,3 @@ class JunctionTreeEngine:
 
 _IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
 _MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table
-_RECORDS = 2**16  # records sampled at once, so that scratch stays small

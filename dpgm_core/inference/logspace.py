@@ -12,17 +12,34 @@ from typing import Any
 
 import numpy as np
 
+from dpgm_core.domain import code_dtype
 from dpgm_core.inference.plan import Letters, Plan
 from dpgm_core.structure import Structure
-from dpgm_core.tables import FloatArray, IntArray
+from dpgm_core.tables import Array, FloatArray, IntArray
 
-__all__ = ["Contraction", "backward", "draw", "forward", "inputs_of", "log_contract", "max_contract"]
+__all__ = [
+    "Choose",
+    "Contraction",
+    "Pick",
+    "at_random",
+    "backward",
+    "draw",
+    "forward",
+    "inputs_of",
+    "log_contract",
+    "max_contract",
+    "most_probable",
+]
 
+# Codes for records, given the row of the weights each record reads; and what makes one from log-weights (rows, codes).
+Choose = Callable[[IntArray], IntArray]
+Pick = Callable[[FloatArray], Choose]
 # contract(p, q) for p (batch, rows, inner) and q (batch, inner, columns): (batch, rows, columns)
 Contraction = Callable[[FloatArray, FloatArray], FloatArray]
 
 _SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
 _CHUNK = 2**20
+_RECORDS = 2**16  # records handled at once, so that scratch stays small
 
 
 def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -95,28 +112,79 @@ def backward(plan: Plan, values: Sequence[FloatArray]) -> list[FloatArray]:
     return adjoints
 
 
-def draw(
-    plan: Plan,
-    values: Sequence[FloatArray],
-    count: int,
-    pick: Callable[[FloatArray], IntArray],
-) -> dict[str, IntArray]:
-    """Choose codes in reverse elimination order, for `count` records at once.
+def draw(plan: Plan, values: Sequence[FloatArray], count: int, pick: Pick) -> dict[str, Array]:
+    """Choose the codes of `count` records, attribute by attribute in reverse elimination order.
 
-    values: from `forward`. pick: log-weights (records, codes) -> codes (records,). Returns name -> codes for the
-    attributes with letters.
+    values: from `forward`. Returns name -> codes (count,) for the attributes with letters. Given the codes chosen so
+    far, the weights of a letter's codes are the product of its bucket.
     """
-    codes: list[IntArray] = [np.zeros(0, dtype=np.int64)] * len(plan.order)
+    codes: list[Array] = [np.zeros(0)] * len(plan.order)
     for letter in reversed(range(len(plan.order))):
-        weights = np.zeros((count, plan.sizes[letter]))
-        for node in plan.buckets[letter]:
-            letters = plan.nodes[node]
-            # Rows: all other letters, chosen already because they are eliminated later.
-            table = np.moveaxis(values[node], letters.index(letter), -1)
-            others = tuple(codes[other] for other in letters if other != letter)
-            weights += table[others] if others else table
-        codes[letter] = pick(weights)
+        size = plan.sizes[letter]
+        bucket = [
+            (np.moveaxis(values[node], plan.nodes[node].index(letter), -1), node) for node in plan.buckets[letter]
+        ]
+        given = sorted({other for _, node in bucket for other in plan.nodes[node]} - {letter})
+        shape = tuple(plan.sizes[other] for other in given)
+        column = np.empty(count, dtype=code_dtype(size))
+        # Few conditions: the weights under each of them, once. Many: the weights of each record, in blocks.
+        choose = None
+        if math.prod(shape) <= count:
+            weights = np.zeros((*shape, size))
+            for table, node in bucket:
+                others = [other for other in plan.nodes[node] if other != letter]
+                ordered = table.transpose([*(others.index(other) for other in given if other in others), -1])
+                weights += ordered.reshape([plan.sizes[other] if other in others else 1 for other in given] + [size])
+            choose = pick(weights.reshape(-1, size))
+        for low in range(0, count, _RECORDS):
+            part = slice(low, low + _RECORDS)
+            length = len(column[part])
+            if choose is None:
+                rows = np.zeros((length, size))
+                for table, node in bucket:
+                    others = [other for other in plan.nodes[node] if other != letter]
+                    rows += table[tuple(codes[other][part] for other in others)]
+                column[part] = pick(rows)(np.arange(length))
+            else:
+                row = np.zeros(length, dtype=np.int64)
+                for other in given:
+                    row = row * plan.sizes[other] + codes[other][part]
+                column[part] = choose(row)
+        codes[letter] = column
     return dict(zip(plan.order, codes, strict=True))
+
+
+def most_probable(weights: FloatArray) -> Choose:
+    """A `Pick`: the code with the largest weight.
+
+    >>> most_probable(np.array([[0.0, 1.0], [3.0, 2.0]]))(np.array([1, 0, 0])).tolist()
+    [0, 1, 1]
+    """
+    best = weights.argmax(axis=1)
+    return lambda rows: best[rows]
+
+
+def at_random(generator: np.random.Generator) -> Pick:
+    """A `Pick`: each code with probability proportional to exp(weight), by inverting the distribution function."""
+
+    def pick(weights: FloatArray) -> Choose:
+        size = weights.shape[1]
+        upto = np.cumsum(np.exp(weights - _finite(weights.max(axis=1, keepdims=True))), axis=1)
+
+        def choose(rows: IntArray) -> IntArray:
+            last = upto[rows, -1]
+            at = np.minimum(generator.random(len(rows)) * last, np.nextafter(last, 0.0))
+            # The code is the number of cumulated weights <= at, found by bisection: steps of 2^j, downwards.
+            code = np.zeros(len(rows), dtype=np.int64)
+            for power in reversed(range(size.bit_length())):
+                further = code + (1 << power)
+                fits = (further <= size) & (upto[rows, np.minimum(further, size) - 1] <= at)
+                code = np.where(fits, further, code)
+            return code
+
+        return choose
+
+    return pick
 
 
 def inputs_of(plan: Plan, structure: Structure, log_values: FloatArray) -> list[FloatArray]:

@@ -8,19 +8,19 @@ All shapes, axis orders and memory are settled here, once; running the program i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Literal
 
 from attrs import frozen
 
+from dpgm_core.inference.layout import cut_into_runs, first_fit, is_run
 from dpgm_core.inference.plan import BLOCK, CELL, MULTIPLY_ADD, Letters, Plan
 from dpgm_core.structure import Structure
 
 __all__ = ["Instruction", "Program", "Space", "View", "lower"]
 
 Space = Literal["potentials", "adjoints", "arena", "ones"]
-_ALIGN = 8  # doubles: buffers start on cache lines
 
 
 @frozen
@@ -136,8 +136,9 @@ class _Lowering:
             filled.add(group)
         self.adjoint[node] = table
         if other is None:
-            shape, axes = _broadcast(above[1], letters, plan.sizes)
-            self.emit("copy", self.whole(table), (above[0], shape, axes))
+            # `above` has the same letters in the same order, without the one summed.
+            shape = tuple(plan.sizes[letter] if letter in above[1] else 1 for letter in letters)
+            self.emit("copy", self.whole(table), (above[0], shape, tuple(range(len(shape)))))
         else:
             self.contract(above, other, table)
         if add_to is not None:
@@ -194,8 +195,8 @@ class _Lowering:
             self.matmul(p, q, r)
 
     def multiply(self, p: _Table, q: _Table, r: _Table) -> None:
-        runs = _runs(r[1], [p[1], q[1], r[1]])
-        self.emit("multiply", *(self.by_runs(table, runs) for table in (r, p, q)))
+        runs = cut_into_runs(r[1], [p[1], q[1], r[1]])
+        self.emit("multiply", *(self.bycut_into_runs(table, runs) for table in (r, p, q)))
 
     def matmul(self, p: _Table, q: _Table, r: _Table) -> None:
         inside = {*p[1]} & {*q[1]} & {*r[1]}
@@ -208,7 +209,7 @@ class _Lowering:
 
         def price(rows: Letters, inner: Letters, columns: Letters) -> int:
             return sum(
-                0 if _is_run(table[1], one) and _is_run(table[1], two) else table[0].cells
+                0 if is_run(table[1], one) and is_run(table[1], two) else table[0].cells
                 for table, one, two in ((p, rows, inner), (q, inner, columns), (r, rows, columns))
             )
 
@@ -217,31 +218,31 @@ class _Lowering:
         )
         p, q = self.as_matrix(p, batch, rows, inner), self.as_matrix(q, batch, inner, columns)
         out = r
-        if not (_is_run(r[1], rows) and _is_run(r[1], columns)):
+        if not (is_run(r[1], rows) and is_run(r[1], columns)):
             out = (self.buffer(r[0].cells), batch + rows + columns)
-        stack = _runs(batch, [p[1], q[1], out[1]])
+        stack = cut_into_runs(batch, [p[1], q[1], out[1]])
         self.emit(
             "matmul",
-            self.by_runs(out, [*stack, rows, columns]),
-            self.by_runs(p, [*stack, rows, inner]),
-            self.by_runs(q, [*stack, inner, columns]),
+            self.bycut_into_runs(out, [*stack, rows, columns]),
+            self.bycut_into_runs(p, [*stack, rows, inner]),
+            self.bycut_into_runs(q, [*stack, inner, columns]),
         )
         if out is not r:
             self.transpose(out, r)
 
     def as_matrix(self, table: _Table, batch: Letters, rows: Letters, columns: Letters) -> _Table:
         # numpy's matmul copies what BLAS cannot read; we copy only what has no such view, into known memory.
-        if _is_run(table[1], rows) and _is_run(table[1], columns):
+        if is_run(table[1], rows) and is_run(table[1], columns):
             return table
         copy = (self.buffer(table[0].cells), batch + rows + columns)
         self.transpose(table, copy)
         return copy
 
     def transpose(self, source: _Table, target: _Table) -> None:
-        runs = _runs(target[1], [source[1], target[1]])
-        self.emit("copy", self.by_runs(target, runs), self.by_runs(source, runs))
+        runs = cut_into_runs(target[1], [source[1], target[1]])
+        self.emit("copy", self.bycut_into_runs(target, runs), self.bycut_into_runs(source, runs))
 
-    def by_runs(self, table: _Table, runs: Sequence[Letters]) -> _Sketch:
+    def bycut_into_runs(self, table: _Table, runs: Sequence[Letters]) -> _Sketch:
         """The table with one axis per run, in the order of `runs`; size 1 where it has none of the letters."""
         letters = table[1]
         # Runs absent from the table have length 1 and may stand anywhere; in memory they come last.
@@ -266,14 +267,13 @@ class _Lowering:
             assert above is not None
             last[self.value[root][0].number] = turn
             first[above[0].number] = turn - 1
-        arena = _first_fit(
-            [
-                (first[buffer.number], last[buffer.number], buffer)
-                for buffer in self.buffers
-                if buffer.number in first and buffer.number not in self.fixed
-            ]
-        )
-        starts = {number: start for number, (_, start) in self.fixed.items()} | arena[0]
+        used = {
+            buffer.number: (first[buffer.number], last[buffer.number], buffer.cells)
+            for buffer in self.buffers
+            if buffer.number in first and buffer.number not in self.fixed
+        }
+        placed, arena = first_fit(used)
+        starts = {number: start for number, (_, start) in self.fixed.items()} | placed
 
         def view(sketch: _Sketch) -> View:
             number = sketch[0].number
@@ -291,57 +291,6 @@ class _Lowering:
             backward=tuple(parts[len(plan.steps) :]),
             values=tuple(flat(table) for table in self.value),
             adjoints=tuple(None if table is None else flat(table) for table in self.adjoint),
-            arena=arena[1],
+            arena=arena,
             ones=self.ones_cells,
         )
-
-
-def _is_run(letters: Letters, run: Letters) -> bool:
-    if not run:
-        return True
-    at = letters.index(run[0])
-    return letters[at : at + len(run)] == run
-
-
-def _runs(order: Letters, tables: Sequence[Letters]) -> list[Letters]:
-    """Cut `order` into the longest runs whose letters every table has side by side, or not at all."""
-    runs: list[Letters] = []
-    for letter in order:
-        if runs and all(
-            (runs[-1][-1] in table) == (letter in table)
-            and (letter not in table or _is_run(table, (runs[-1][-1], letter)))
-            for table in tables
-        ):
-            runs[-1] = (*runs[-1], letter)
-        else:
-            runs.append((letter,))
-    return runs
-
-
-def _broadcast(letters: Letters, into: Letters, sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    # `letters` is `into` without one letter, in the same order.
-    return tuple(sizes[letter] if letter in letters else 1 for letter in into), tuple(range(len(into)))
-
-
-def _first_fit(wanted: Iterable[tuple[int, int, _Buffer]]) -> tuple[dict[int, int], int]:
-    """Start of each buffer, by number, and the size of the arena; wanted: (first use, last use, buffer)."""
-    starts: dict[int, int] = {}
-    live: list[tuple[int, int, int]] = []  # (start, end, last use), ascending
-    size = 0
-    for first, last, buffer in sorted(wanted, key=lambda want: (want[0], want[2].number)):
-        live = [entry for entry in live if entry[2] >= first]
-        cells = -(-buffer.cells // _ALIGN) * _ALIGN
-        start = next(_gaps(live, cells))
-        starts[buffer.number] = start
-        live = sorted([*live, (start, start + cells, last)])
-        size = max(size, start + cells)
-    return starts, size
-
-
-def _gaps(live: Sequence[tuple[int, int, int]], cells: int) -> Iterator[int]:
-    end = 0
-    for low, high, _ in live:
-        if low - end >= cells:
-            yield end
-        end = max(end, high)
-    yield end

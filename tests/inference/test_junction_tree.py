@@ -195,6 +195,19 @@ def test_only_a_lost_record_is_possible(reach):
     )
 
 
+def test_an_adjoint_may_overflow_beside_an_exact_zero():
+    """y = 0 is impossible, but 29 mild tables favour it by more than e^709: 0 * infinity must not become an answer."""
+    domain = Domain.from_sizes({"y": 2} | {f"c{i}": 2 for i in range(29)})
+    structure = Structure(domain, [("y",), *(("y", f"c{i}") for i in range(29))])
+    tables = {("y",): np.array([-np.inf, 0.0])}
+    for i in range(29):
+        tables["y", f"c{i}"] = np.array([[29.0, 29.0], [0.0, 0.0]] if i < 9 else [[0.0, 0.0], [-29.0, -29.0]])
+    beliefs = JunctionTree().compile(structure).infer(Tables.from_arrays(structure, tables))
+    assert beliefs.log_partition == pytest.approx(29 * math.log(2) - 20 * 29, rel=1e-13)
+    assert beliefs.marginals["y"].tolist() == [0.0, pytest.approx(1.0)]
+    np.testing.assert_allclose(beliefs.marginals["y", "c3"], [[0, 0], [0.5, 0.5]], rtol=1e-12)
+
+
 def test_a_long_chain_rescales_its_messages(monkeypatch):
     """Ranges that add up past double precision but are small table by table stay on probabilities, and are right."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 4 for i in range(400)}))
@@ -312,6 +325,26 @@ def test_results_own_their_memory_and_calls_share_nothing():
     np.testing.assert_array_equal([marginals.values for marginals in kept], expected)
 
 
+def test_a_call_inside_a_call_shares_no_scratch():
+    """The worst interleaving of two calls, made certain: the second runs while the first's tables are written."""
+    structure = AWKWARD["complete"]
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(0)
+    one, two = (Tables(structure, rng.normal(size=structure.cells)) for _ in range(2))
+    expected = engine.infer(one), engine.infer(two)
+    inner = []
+
+    def fill(out):
+        np.exp(one.values, out)
+        inner.append(engine.infer(two))
+
+    groups = len(structure.groups)
+    marginals, log_partition = engine._run(fill, [-9.0] * groups, [9.0] * groups, zeros=False)
+    np.testing.assert_array_equal(marginals, expected[0].marginals.values)
+    assert log_partition + engine._log_free == pytest.approx(expected[0].log_partition, rel=1e-14)
+    np.testing.assert_array_equal(inner[0].marginals.values, expected[1].marginals.values)
+
+
 def test_engines_travel():
     """A pickled engine gives the same answers."""
     engine = JunctionTree().compile(AWKWARD["complete"])
@@ -339,13 +372,17 @@ def test_maximize_matches_brute_force(name, zeros):
     assert joint[tuple(codes.values())] == pytest.approx(joint.max(), rel=1e-12)
 
 
+@pytest.mark.parametrize("block", [40_000, 5])
 @pytest.mark.parametrize("name", ["cyclic", "disconnected", "large cliques, odd axes", "tied, disjoint"])
-def test_samples_follow_the_model(name):
-    """Chi-squared of 40,000 records over all cells of the joint table; false alarm 1e-6 per case (fixed seed)."""
+def test_samples_follow_the_model(name, block):
+    """Chi-squared over all cells of the joint table, for records drawn together (conditional tables) and a few at a
+    time (weights of each record); false alarm 1e-6 per case (fixed seed)."""
     structure = AWKWARD[name]
     theta = Tables(structure, np.random.default_rng(13).normal(size=structure.cells))
-    count = 40_000
-    records = JunctionTree().compile(structure).sample(theta, count, np.random.default_rng(17))
+    count = 40_000 if block == 40_000 else 3_000
+    engine, generator = JunctionTree().compile(structure), np.random.default_rng(17)
+    blocks = [engine.sample(theta, block, generator) for _ in range(count // block)]
+    records = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     assert [column.dtype for column in records] == [np.dtype(np.uint8)] * 6
     shape = DOMAIN.shape(DOMAIN.names)
     seen = np.bincount(np.ravel_multi_index(records, shape), minlength=math.prod(shape))
