@@ -9,7 +9,7 @@ stay numbers and texts are parsed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -75,117 +75,125 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     >>> encoder(size)(pa.array([1.0, 2.0, 2.5, None])).tolist()
     [0, 1, 2, 3]
     """
-    dtype = code_dtype(attribute.size)
-    # The texts with a meaning of their own; all others are unknown.
-    texts = [*(map(str, range(attribute.size)) if attribute.coded else attribute.labels), *attribute.null_values]
-    known = {text.encode(): attribute.code(text) for text in texts} if attribute.edges is None else {}
-    whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,19}", text)}
-
-    @cache
-    def known_texts(kind: Any) -> Any:
-        return pa.array(list(known), kind)
-
-    def look_up(array: Any, values: Any, codes: Iterable[int]) -> CodeArray:
-        # index_in hashes the few public values, so memory does not grow with the distinct values in the data.
-        lookup = np.array([*codes, attribute.unknown], dtype)
-        found = pc.index_in(array, value_set=values).fill_null(len(lookup) - 1)
-        return with_nulls(array, lookup.take(found.to_numpy(zero_copy_only=False)))
-
-    def with_nulls(array: Any, codes: CodeArray) -> CodeArray:
-        if array.null_count:
-            codes[array.is_null().to_numpy(zero_copy_only=False)] = attribute.null
-        return codes
-
-    def of_texts(array: Any) -> CodeArray:
-        if attribute.edges is not None:
-            return _bins_of_texts(attribute, array.to_pylist()).astype(dtype)
-        return look_up(array, known_texts(array.type), known.values())
-
-    @cache
-    def whole_within(low: int, high: int) -> dict[int, int]:
-        return {value: code for value, code in whole.items() if low <= value <= high}
-
-    @cache
-    def table(low: int, high: int) -> tuple[int, int, CodeArray]:
-        # The least and largest label, and the codes between them; the last place stands for all other numbers.
-        fitting = whole_within(low, high)
-        least, most = min(fitting, default=0), max(fitting, default=0)
-        codes = np.full(most - least + 2, attribute.unknown, dtype)
-        for value, code in fitting.items():
-            codes[value - least] = code
-        return least, most, codes
-
-    def of_whole_numbers(array: Any) -> CodeArray:
-        info = np.iinfo(array.type.to_pandas_dtype())
-        fitting = whole_within(info.min, info.max)
-        if pa.types.is_uint64(array.type) or (fitting and max(fitting) - min(fitting) >= _SPAN):
-            return look_up(array, pa.array(list(fitting), array.type), fitting.values())
-        least, most, codes = table(info.min, info.max)
-        numbers = _filled(array)
-        if len(numbers) and (numbers.min() < least or numbers.max() > most):
-            places = np.where(
-                (numbers < least) | (numbers > most), np.int64(most - least + 1), numbers - np.int64(least)
-            )
-        elif np.array_equal(codes[:-1], np.arange(len(codes) - 1)) and least == 0:
-            return with_nulls(array, numbers.astype(dtype))  # labels 0, 1, ...: each number is its code already
-        else:
-            places = numbers - np.int64(least)
-        return with_nulls(array, codes.take(places))
-
-    def of_numbers(array: Any) -> CodeArray:
-        numbers = array.cast(pa.float64(), safe=False).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-        codes = attribute.bin_codes(numbers)
-        for text in attribute.null_values:
-            if (number := parse_number(text.encode())) is not None:
-                codes[numbers == number] = attribute.null
-        return codes.astype(dtype)
-
-    def of_booleans(array: Any) -> CodeArray:
-        pairs = (("false", "true"), ("False", "True"), ("0", "1"))
-        pair = pairs[2] if attribute.edges is not None else next((p for p in pairs if set(p) <= set(texts)), pairs[0])
-        codes = np.array([attribute.code(text) for text in pair], dtype)
-        return with_nulls(array, codes[_filled(array).astype(np.intp)])
-
-    def through(distinct: Any, codes: CodeArray) -> CodeArray:
-        # `codes` of the dictionary's values; a place more, so that indices into an empty dictionary stay legal.
-        lookup = np.append(codes, dtype.type(attribute.null))
-        return with_nulls(distinct, lookup.take(_filled(distinct.indices)))
+    of_values = _by_labels(attribute) if attribute.edges is None else _by_bins(attribute)
+    booleans = np.array([attribute.code(text) for text in _boolean_texts(attribute)], code_dtype(attribute.size))
 
     def encode(raw: Any) -> CodeArray:
         array = plain(raw)
         kind = array.type
-        if pa.types.is_dictionary(kind):
-            return through(array, encode(array.dictionary))
-        if pa.types.is_null(kind):
-            return np.full(len(array), attribute.null, dtype)
-        if pa.types.is_boolean(kind):
-            return of_booleans(array)
-        if attribute.edges is None:
-            if is_textual(kind):
-                return of_texts(array)
-            if pa.types.is_integer(kind):
-                return of_whole_numbers(array)
-        elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            return of_numbers(array)
         if pa.types.is_nested(kind):
             raise DataError(f"column {attribute.name!r} holds nested values, which have no labels; give plain values")
-        distinct = array.dictionary_encode()
-        return through(distinct, of_texts(as_text(distinct.dictionary)))
+        if pa.types.is_boolean(kind):
+            codes = booleans.take(_filled(array).astype(np.intp))
+        elif pa.types.is_dictionary(kind):
+            codes = _through(array.indices, encode(array.dictionary))
+        elif is_textual(kind) or pa.types.is_integer(kind) or (attribute.edges is not None and _is_number(kind)):
+            codes = of_values(array)
+        else:  # floats as labels, decimals, dates, times, nulls
+            distinct = array.dictionary_encode()
+            codes = _through(distinct.indices, encode(as_text(distinct.dictionary)))
+        if array.null_count:
+            codes[array.is_null().to_numpy(zero_copy_only=False)] = attribute.null
+        return codes
 
     return encode
 
 
-def _filled(array: Any) -> CodeArray:
-    # Zeros (or False) for nulls; without nulls a view of Arrow's own memory.
+def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
+    """Codes of texts and whole numbers that match labels; those of nulls are left to the caller."""
+    dtype = code_dtype(attribute.size)
+    # The texts with a meaning of their own; all others are unknown.
+    known = {text.encode(): attribute.code(text) for text in (*_label_texts(attribute), *attribute.null_values)}
+    whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,19}", text)}
+
+    @cache
+    def values_of(kind: Any) -> tuple[Any, CodeArray]:
+        # The labels as an array of this type, and their codes; the last code stands for all other values.
+        pairs: Mapping[Any, int] = known
+        if pa.types.is_integer(kind):
+            info = np.iinfo(kind.to_pandas_dtype())
+            pairs = {value: code for value, code in whole.items() if info.min <= value <= info.max}
+        return pa.array(list(pairs), kind), np.array([*pairs.values(), attribute.unknown], dtype)
+
+    @cache
+    def table_of(kind: Any) -> tuple[int, int, CodeArray, bool] | None:
+        # The least and the largest label, the codes of the numbers between them and of all others, and whether the
+        # labels are 0, 1, 2, ...; None if the labels lie too far apart.
+        values, codes = values_of(kind)
+        numbers = values.to_pylist()
+        least, most = min(numbers, default=0), max(numbers, default=0)
+        if most - least >= _SPAN or pa.types.is_uint64(kind):
+            return None
+        table = np.full(most - least + 2, attribute.unknown, dtype)
+        for number, code in zip(numbers, codes[:-1], strict=True):
+            table[number - least] = code
+        return least, most, table, least == 0 and np.array_equal(table[:-1], np.arange(most + 1))
+
+    def of_values(array: Any) -> CodeArray:
+        table = table_of(array.type) if pa.types.is_integer(array.type) else None
+        if table is None:
+            # index_in hashes the few public values, so memory does not grow with the distinct values in the data.
+            values, codes = values_of(array.type)
+            return codes.take(_filled(pc.index_in(array, value_set=values), len(values)))
+        least, most, codes, plain_codes = table
+        numbers = _filled(array)
+        if len(numbers) and (numbers.min() < least or numbers.max() > most):
+            inside = (numbers >= least) & (numbers <= most)
+            return codes.take(np.where(inside, numbers - np.int64(least), np.int64(most - least + 1)))
+        return numbers.astype(dtype) if plain_codes else codes.take(numbers - np.int64(least))
+
+    return of_values
+
+
+def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
+    """Codes of numbers, and of texts that are parsed, by the bins; those of nulls are left to the caller."""
+    dtype = code_dtype(attribute.size)
+    null_texts = {text.encode() for text in attribute.null_values}
+    null_numbers = [number for number in map(parse_number, null_texts) if number is not None]
+
+    def of_texts(texts: Iterable[bytes]) -> CodeArray:
+        numbers = [float("nan") if text in null_texts else parse_number(text) for text in texts]
+        codes = attribute.bin_codes(np.array([0.0 if number is None else number for number in numbers], np.float64))
+        codes[[number is None for number in numbers]] = attribute.unknown
+        return codes.astype(dtype)
+
+    def of_values(array: Any) -> CodeArray:
+        if is_textual(array.type):
+            distinct = array.dictionary_encode()
+            return _through(distinct.indices, of_texts(distinct.dictionary.to_pylist()))
+        numbers = _filled(array.cast(pa.float64(), safe=False))
+        codes = attribute.bin_codes(numbers)
+        for number in null_numbers:
+            codes[numbers == number] = attribute.null
+        return codes.astype(dtype)
+
+    return of_values
+
+
+def _through(indices: Any, codes: CodeArray) -> CodeArray:
+    # A place more, so that the null indices into an empty dictionary stay legal.
+    return np.append(codes, codes.dtype.type(0)).take(_filled(indices))
+
+
+def _filled(array: Any, null: int = 0) -> CodeArray:
+    # Numbers (or booleans) with `null` in place of nulls; without nulls a view of Arrow's own memory.
     if array.null_count:
-        array = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        array = array.fill_null(bool(null) if pa.types.is_boolean(array.type) else null)
     numbers: CodeArray = array.to_numpy(zero_copy_only=False)
     return numbers
 
 
-def _bins_of_texts(attribute: Attribute, texts: Iterable[bytes | None]) -> CodeArray:
-    nulls = {None, *(text.encode() for text in attribute.null_values)}
-    numbers = [float("nan") if text in nulls else parse_number(text) for text in texts]  # type: ignore[arg-type]
-    codes = attribute.bin_codes(np.array([0.0 if number is None else number for number in numbers], np.float64))
-    codes[[number is None for number in numbers]] = attribute.unknown
-    return codes
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _label_texts(attribute: Attribute) -> Iterable[str]:
+    return map(str, range(attribute.size)) if attribute.coded else attribute.labels
+
+
+def _boolean_texts(attribute: Attribute) -> tuple[str, str]:
+    if attribute.edges is not None:
+        return "0", "1"
+    texts = {*_label_texts(attribute), *attribute.null_values}
+    pairs = (("false", "true"), ("False", "True"), ("0", "1"))
+    return next((pair for pair in pairs if texts.issuperset(pair)), pairs[0])
