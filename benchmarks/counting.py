@@ -120,7 +120,7 @@ def main() -> None:
                 cpu(lambda path=path: count(as_source(path), STRUCTURE), 3),
             )
             print(
-                f"Parquet {kind:5}         {counted:8.3f}   decoding {alone:.3f}, ratio {counted / alone:.2f} (to be 2)"
+                f"Parquet {kind:5}         {counted:8.3f}   decode {alone:.3f}, ratio {counted / alone:.2f} (target 2)"
             )
         path = Path(folder) / "x.csv"
         arrow_csv.write_csv(texts({name: codes[: arguments.rows // 10] for name, codes in columns.items()}), path)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from attrs import field, frozen
+from attrs import frozen
 
 from dpgm_core.errors import TooLarge
 from dpgm_core.sources.reading import BATCH_ROWS, checked
@@ -60,7 +60,7 @@ class Counted:
     """The true counts: tables in int64 and the number of records. Secret; the repr shows neither."""
 
     tables: Tables
-    records: int = field()
+    records: int
 
     def __repr__(self) -> str:
         return f"Counted({self.tables!r}, records hidden)"

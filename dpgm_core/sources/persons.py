@@ -13,7 +13,7 @@ from attrs import field, frozen
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
 from dpgm_core.privacy import whole
-from dpgm_core.sources.reading import BATCH_ROWS, attempt
+from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 from dpgm_core.sources.texts import as_text
 
 if TYPE_CHECKING:
@@ -68,10 +68,20 @@ class PersonSource:
         """Codes of the named columns, of the rows that are kept."""
         wanted = [domain[name] for name in columns]
         layout = _layout([attribute.size for attribute in domain])
-        rows = self._kept(layout, self.source.keyed_batches(domain, domain.names, self.person))
+        rows = self._kept(layout, self._checked(domain))
         for start in range(0, len(rows), BATCH_ROWS):
             codes = dict(zip(domain.names, _unpacked(layout, rows[start : start + BATCH_ROWS]), strict=True))
             yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in wanted]
+
+    def _checked(self, domain: Domain) -> Iterator[tuple[Codes, Any]]:
+        where = f"source {type(self.source).__name__}"
+        message = f"{where} failed while reading; its own message is withheld, it may quote records"
+        batches = attempt(message, lambda: self.source.keyed_batches(domain, domain.names, self.person))
+        for codes, keys in shielded(message, batches):
+            safe = checked_batch(domain.attributes, codes, where)
+            if not isinstance(keys, pa.Array) or len(keys) != len(safe[0]):
+                raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")
+            yield safe, keys
 
     def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> _Words:
         keys, rows = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)

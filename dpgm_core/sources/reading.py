@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dpgm_core.domain import Domain, code_dtype
+from dpgm_core.domain import Attribute, Domain, code_dtype
 from dpgm_core.errors import DataError, DpgmError, did_you_mean
 
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes, Source
 
-__all__ = ["BATCH_ROWS", "attempt", "checked", "locate", "mapped", "opened", "safe_codes", "shielded"]
+__all__ = ["BATCH_ROWS", "attempt", "checked", "checked_batch", "locate", "mapped", "opened", "safe_codes", "shielded"]
 
 #: Records per batch: large enough to hide the cost of a call, small enough that a batch stays in cache.
 BATCH_ROWS = 2**17
@@ -117,15 +117,20 @@ def checked(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[
     where = f"source {type(source).__name__}"
     message = f"{where} failed while reading; its own message is withheld, it may quote records"
     for batch in shielded(message, attempt(message, lambda: source.batches(domain, columns))):
-        if not isinstance(batch, Sequence) or len(batch) != len(attributes):
-            raise DataError(f"{where} must yield one code array per column asked for, {len(attributes)} in a sequence")
-        arrays = [
-            safe_codes(array, attribute.size, attribute.unknown, f"{where}, column {attribute.name!r}")
-            for attribute, array in zip(attributes, batch, strict=True)
-        ]
-        if len({len(array) for array in arrays}) > 1:
-            raise DataError(f"{where} yields columns of different lengths; all columns of a batch must agree")
-        yield arrays
+        yield checked_batch(attributes, batch, where)
+
+
+def checked_batch(attributes: Sequence[Attribute], batch: Codes, where: str) -> list[np.ndarray[Any, np.dtype[Any]]]:
+    """One batch of `checked`; where: the public name of the source."""
+    if not isinstance(batch, Sequence) or len(batch) != len(attributes):
+        raise DataError(f"{where} must yield one code array per column asked for, {len(attributes)} in a sequence")
+    arrays = [
+        safe_codes(array, attribute.size, attribute.unknown, f"{where}, column {attribute.name!r}")
+        for attribute, array in zip(attributes, batch, strict=True)
+    ]
+    if len({len(array) for array in arrays}) > 1:
+        raise DataError(f"{where} yields columns of different lengths; all columns of a batch must agree")
+    return arrays
 
 
 def safe_codes(array: object, size: int, unknown: int, where: str) -> np.ndarray[Any, np.dtype[Any]]:

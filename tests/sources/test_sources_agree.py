@@ -456,6 +456,32 @@ def test_a_source_without_keys_cannot_serve_persons() -> None:
     assert "keyed_batches" in refusal(lambda: PersonSource(source=Plain(), person="id"))
 
 
+@pytest.mark.parametrize(
+    ("batch", "keys"),
+    [
+        ([np.array([0.5])], pa.array(["SECRET"])),
+        ([np.array([0])], pa.array(["SECRET", "SECRET"])),
+        ([np.array([0])], ["SECRET"]),
+        ([], pa.array(["SECRET"])),
+    ],
+)
+def test_a_third_partys_keyed_batches_are_checked(batch: list[Any], keys: Any) -> None:
+    """Faults name the source; codes out of range are unknown instead of another record's."""
+
+    class Mine:
+        def batches(self, domain, columns):  # type: ignore[no-untyped-def]
+            raise AssertionError
+
+        def keyed_batches(self, domain, columns, key):  # type: ignore[no-untyped-def]
+            yield [np.array([9, -1])], pa.array(["p", "q"])
+            yield batch, keys
+
+    domain = Domain.from_sizes({"a": 3}, unknown=2)
+    assert "source Mine" in refusal(lambda: codes(PersonSource(source=Mine(), person="id"), domain))
+    batch[:], keys = [np.array([1])], pa.array(["p"])
+    assert codes(PersonSource(source=Mine(), person="id"), domain) == Counter([(1,), (2,)])
+
+
 def test_reprs_hide_records() -> None:
     """A source's repr, as a debugger or an error may show it, has no value in it."""
     assert repr(ArrowSource(data=pa.table({"a": ["SECRET"]}))) == "ArrowSource(data=Table)"
