@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from dpgm_core.errors import DataError
 
-__all__ = ["as_text", "is_textual", "plain"]
+__all__ = ["as_text", "is_textual", "object_texts", "plain"]
 
 
 def is_textual(kind: Any) -> bool:
@@ -70,6 +71,32 @@ def as_text(array: Any) -> Any:
     if pa.types.is_timestamp(kind):
         texts = pc.replace_substring_regex(texts, r"T00:00:00Z?$", "") if kind.tz is None else texts
     return texts.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def object_texts(values: Iterable[object]) -> Any:
+    """Python objects as bytes, each by itself, under the rule of `as_text`; booleans give true and false.
+
+    >>> object_texts([1, 1.0, "a", None, float("nan"), True, [1]]).to_pylist()
+    [b'1', b'1', b'a', None, None, b'true', b'[1]']
+    """
+    return pa.array([_object_text(value) for value in values], pa.large_binary())
+
+
+def _object_text(value: object) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return b"true" if value else b"false"
+    if isinstance(value, (int, np.integer)):
+        return b"%d" % int(value)
+    if isinstance(value, (float, np.floating)):
+        return _float_text(np.float64(value))
+    if isinstance(value, Decimal):
+        return _decimal_text(value) if value.is_finite() else None
+    text = str(value)
+    return None if text in ("NaT", "<NA>", "nan") else text.encode("utf-8", "replace")
 
 
 def _float_text(value: np.floating[Any]) -> bytes | None:
