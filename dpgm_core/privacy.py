@@ -85,9 +85,10 @@ class Sensitivity:
         """Sensitivity of all tables of a structure; Proposition 3 of Bernstein et al. (2017), generalised.
 
         With m_g cliques tied in group g and r rows per person, under add-remove: L1 = r sum m_g,
-        L2^2 = r^2 sum m_g^2, Linf = r max m_g; replace-one doubles L1 and L2^2. L0 counts each group's
-        r m_g (or 2 r m_g) cells, at most all it has. Under replace-one with r = 1 a table with one cell never
-        changes and costs nothing. Attained by a person with r equal rows whose attributes all have code 0.
+        L2^2 = r^2 sum m_g^2, Linf = r max m_g; replace-one doubles L1 and L2^2. Under replace-one
+        with r = 1 a table with one cell never changes and costs nothing. These three are attained, by r equal rows
+        whose attributes all have code 0 (for one-cell tables under replace-one with r > 1 they are upper bounds).
+        L0 is an upper bound: each group's r m_g (or 2 r m_g) cells, at most all it has.
 
         >>> from dpgm_core.domain import Domain
         >>> from dpgm_core.structure import Structure
