@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 
 from dpgm_core.inference.plan import Letters
 
@@ -52,17 +53,27 @@ def first_fit(wanted: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int
     ({0: 0, 1: 8, 2: 0}, 16)
     """
     starts: dict[int, int] = {}
-    live: list[tuple[int, int, int]] = []  # (start, end, last use), ascending
+    live: list[tuple[int, int, int]] = []  # a heap of (last use, start, end)
+    free: list[tuple[int, int]] = []  # (start, end) below `size`, ascending, no two touching
     size = 0
     for buffer, (first, last, cells) in sorted(wanted.items(), key=lambda item: (item[1][0], item[0])):
-        live = [entry for entry in live if entry[2] >= first]
+        while live and live[0][0] < first:
+            _release(free, *heappop(live)[1:])
         room = -(-cells // _LINE) * _LINE
-        start = 0
-        for low, high, _ in live:
-            if low - start >= room:
-                break
-            start = high
-        starts[buffer] = start
-        insort(live, (start, start + room, last))
-        size = max(size, start + room)
+        at = next((i for i, (low, high) in enumerate(free) if high - low >= room or high == size), None)
+        low, high = (size, size) if at is None else free.pop(at)
+        if high - low > room:
+            insort(free, (low + room, high))
+        starts[buffer] = low
+        size = max(size, low + room)
+        heappush(live, (last, low, low + room))
     return starts, size
+
+
+def _release(free: list[tuple[int, int]], low: int, high: int) -> None:
+    at = bisect_left(free, (low, high))
+    if at < len(free) and free[at][0] == high:
+        high = free.pop(at)[1]
+    if at and free[at - 1][1] == low:
+        low = free.pop(at - 1)[0]
+    insort(free, (low, high))

@@ -190,11 +190,13 @@ _Tree = int | tuple["_Tree", "_Tree"]
 def _pairing(letter: int, bucket: Sequence[int], nodes: Sequence[Letters], sizes: Sequence[int]) -> _Tree:
     """The pairing of a bucket that is cheapest under the cost model, adjoints included; greedy while it is large."""
     parts: list[tuple[_Tree, frozenset[int]]] = [(node, frozenset(nodes[node])) for node in bucket]
-    same: dict[frozenset[int], tuple[_Tree, frozenset[int]]] = {}
-    for tree, scope in parts:  # tables over the same attributes first: one pass each, whatever comes after
-        same[scope] = ((same[scope][0], tree), scope) if scope in same else (tree, scope)
-    if len(parts) > EXHAUSTIVE:
-        parts = sorted(same.values(), key=lambda part: _cells(part[1], sizes))
+    if len(parts) > EXHAUSTIVE:  # tables over the same attributes first: one pass each, whatever comes after
+        same: dict[frozenset[int], list[_Tree]] = {}
+        for tree, scope in parts:
+            same.setdefault(scope, []).append(tree)
+        parts = sorted(
+            ((_balanced(trees), scope) for scope, trees in same.items()), key=lambda part: _cells(part[1], sizes)
+        )
     while len(parts) > EXHAUSTIVE:
         first = parts.pop(0)
         mate = min(range(len(parts)), key=lambda i: _cells(first[1] | parts[i][1], sizes))
@@ -203,6 +205,12 @@ def _pairing(letter: int, bucket: Sequence[int], nodes: Sequence[Letters], sizes
         place = next((i for i, part in enumerate(parts) if _cells(part[1], sizes) > _cells(merged[1], sizes)), None)
         parts.insert(len(parts) if place is None else place, merged)
     return _cheapest(letter, parts, sizes)
+
+
+def _balanced(trees: list[_Tree]) -> _Tree:
+    # Halves, not a chain: hundreds of messages may meet at the hub of a star.
+    half = len(trees) // 2
+    return (_balanced(trees[:half]), _balanced(trees[half:])) if half else trees[0]
 
 
 def _cheapest(letter: int, parts: Sequence[tuple[_Tree, frozenset[int]]], sizes: Sequence[int]) -> _Tree:

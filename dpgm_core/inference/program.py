@@ -196,7 +196,7 @@ class _Lowering:
 
     def multiply(self, p: _Table, q: _Table, r: _Table) -> None:
         runs = cut_into_runs(r[1], [p[1], q[1], r[1]])
-        self.emit("multiply", *(self.bycut_into_runs(table, runs) for table in (r, p, q)))
+        self.emit("multiply", *(self.by_runs(table, runs) for table in (r, p, q)))
 
     def matmul(self, p: _Table, q: _Table, r: _Table) -> None:
         inside = {*p[1]} & {*q[1]} & {*r[1]}
@@ -223,9 +223,9 @@ class _Lowering:
         stack = cut_into_runs(batch, [p[1], q[1], out[1]])
         self.emit(
             "matmul",
-            self.bycut_into_runs(out, [*stack, rows, columns]),
-            self.bycut_into_runs(p, [*stack, rows, inner]),
-            self.bycut_into_runs(q, [*stack, inner, columns]),
+            self.by_runs(out, [*stack, rows, columns]),
+            self.by_runs(p, [*stack, rows, inner]),
+            self.by_runs(q, [*stack, inner, columns]),
         )
         if out is not r:
             self.transpose(out, r)
@@ -240,9 +240,9 @@ class _Lowering:
 
     def transpose(self, source: _Table, target: _Table) -> None:
         runs = cut_into_runs(target[1], [source[1], target[1]])
-        self.emit("copy", self.bycut_into_runs(target, runs), self.bycut_into_runs(source, runs))
+        self.emit("copy", self.by_runs(target, runs), self.by_runs(source, runs))
 
-    def bycut_into_runs(self, table: _Table, runs: Sequence[Letters]) -> _Sketch:
+    def by_runs(self, table: _Table, runs: Sequence[Letters]) -> _Sketch:
         """The table with one axis per run, in the order of `runs`; size 1 where it has none of the letters."""
         letters = table[1]
         # Runs absent from the table have length 1 and may stand anywhere; in memory they come last.

@@ -413,12 +413,12 @@ def test_samples_avoid_impossible_codes_and_any_count_will_do():
 
 
 def test_a_star_of_many_leaves():
-    """A naive-Bayes model: 300 messages meet in one bucket."""
-    domain = Domain.from_sizes({"root": 3} | {f"leaf{i}": 2 for i in range(300)})
-    structure = Structure(domain, [(f"leaf{i}", "root") for i in range(300)])
+    """A naive-Bayes model: 1,200 messages meet in one bucket, more than Python's stack is deep."""
+    domain = Domain.from_sizes({"root": 3} | {f"leaf{i}": 2 for i in range(1200)})
+    structure = Structure(domain, [(f"leaf{i}", "root") for i in range(1200)])
     theta = Tables(structure, 4 * np.random.default_rng(4).normal(size=structure.cells))
     beliefs = JunctionTree().compile(structure).infer(theta)
-    tables = theta.values.reshape(300, 2, 3)
+    tables = theta.values.reshape(1200, 2, 3)
     leaves = np.logaddexp(tables[:, 0], tables[:, 1])
     root = leaves.sum(axis=0)
     log_partition = np.logaddexp.reduce(root)
