@@ -36,6 +36,13 @@ if TYPE_CHECKING:
         UnknownComponent,
     )
     from dpgm_core.evaluate import kl_divergence, total_variation
+    from dpgm_core.gaussian_privacy import (
+        analytic_delta,
+        discrete_delta,
+        discrete_variance,
+        least_variance,
+        log_normaliser,
+    )
     from dpgm_core.ledger import Ledger
     from dpgm_core.likelihood import Likelihood
     from dpgm_core.model import Model, load_model
@@ -65,7 +72,7 @@ if TYPE_CHECKING:
     from dpgm_core.randomness import SeededRandomness, SystemRandomness
     from dpgm_core.registry import Registry, make
     from dpgm_core.releases import NoisyTables, load_release
-    from dpgm_core.sampling import discrete_laplace
+    from dpgm_core.sampling import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Array, FloatArray, IntArray, Tables
 
@@ -95,6 +102,13 @@ _LAZY = {
         "UnknownComponent",
     ],
     "evaluate": ["kl_divergence", "total_variation"],
+    "gaussian_privacy": [
+        "analytic_delta",
+        "discrete_delta",
+        "discrete_variance",
+        "least_variance",
+        "log_normaliser",
+    ],
     "ledger": ["Ledger"],
     "likelihood": ["Likelihood"],
     "model": ["Model", "load_model"],
@@ -124,7 +138,7 @@ _LAZY = {
     "randomness": ["SeededRandomness", "SystemRandomness"],
     "registry": ["Registry", "make"],
     "releases": ["NoisyTables", "load_release"],
-    "sampling": ["discrete_laplace"],
+    "sampling": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "structure": ["Clique", "Structure"],
     "tables": ["Array", "FloatArray", "IntArray", "Tables"],
 }
@@ -188,16 +202,23 @@ __all__ = [
     "TooLarge",
     "UnknownComponent",
     "__version__",
+    "analytic_delta",
+    "bounded_variance",
     "component_option",
     "consistent",
+    "discrete_delta",
+    "discrete_gaussian",
     "discrete_laplace",
+    "discrete_variance",
     "expected_absolute",
     "fit",
     "hookimpl",
     "kl_divergence",
     "learn",
+    "least_variance",
     "load_model",
     "load_release",
+    "log_normaliser",
     "make",
     "option",
     "plan",

@@ -45,6 +45,7 @@ _CONTRACTS: Mapping[str, tuple[type, tuple[str, ...]]] = {
 # What to install for a default that is missing.
 _DEFAULTS = {
     ("mechanism", "laplace"): "dpgm-laplace",
+    ("mechanism", "gaussian"): "dpgm-gaussian",
     ("learner", "naive-mle"): "dpgm-naive-mle",
     ("learner", "cgm-em"): "dpgm-cgm-em",
 }
