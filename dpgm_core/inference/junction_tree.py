@@ -167,34 +167,47 @@ class JunctionTreeEngine:
                 found = self._in_logarithms(theta if above is None else theta - above)
         marginals, log_partition = found
         log_partition += shift
-        if log_partition == -math.inf:
-            raise InferenceError(_IMPOSSIBLE)
-        if not math.isfinite(log_partition):
-            raise InferenceError("inference: the potentials are too large for double precision; rescale them")
+        _refuse_infinite(log_partition)
         if total != 1.0:
             marginals *= total
         return Beliefs(marginals=Tables(self._structure, marginals), log_partition=log_partition)
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
-        """A most probable record (attribute -> code) and its unnormalised log-probability, nats."""
+        """A most probable record (attribute -> code) and its unnormalised log-probability, nats.
+
+        Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> JunctionTree().compile(structure).maximize(Tables(structure, np.array([0.0, 3.0, 2.0, 1.0])))
+        ({'a': 0, 'b': 1}, 3.0)
+        """
         theta, _ = self._checked(potentials)
-        values = logspace.forward(self.plan, self._inputs(theta), logspace.max_contract)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = logspace.forward(self.plan, self._inputs(theta), logspace.max_contract)
         best = self._value(values)
-        if best == -math.inf:
-            raise InferenceError(_IMPOSSIBLE)
+        _refuse_infinite(best)
         codes = logspace.draw(self.plan, values, 1, logspace.most_probable)
         chosen = {name: int(code[0]) for name, code in codes.items()}
         return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` exact, independent records: one code array per attribute of the domain, in its order."""
+        """`count` exact, independent records: one code array per attribute of the domain, in its order.
+
+        Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> theta = Tables(structure, np.array([-np.inf, -np.inf, 0.0, -np.inf]))
+        >>> [column.tolist() for column in JunctionTree().compile(structure).sample(theta, 3, np.random.default_rng(0))]
+        [[1, 1, 1], [0, 0, 0]]
+        """
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
         theta, _ = self._checked(potentials)
-        values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
-        if self._value(values) == -math.inf:
-            raise InferenceError(_IMPOSSIBLE)
-
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        _refuse_infinite(self._value(values))
         codes = logspace.draw(self.plan, values, int(count), logspace.at_random(generator))
         domain = self._structure.domain
         # Attributes of one label have no letter: their code is 0.
@@ -233,6 +246,13 @@ class JunctionTreeEngine:
             part = marginals[self._structure.slices[group]]
             part += np.exp(values[node] + adjoints[node]).reshape(-1)
         return marginals, log_partition
+
+
+def _refuse_infinite(value: float) -> None:
+    if value == -math.inf:
+        raise InferenceError(_IMPOSSIBLE)
+    if not math.isfinite(value):
+        raise InferenceError("inference: the potentials are too large for double precision; rescale them")
 
 
 _IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"

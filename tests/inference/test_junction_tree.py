@@ -259,10 +259,13 @@ def test_not_a_number_is_refused(bad):
 
 
 def test_potentials_beyond_double_precision_are_refused():
-    """A log-partition that overflows is an error, not infinity."""
+    """A log-partition, or a most probable record, that overflows is an error, not infinity."""
     structure = AWKWARD["cyclic"]
-    with pytest.raises(InferenceError, match="too large"):
-        JunctionTree().compile(structure).infer(Tables(structure, np.full(structure.cells, 1e308)))
+    engine = JunctionTree().compile(structure)
+    theta = Tables(structure, np.full(structure.cells, 1e308))
+    for ask in (engine.infer, engine.maximize, lambda theta: engine.sample(theta, 1, np.random.default_rng(0))):
+        with pytest.raises(InferenceError, match="too large"):
+            ask(theta)
 
 
 @pytest.mark.parametrize("total", [math.nan, math.inf, -1.0])
