@@ -6,10 +6,11 @@ choose labels would be a leak. Every raw value, however broken, lands on exactly
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
-import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
 
@@ -55,16 +57,21 @@ class Attribute:
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise DomainError(f"an attribute needs a name, a non-empty text; got {self.name!r}")
+        if not _is_text(self.name):
+            raise DomainError(f"attribute {self.name!r}: the name is no valid Unicode text; rename it")
         where = f"attribute {self.name!r}"
         if not self.labels:
             raise DomainError(f"{where} has no labels; give at least one")
         if len(self.labels) > MAX_SIZE:
             raise DomainError(f"{where} has {len(self.labels)} labels; at most {MAX_SIZE} are possible")
         for label in self.labels:
-            if not isinstance(label, str):
+            if not _is_text(label):
                 raise DomainError(f"{where}: a label must be a text, got {label!r}; write it in quotes")
-        if len(set(self.labels)) < len(self.labels):
-            twice = next(label for label in self.labels if self.labels.count(label) > 1)
+        for text in self.null_values:
+            if not _is_text(text):
+                raise DomainError(f"{where}: a null value must be a text, got {text!r}; write it in quotes")
+        twice = _twice(self.labels)
+        if twice is not None:
             raise DomainError(f"{where}: label {twice!r} stands twice; remove one")
         for what, code in (("unknown", self.unknown), ("null", self.null)):
             if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code < len(self.labels):
@@ -104,6 +111,8 @@ class Attribute:
         >>> Attribute.of_labels("smoker", ["no", "yes"], unknown="no").size
         2
         """
+        if isinstance(labels, str):
+            raise DomainError(f"attribute {name!r}: labels must be a list of texts, got the text {labels!r}")
         all_labels, codes = _with_special(list(labels), unknown, null)
         return cls(
             name=name,
@@ -179,7 +188,7 @@ class Attribute:
         """
         if text is None:
             return self.null
-        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
+        raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
         if self.edges is None:
             return self._codes.get(raw, self.unknown)
         if any(raw == null.encode() for null in self.null_values):
@@ -306,10 +315,14 @@ class Domain:
         self.attributes = tuple(attributes)
         if not self.attributes:
             raise DomainError("a domain needs at least one attribute")
+        for attribute in self.attributes:
+            if not isinstance(attribute, Attribute):
+                raise DomainError(
+                    f"a domain is made of Attribute objects, got {attribute!r}; see Domain.from_sizes and from_dict"
+                )
         self._by_name = {attribute.name: attribute for attribute in self.attributes}
-        if len(self._by_name) < len(self.attributes):
-            names = [attribute.name for attribute in self.attributes]
-            twice = next(name for name in names if names.count(name) > 1)
+        twice = _twice(attribute.name for attribute in self.attributes)
+        if twice is not None:
             raise DomainError(f"attribute {twice!r} stands twice in the domain; rename or remove one")
 
     @property
@@ -346,7 +359,7 @@ class Domain:
             raise DomainError(f"the domain has no attribute {name!r}{did_you_mean(name, self._by_name)}") from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return isinstance(name, str) and name in self._by_name
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)
@@ -437,17 +450,19 @@ class Domain:
         path = Path(path)
         try:
             content = path.read_bytes()
-        except OSError as error:
-            raise DomainError(f"cannot read the domain file {path}: {error.strerror or error}") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            reason = getattr(error, "strerror", None) or error
+            raise DomainError(f"cannot read the domain file {str(path)!r}: {reason}") from None
         try:
             if path.suffix == ".json":
                 plain = json.loads(content)
             elif path.suffix == ".toml":
-                plain = tomllib.loads(content.decode())
+                plain = parse_toml(content.decode())
             else:
                 raise DomainError(f"domain file {path}: the name must end in .toml or .json")
         except (ValueError, RecursionError) as error:
-            raise DomainError(f"domain file {path} is not valid {path.suffix[1:].upper()}: {error}") from None
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            raise DomainError(f"domain file {path} is not valid {path.suffix[1:].upper()}: {reason}") from None
         return cls.from_dict(plain)
 
 
@@ -472,6 +487,18 @@ def parse_number(raw: bytes) -> float | None:
         return float(raw.decode("ascii"))
     except (UnicodeDecodeError, ValueError):
         return None
+
+
+def _is_text(value: object) -> bool:
+    # JSON can spell halves of characters, which no file can hold.
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def _with_special(labels: list[str], unknown: str, null: str | None) -> tuple[list[str], tuple[int, int]]:
@@ -501,7 +528,8 @@ def _edge(name: str, edge: object) -> float:
     if isinstance(edge, str) and edge in ("inf", "-inf"):
         return float(edge)
     if isinstance(edge, (int, float, np.integer, np.floating)) and not isinstance(edge, bool):
-        return float(edge)
+        with contextlib.suppress(OverflowError):
+            return float(edge)
     raise DomainError(f"attribute {name!r}: a bin edge must be a number (or inf), got {edge!r}")
 
 
@@ -523,7 +551,7 @@ def _short_attribute(name: str, entry: object) -> Attribute:
     if isinstance(entry, int) and not isinstance(entry, bool):
         return Attribute.of_size(name, entry)
     if isinstance(entry, list):
-        labels = [value if isinstance(value, str) else json.dumps(value) for value in entry]
+        labels = [value if isinstance(value, str) else json.dumps(value, default=str) for value in entry]
         if not labels:
             raise DomainError(f"attribute {name!r} has no labels; give at least one")
         return Attribute.of_labels(name, labels, unknown=labels[0])
@@ -539,6 +567,8 @@ def _nist_attribute(name: str, entry: Any) -> Attribute:
     null = str(entry.get("null_value", "")) if has_null else None
     null_values = ("",) if null is None or null == "" else ("", null)
     if "values" in entry:
+        if not isinstance(entry["values"], list):
+            raise DomainError(f"NIST schema: the values of column {name!r} must be a list, got {entry['values']!r}")
         labels = [str(value) for value in entry["values"]]
         if not labels:
             raise DomainError(f"NIST schema: column {name!r} has an empty list of values")

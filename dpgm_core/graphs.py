@@ -32,6 +32,8 @@ __all__ = [
 Clique = tuple[str, ...]
 Adjacency = dict[str, set[str]]
 
+_MOST_CLIQUES = 2**20
+
 
 def chain(names: Sequence[str], order: int = 1) -> tuple[Clique, ...]:
     """Edges between attributes at most `order` places apart: the paper's first- and third-order chains.
@@ -62,6 +64,14 @@ def complete(names: Sequence[str], order: int = 2) -> tuple[Clique, ...]:
     (('a', 'b'), ('a', 'c'), ('b', 'c'))
     """
     _whole("order", order, 1)
+    if len(names) == 1 < order:
+        return ()
+    if order > len(names):
+        raise StructureError(f"complete: cliques of {order} attributes need as many, got {len(names)}")
+    if math.comb(len(names), order) > _MOST_CLIQUES:
+        raise StructureError(
+            f"complete: {len(names)} attributes have over {_MOST_CLIQUES} cliques of {order}; name those that matter"
+        )
     return tuple(itertools.combinations(names, order))
 
 
@@ -96,6 +106,8 @@ def erdos_renyi(names: Sequence[str], p: float, seed: int, *, connected: bool = 
     if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
         raise StructureError(f"erdos_renyi: p must be a probability between 0 and 1, got {p!r}")
     _whole("seed", seed, 0)
+    if not isinstance(connected, bool):
+        raise StructureError(f"erdos_renyi: connected must be true or false, got {connected!r}")
     draws = random.Random(seed)
     for _ in range(10_000):
         edges = tuple(pair for pair in itertools.combinations(names, 2) if draws.random() < p)
@@ -183,13 +195,17 @@ def eliminate(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int], order
 def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int]) -> list[Elimination]:
     """Greedy orders by smallest cluster, fewest neighbours and fewest fill-ins; cheapest (total, peak) first.
 
-    Ties break by fewest cells, then by position, so the answer does not depend on hashing. Fill-ins are dear to
-    count in wide graphs: where the other orders are past all hope (2**64 cells in one table), they are not counted.
+    Ties break by fewest cells, then by position, so the answer does not depend on hashing. Wide graphs are dear to
+    search: where no order keeps every table below 2**64 cells, one is priced and no more are sought; where the
+    cheap orders are past that, fill-ins are not counted.
 
     >>> elimination_orders(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2))[0].total
     10
     """
     log_size = {name: math.log(sizes[name]) for name in adjacency}
+    thinnest, least = _thinnest_first(adjacency, log_size)
+    if least > math.log(_HOPELESS):
+        return [eliminate(adjacency, sizes, thinnest)]
 
     def cells(graph: Adjacency, name: str) -> float:
         # Rounded, because sets are summed in any order.
@@ -222,6 +238,31 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
 
 
 _HOPELESS = 2**64
+
+
+def _thinnest_first(adjacency: Mapping[str, set[str]], log_size: Mapping[str, float]) -> tuple[list[str], float]:
+    """Attributes by smallest neighbourhood among those left, and a lower bound on log(peak) of every order.
+
+    In the subgraph left at any step each neighbourhood holds at least B cells; the first of its attributes that any
+    elimination takes makes a cluster of at least B (the degeneracy bound on treewidth, weighted).
+    """
+    cells = {name: log_size[name] + sum(map(log_size.__getitem__, around)) for name, around in adjacency.items()}
+    place = {name: i for i, name in enumerate(adjacency)}
+    heap = [(round(value, 6), place[name], name) for name, value in cells.items()]
+    heapq.heapify(heap)
+    order: dict[str, None] = {}
+    least = 0.0
+    while heap:
+        value, _, name = heapq.heappop(heap)
+        if name in order or value != round(cells[name], 6):
+            continue
+        order[name] = None
+        least = max(least, value)
+        for other in adjacency[name]:
+            if other not in order:
+                cells[other] -= log_size[name]
+                heapq.heappush(heap, (round(cells[other], 6), place[other], other))
+    return list(order), least
 
 
 def _greedy(

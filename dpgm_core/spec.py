@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.privacy import Budget, Neighbours
 from dpgm_core.structure import Structure
+from dpgm_core.toml import parse_toml
 
 __all__ = ["LedgerSpec", "Spec", "load_spec", "parse_setting"]
 
@@ -75,10 +75,10 @@ def load_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
     """
     path = Path(path)
     try:
-        plain = tomllib.loads(path.read_text("utf-8"))
+        plain = parse_toml(path.read_text("utf-8"))
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise OptionError(f"spec file {path} is not valid TOML: {error}") from None
     for setting in settings:
         _apply(plain, setting)
@@ -96,9 +96,10 @@ def parse_setting(setting: str) -> tuple[list[str], Any]:
     if not equals or not all(keys):
         raise OptionError(f"a setting must look like KEY=VALUE or KEY.KEY=VALUE, got {setting!r}")
     try:
-        return keys, tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return keys, text.strip()
+        plain = parse_toml(f"value = {text.strip()}")
+    except ValueError:
+        plain = {}
+    return keys, plain["value"] if set(plain) == {"value"} else text.strip()
 
 
 def _apply(plain: dict[str, Any], setting: str) -> None:
@@ -124,7 +125,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
     domain = plain["domain"]
-    read = Domain.load(folder / domain) if isinstance(domain, str) else Domain.from_dict(domain)
+    read = Domain.load(folder / _text(where, "domain", domain)) if isinstance(domain, str) else Domain.from_dict(domain)
     output = _table(where, "output", plain.get("output", {}), ("folder",))
     simulation = _table(where, "simulation", plain.get("simulation", {}), ("seed",))
     person = None if "person" not in plain else _text(where, "person", plain["person"])
@@ -166,13 +167,13 @@ def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
 
 def _data(where: str, plain: object, folder: Path) -> Any:
     if isinstance(plain, str):
-        return folder / plain
+        return folder / _text(where, "data", plain)
     if isinstance(plain, Mapping):
         table = dict(plain)
         if "source" not in table:
             raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
         if isinstance(table.get("path"), str):
-            table["path"] = str(folder / table["path"])
+            table["path"] = str(folder / _text(where, "data.path", table["path"]))
         return {"name": table.pop("source"), **table}
     raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
 
@@ -191,13 +192,15 @@ def _table(where: str, key: str, plain: object, known: Iterable[str]) -> Mapping
 
 
 def _text(where: str, key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise OptionError(f"{where}: {key} must be a text in quotes, got {value!r}")
     return value
 
 
 def _file_stem(where: str, value: object) -> str:
     name = _text(where, "name", value)
-    if any(letter in name for letter in "/\\\0") or name.startswith("."):
-        raise OptionError(f"{where}: name {name!r} names files, so it must not hold slashes or start with a dot")
+    if any(letter in name for letter in "/\\") or name.startswith(".") or not name.isprintable() or len(name) > 80:
+        raise OptionError(
+            f"{where}: name {name!r} names files: at most 80 letters, no slashes or line breaks, no dot at the start"
+        )
     return name

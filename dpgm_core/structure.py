@@ -63,8 +63,9 @@ class Structure:
 
     domain: the attributes. cliques: tuples of attribute names; the order of the names is the order of the
     table's axes. Cliques equal up to order are merged (the first one stays). tied: groups of cliques that share
-    one parameter table; all cliques of a group must have the same shape, axis by axis, and be distinct. The
-    table of a group is the sum over its cliques, and its total is (number of cliques) * N.
+    one parameter table; all cliques of a group must have the same shape, axis by axis, and be distinct; a group
+    of one is a plain clique. The table of a group is the sum over its cliques, and its total is
+    (number of cliques) * N.
 
     Raises StructureError for unknown or repeated names and for groups that do not fit.
 
@@ -97,7 +98,10 @@ class Structure:
         for number, raw_group in enumerate(tied):
             bundle = tuple(self._clique(raw) for raw in raw_group)
             self._check_group(number, bundle)
-            bundles.append(bundle)
+            if len(bundle) > 1:
+                bundles.append(bundle)
+            elif plain.setdefault(frozenset(bundle[0]), bundle[0]) is not bundle[0]:  # tied to nothing: plain
+                duplicates.append(bundle[0])
         self.groups = (*((clique,) for clique in plain.values()), *bundles)
         self.duplicates = tuple(duplicates)
         if not self.groups:
@@ -258,11 +262,15 @@ class Structure:
     @cached_property
     def nested(self) -> tuple[Clique, ...]:
         """Cliques strictly contained in another clique; they are kept, and cost budget like any other."""
-        return tuple(
-            clique
-            for clique in self.cliques
-            if any(frozenset(clique) < frozenset(other) for other in self._around(frozenset(clique)))
-        )
+        # Only longer cliques can contain a clique: most structures have few lengths, and many cliques of each.
+        longest = {name: sorted(held, key=len, reverse=True) for name, held in self._members.items()}
+        anything = [max(self.cliques, key=len)]  # contains the empty clique
+
+        def longer(clique: Clique) -> Iterator[Clique]:
+            around = min((longest[name] for name in clique), key=len, default=anything)
+            return itertools.takewhile(lambda other: len(other) > len(clique), around)
+
+        return tuple(clique for clique in self.cliques if any(set(clique).issubset(other) for other in longer(clique)))
 
     @cached_property
     def adjacency(self) -> Mapping[str, set[str]]:
@@ -374,7 +382,7 @@ def _graph(domain: Domain, name: object, arguments: Mapping[str, Any]) -> tuple[
     for key, required in known.items():
         if required and key not in arguments:
             raise StructureError(f"graph {name!r} needs {key}")
-    return tuple(function(domain.names, **arguments)) or tuple((one,) for one in domain.names)
+    return _or_single(function(domain.names, **arguments), domain)
 
 
 def _or_single(cliques: tuple[Clique, ...], domain: Domain) -> tuple[Clique, ...]:

@@ -39,6 +39,8 @@ class Tables:
 
     def __init__(self, structure: Structure, values: Array) -> None:
         buffer = np.ascontiguousarray(values)
+        if buffer.dtype.kind not in "iufb":
+            raise StructureError(f"tables must hold numbers, got {buffer.dtype}")
         if buffer.dtype != np.float64 and buffer.dtype != np.int64:
             kind = np.int64 if buffer.dtype.kind in "iu" and buffer.dtype.itemsize < 8 else np.float64
             buffer = buffer.astype(kind)
