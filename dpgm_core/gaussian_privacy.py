@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "analytic_delta",
+    "any_shift_delta",
     "concentrated_delta",
     "discrete_delta",
     "discrete_mass",
@@ -46,8 +47,8 @@ _ROUNDING = 1 + 1e-9
 _NEGLIGIBLE = 60.0
 # No delta below exp(-650) is told from it, so that no sum underflows.
 _LARGEST = 650.0
-# Terms of a sum, and of one that is convolved.
-_TERMS, _CONVOLVED = 1 << 18, 1 << 12
+# Largest k sigma^2 of a sum term by term, and reach of one that is convolved.
+_WIDE, _CONVOLVED = 1 << 30, 1 << 12
 # A variance from which on the discrete Gaussian's sums and the continuous one's integrals are equal in doubles.
 _SMOOTH = 8.0
 # Cells for which k-th powers keep ten digits.
@@ -95,8 +96,8 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
 
     Shifting fewer cells is a function of shifting more (forget a cell), so delta cannot grow by it, and signs do not
     matter: the noise is symmetric. P(W = w) is convolved where sigma is small; else it is bounded by
-    P(W = 0) exp(-w^2 / (2 k sigma^2)), which then agrees with it to 1e-9 (see _peak). Very wide noise is summed in
-    blocks, each bounded by its largest terms: below 0.1 % more.
+    P(W = 0) exp(-w^2 / (2 k sigma^2)), which then agrees with it to 1e-9 (see _peak). Takes about 10 sqrt(k) sigma
+    terms.
 
     >>> unit_shift_delta(Fraction(429), 24, Fraction(1)) < 1e-6 < unit_shift_delta(Fraction(428), 24, Fraction(1))
     True
@@ -111,19 +112,48 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
     beyond = math.exp(-min(exponent + _NEGLIGIBLE, _LARGEST))
     reach = math.ceil(math.sqrt(2 * cells * sigma2 * (exponent + _NEGLIGIBLE + math.log(4 * cells)))) + 1
     first = max(math.floor(w0) + 1, -reach)
+    w = np.arange(first, reach + 1, dtype=np.float64)
     peak = _peak(sigma2, cells)
     if abs(peak - 1) > 1e-9 and reach < _CONVOLVED:
-        w = np.arange(first, reach + 1, dtype=np.float64)
         mass = _sum_mass(sigma2, cells, reach)[first + reach :]
-        block, last = 1, w
     else:
-        block = -(-(reach + 1 - first) // _TERMS)
-        w = np.arange(first, reach + 1, block, dtype=np.float64)
-        last = w + (block - 1)
-        nearest = np.clip(0.0, w, last)  # where P(W = w) is largest in the block
-        mass = np.exp(-(nearest**2) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
-    gain = -np.expm1(-(float(first - w0) + last - first) / sigma2)
-    return min(1.0, block * float(np.sum(mass * gain)) * _ROUNDING + beyond)
+        mass = np.exp(-np.square(w) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
+    gain = -np.expm1(-(float(first - w0) + w - first) / sigma2)
+    return min(1.0, float(np.sum(mass * gain)) * _ROUNDING + beyond)
+
+
+def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
+    """A delta(epsilon) that no admissible whole-numbered shift exceeds; 1 where this proof does not reach.
+
+    Let S = |s|^2 and g the greatest common divisor of s, so that W = s.z is a multiple of g. The z with s.z = w are
+    w s / S plus a coset of the lattice {z: s.z = 0}, of determinant sqrt(S) / g. A Gaussian sum over a coset is largest
+    on the lattice itself and, by Poisson summation with its dual, P(W = w) <= (1 + c) g p(w), where p is the normal
+    density of variance S sigma^2 and c sums exp(-2 pi^2 sigma^2 |u|^2) over the dual lattice but 0: the projection of
+    the whole-numbered vectors along s, whose squared lengths are at least 1 / S (Lagrange's identity). So with S the
+    largest allowed c <= exp(-2 pi^2 (sigma^2 - 1) / S) sqrt(2 pi S) (1 + 1e-8)^L0: split off sigma = 1, transform back,
+    and bound by the sum over all whole-numbered vectors.
+
+    f(w) = p(w) (1 - exp((w0 - w) / sigma^2)), w0 = epsilon sigma^2 - S / 2, is unimodal above w0, so its sum over
+    multiples of g, times g, is at most its integral, the continuous delta (Balle and Wang), plus g max f. All of it
+    grows with S as long as w0 >= sqrt(S) sigma.
+
+    >>> pair = Sensitivity(l0=2, l1=4, l2_squared=8, linf=2)
+    >>> any_shift_delta(Fraction(150), pair, Fraction(1)) / analytic_delta(Fraction(150), pair, Fraction(1)) < 1.3
+    True
+    """
+    square = max(sensitivity.l2_squared, 1)
+    spread = float(square * variance)
+    w0 = float(epsilon * variance) - square / 2
+    if variance <= 1 or w0 < math.sqrt(spread):
+        return 1.0
+    log_excess = -2 * math.pi**2 * float((variance - 1) / square) + math.log(2 * math.pi * square) / 2
+    excess = math.exp(min(0.0, log_excess + 1e-8 * sensitivity.l0))
+    # max f <= max p(w) (w - w0) / sigma^2, where w (w - w0) = S sigma^2
+    top = (w0 + math.sqrt(w0**2 + 4 * spread)) / 2
+    largest = math.exp(-(top**2) / (2 * spread)) / math.sqrt(2 * math.pi * spread) * (top - w0) / float(variance)
+    divisor = min(max(sensitivity.linf, 1), math.isqrt(square))
+    smooth = analytic_delta(variance, sensitivity, epsilon)
+    return min(1.0, (1 + excess) * (smooth + divisor * largest) * _ROUNDING + math.exp(-_LARGEST))
 
 
 def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
@@ -150,18 +180,19 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
 
 
 def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """A sound delta(epsilon) of discrete Gaussian noise over every admissible integer shift.
+    """A sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
 
-    The exact one (`unit_shift_delta`) when no cell moves by more than 1 (and at most 10^6 cells move), else that of
-    its zCDP bound.
+    The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the smaller of
+    `any_shift_delta`, within a few percent, and `concentrated_delta`.
 
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> discrete_delta(Fraction(50), pair, Fraction(1)) < concentrated_delta(Fraction(2, 100), Fraction(1))
     True
     """
-    general = concentrated_delta(Fraction(max(sensitivity.l2_squared, 1)) / (2 * variance), epsilon)
+    rho = Fraction(max(sensitivity.l2_squared, 1)) / (2 * variance)
+    general = min(concentrated_delta(rho, epsilon), any_shift_delta(variance, sensitivity, epsilon))
     cells = max(1, min(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared))
-    if sensitivity.linf > 1 or cells > _MOST_CELLS:
+    if sensitivity.linf > 1 or cells > _MOST_CELLS or cells * variance > _WIDE:
         return general
     return min(general, unit_shift_delta(variance, cells, epsilon))
 
@@ -178,11 +209,12 @@ def analytic_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fracti
     """
     ratio = math.sqrt(max(sensitivity.l2_squared, 1) / variance)  # D / sigma
     near, far = float(epsilon) / ratio - ratio / 2, float(epsilon) / ratio + ratio / 2
-    # e^epsilon Phi(-far) = exp(-near^2 / 2) Phi(-far) / exp(-far^2 / 2), with erfcx for the quotient
-    scaled = [special.erfcx(x / math.sqrt(2)) / 2 for x in (near, far)] if near > -5 else None
-    if scaled is not None:
-        return min(1.0, math.exp(-(near**2) / 2) * float(scaled[0] - scaled[1]) * _ROUNDING)
-    return float(special.ndtr(-near) - math.exp(-(near**2) / 2) * special.erfcx(far / math.sqrt(2)) / 2)
+    # e^epsilon Phi(-far) = exp(-near^2 / 2) erfcx(far / sqrt 2) / 2, and so Phi(-near) where that keeps its digits
+    scaled = special.erfcx(far / math.sqrt(2)) / 2 * math.exp(-(near**2) / 2)
+    if near < -5:
+        return min(1.0, float(special.ndtr(-near) - scaled) * _ROUNDING)
+    delta = special.erfcx(near / math.sqrt(2)) / 2 * math.exp(-(near**2) / 2) - scaled
+    return min(1.0, float(delta) * (_ROUNDING + 1e-14 / ratio))
 
 
 def least_variance(
