@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.collective.evidence import DualEvidence, Evidence, check_weight, match, start_values
+from dpgm_core.collective.evidence import Evidence, check_request, evidence_of, gaps, match
 from dpgm_core.errors import InferenceError, NotConverged
 from dpgm_core.options import option
 from dpgm_core.protocols import CollectiveBeliefs, Engine
@@ -29,6 +29,8 @@ __all__ = ["CollectiveDual", "CollectiveDualEngine"]
 
 # Where the local Lipschitz constant starts, in units of the metric N mu; at most the number of cliques.
 _FIRST_CURVATURE = 2.0
+# A fit without any misfit asks for no gap at all; the share is not followed further down than this.
+_ROUNDING = 1e-4
 
 
 @frozen(kw_only=True)
@@ -42,6 +44,11 @@ class CollectiveDual:
     tolerance: float = option(
         1e-4,
         help="stop when the duality gap is below this times max(1, |objective|)",
+        validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.lt(math.inf)),
+    )
+    share: float = option(
+        0.3,
+        help="and below this share of the evidence term: where N is large, the objective is almost all entropy",
         validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.lt(math.inf)),
     )
     max_calls: int = option(2000, help="at most this many inference calls", validator=attrs.validators.ge(1))
@@ -67,14 +74,10 @@ class CollectiveDualEngine:
         evidence_weight: w > 0; K merged EM steps are one step with w = K. start: multipliers to start from. gap is
         None when the engine is approximate: then it certifies nothing, and converged means stationary.
         """
-        weight = check_weight(evidence_weight)
-        terms = DualEvidence.of(self._evidence, weight)
-        first = start_values(potentials, start)
-        solve = _Solver(self._engine, potentials, self._evidence.total, self._options)
-        if terms is None:
-            solve.by_linearisation(Evidence(release=self._evidence, weight=weight), first)
-        else:
-            solve.by_acceleration(terms, terms.clip(first))
+        first = check_request(self._engine, potentials, evidence_weight, start)
+        terms = evidence_of(self._evidence, evidence_weight)
+        solve = _Solver(self._engine, potentials, terms, self._evidence.total, self._options)
+        solve.run(terms.inside(first))
         if not solve.converged and self._options.require_convergence:
             raise NotConverged(
                 f"collective-dual stopped after {solve.calls} inference calls at a duality gap of {solve.gap:.3g}, "
@@ -94,77 +97,70 @@ class CollectiveDualEngine:
 class _Solver:
     """One run: counts calls and keeps the point with the smallest gap."""
 
-    def __init__(self, engine: Engine, potentials: Tables, total: float, options: CollectiveDual) -> None:
-        self.engine, self.theta, self.total, self.options = engine, potentials, total, options
+    def __init__(
+        self, engine: Engine, potentials: Tables, terms: Evidence, total: float, options: CollectiveDual
+    ) -> None:
+        self.engine, self.theta, self.terms, self.total, self.options = engine, potentials, terms, total, options
         self.calls = 0
-        self.gap = math.inf
-        self.dual = math.inf
+        self.gap = self.dual = self.misfit = math.inf
+        self.settled = False  # whether the base engine converged at the best point
         self.multipliers: FloatArray = np.zeros(0)
         self.marginals: FloatArray = np.zeros(0)
 
     @property
     def converged(self) -> bool:
-        return self.gap <= self.allowed()
+        return self.settled and self.gap <= self.allowed()
 
     def allowed(self) -> float:
-        return self.options.tolerance * max(1.0, abs(self.dual - self.gap))
+        """The largest gap that counts as converged, nats."""
+        relative = self.options.tolerance * max(1.0, abs(self.dual - self.gap))
+        return min(relative, max(self.options.share * self.misfit, _ROUNDING * relative))
 
-    def finished(self) -> bool:
-        return self.converged or self.calls >= self.options.max_calls
-
-    def evaluate(self, terms: DualEvidence | Evidence, u: FloatArray) -> FloatArray:
+    def evaluate(self, u: FloatArray) -> FloatArray:
         """One inference call: the residual r = y - N mu(theta + u), with the best point kept."""
         beliefs = self.engine.infer(Tables(self.theta.structure, self.theta.values + u), total=self.total)
         self.calls += 1
         marginals = beliefs.marginals.values
-        residual = terms.noisy - marginals
-        gap = float(np.sum(terms.gaps(residual, u)))
+        residual = self.terms.noisy - marginals
+        gap = float(np.sum(gaps(self.terms, residual, u)))
         if math.isnan(gap):
             raise InferenceError("the duality gap is NaN; the release or the noise's dual term is at fault")
         if gap < self.gap:
             # D(u) = N A(theta + u) - u.y + psi*(u)
-            psi = terms.conjugate(u) if isinstance(terms, DualEvidence) else 0.0
-            dual = self.total * beliefs.log_partition - float(u @ terms.noisy) + psi
-            self.gap, self.dual, self.multipliers, self.marginals = gap, dual, u, marginals
+            dual = self.total * beliefs.log_partition - float(u @ self.terms.noisy)
+            self.gap, self.dual = gap, dual + float(np.sum(self.terms.conjugate(u)))
+            self.misfit, self.settled = float(np.sum(self.terms.misfit(residual))), beliefs.converged
+            self.multipliers, self.marginals = u, marginals
         return residual
 
-    def by_acceleration(self, terms: DualEvidence, u: FloatArray) -> None:
-        """Nesterov's second method (Auslender and Teboulle 2006), whose points all stay inside the box.
+    def _metric(self, residual: FloatArray) -> FloatArray:
+        return np.maximum(self.terms.noisy - residual, 1.0)
+
+    def run(self, u: FloatArray) -> None:
+        """Nesterov's second method (Auslender and Teboulle 2006), whose points all stay where psi* is finite.
 
         The metric diag(N mu) is the natural one: Cov(T) is at most (number of cliques) * diag(mu). The local curvature
-        is measured on the way and the momentum restarts when it points uphill (O'Donoghue and Candes 2015).
+        is measured on the way; when the momentum points uphill it restarts (O'Donoghue and Candes 2015), and the metric
+        is taken anew.
         """
-        residual = self.evaluate(terms, u)
-        metric = np.maximum(terms.noisy - residual, 1.0)
+        residual = self.evaluate(u)
+        metric = self._metric(residual)
         x = z = y = u
         curvature, momentum = _FIRST_CURVATURE, 1.0
-        while not self.finished():
-            ahead = terms.step(z, residual, momentum * curvature * metric)
+        while not self.converged and self.calls < self.options.max_calls:
+            ahead = self.terms.step(z, residual, momentum * curvature * metric)
             fresh = (1 - momentum) * x + momentum * ahead
             if float(np.sum(metric * (y - fresh) * (fresh - x))) > 0:
-                momentum = 1.0
-                ahead = fresh = terms.step(y, residual, curvature * metric)
+                momentum, metric = 1.0, self._metric(residual)
+                ahead = fresh = self.terms.step(y, residual, curvature * metric)
             momentum_after = (math.sqrt(momentum**4 + 4 * momentum**2) - momentum**2) / 2
             point = (1 - momentum_after) * fresh + momentum_after * ahead
             step = point - y
             length = float(np.sum(metric * step**2))
             if length == 0.0:
                 return  # nowhere left to go: the gap is at rounding level
-            residual_after = self.evaluate(terms, point)
+            residual_after = self.evaluate(point)
             # (grad D(y') - grad D(y)).(y' - y) along the step, the smooth part only
             measured = float((residual - residual_after) @ step) / length
             curvature = max(1.5 * curvature, measured) if measured > curvature else max(0.9 * curvature, 1e-3)
             x, z, y, residual, momentum = fresh, ahead, point, residual_after, momentum_after
-
-    def by_linearisation(self, terms: Evidence, u: FloatArray) -> None:
-        """Frank and Wolfe on the dual, for noise without a dual term: u moves towards psi'(r) by 2 / (t + 2).
-
-        Converges as O(1 / t) (Bach 2015), so it is much slower than the accelerated path.
-        """
-        residual = self.evaluate(terms, u)
-        round_ = 0
-        while not self.finished():
-            rate = 2.0 / (round_ + 2.0)
-            u = (1 - rate) * u + rate * terms.pull(residual)
-            residual = self.evaluate(terms, u)
-            round_ += 1

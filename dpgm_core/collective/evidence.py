@@ -7,6 +7,8 @@ psi(r) + psi*(u) - u r >= 0 (Fenchel and Young) is the duality gap of a cell.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from attrs import frozen
@@ -16,70 +18,100 @@ from dpgm_core.protocols import Engine
 from dpgm_core.releases import NoisyTables
 from dpgm_core.tables import FloatArray, Tables
 
-__all__ = ["DualEvidence", "Evidence", "general_evidence", "match"]
+__all__ = [
+    "DualEvidence",
+    "Evidence",
+    "GeneralEvidence",
+    "check_request",
+    "evidence_of",
+    "gaps",
+    "match",
+]
+
+# Halvings of an interval of records until nothing is left of it in double precision.
+_HALVINGS = 70
+
+
+class Evidence(Protocol):
+    """psi = -w log p(y|n) of every cell, as the E-step's solvers need it. All arrays are (cells,)."""
+
+    @property
+    def noisy(self) -> FloatArray:
+        """y, records."""
+        ...
+
+    def inside(self, multipliers: FloatArray) -> FloatArray:
+        """The nearest multipliers where `conjugate` is finite."""
+        ...
+
+    def pull(self, residual: FloatArray) -> FloatArray:
+        """u = psi'(r), records^-1: where each cell pulls n."""
+        ...
+
+    def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
+        """argmin_z  psi*(z) - residual . z + |z - start|^2_metric / 2, the proximal step."""
+        ...
+
+    def misfit(self, residual: FloatArray) -> FloatArray:
+        """psi(r), nats, 0 where it is least."""
+        ...
+
+    def conjugate(self, multipliers: FloatArray) -> FloatArray:
+        """psi*(u), nats."""
+        ...
 
 
 @frozen(kw_only=True, eq=False)
 class DualEvidence:
-    """Evidence whose noise has a dual term: psi* is a box of half-width `bound` plus curvature u^2 / 2.
+    """Evidence whose noise has a dual term: psi* is a box of half-width `bound` plus curvature u^2 / 2, closed forms.
 
-    noisy: y, (cells,). bound: per cell, records^-1, infinite for Gaussian noise. curvature: records^2, 0 for Laplace.
+    bound: records^-1, infinite for Gaussian noise. curvature: records^2, 0 for Laplace noise; both at weight w (box
+    w c, curvature s^2 / w).
     """
 
     noisy: FloatArray
     bound: FloatArray
     curvature: FloatArray
 
-    @classmethod
-    def of(cls, release: NoisyTables, weight: float) -> DualEvidence | None:
-        """The evidence at weight w (box w c, curvature s^2 / w), or None if some noise has no dual term."""
-        terms = [noise.dual for noise in release.noise]
-        if any(term is None for term in terms):
-            return None
-        tables = release.tables
-        bounds = [weight * term.bound for term in terms if term is not None]
-        curvatures = [term.curvature / weight for term in terms if term is not None]
-        return cls(
-            noisy=tables.values.astype(np.float64),
-            bound=tables.repeat(bounds),
-            curvature=tables.repeat(curvatures),
-        )
-
-    def clip(self, multipliers: FloatArray) -> FloatArray:
-        """The nearest multipliers inside the box."""
+    def inside(self, multipliers: FloatArray) -> FloatArray:
         return np.clip(multipliers, -self.bound, self.bound)
 
+    def pull(self, residual: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = np.where(self.curvature > 0, residual / self.curvature, np.sign(residual) * np.inf)
+        # 0 * inf: no noise seen in a cell whose psi has a kink pulls nowhere
+        return self.inside(np.where(residual == 0, 0.0, slope))
+
     def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
-        """argmin_z  -residual . z + psi*(z) + |z - start|^2_metric / 2: the proximal step, in closed form."""
-        return self.clip((metric * start + residual) / (metric + self.curvature))
+        return self.inside((metric * start + residual) / (metric + self.curvature))
 
-    def gaps(self, residual: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """psi(r) + psi*(u) - u r per cell, >= 0; psi is |r| c for Laplace, quadratic or Huber with curvature."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.where(self.curvature > 0, residual / self.curvature, np.sign(residual) * self.bound)
-        best = self.clip(np.where(np.isnan(best), 0.0, best))
-        value = best * residual - self.curvature * best**2 / 2
-        return value + self.curvature * multipliers**2 / 2 - multipliers * residual
+    def misfit(self, residual: FloatArray) -> FloatArray:
+        # psi(r) = u r - psi*(u) at u = psi'(r): c |r|, quadratic, or Huber's function of both
+        u = self.pull(residual)
+        return u * residual - self.conjugate(u)
 
-    def conjugate(self, multipliers: FloatArray) -> float:
-        """psi*(u), summed; the multipliers must lie in the box."""
-        return float(np.sum(self.curvature * multipliers**2) / 2)
+    def conjugate(self, multipliers: FloatArray) -> FloatArray:
+        return self.curvature * multipliers**2 / 2
 
 
 @frozen(kw_only=True, eq=False)
-class Evidence:
-    """Evidence of any noise, through its score and log-density alone; slower. weight: of log p(y|n)."""
+class GeneralEvidence:
+    """Evidence of any log-concave noise, through its score and log-density alone, by bisection in each cell.
+
+    Slower than closed forms by some hundred evaluations of the score per inference call. weight: of log p(y|n).
+    """
 
     release: NoisyTables
     weight: float
 
     @property
     def noisy(self) -> FloatArray:
-        """y, (cells,)."""
         return self.release.tables.values.astype(np.float64)
 
+    def inside(self, multipliers: FloatArray) -> FloatArray:
+        return multipliers
+
     def pull(self, residual: FloatArray) -> FloatArray:
-        """u = psi'(r) = -w score(r): where each cell pulls n, (cells,)."""
         parts = [
             -self.weight * noise.score(residual[at])
             for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
@@ -89,19 +121,31 @@ class Evidence:
             raise InferenceError("the noise's score is NaN for some residual; the mechanism's score() is at fault")
         return pulled
 
-    def gaps(self, residual: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """psi(r) + psi*(u) - u r per cell; psi* by bisection on the monotone psi'."""
-        low, high = -np.ones_like(residual), np.ones_like(residual)
-        for _ in range(60):  # bracket where psi'(low) <= u <= psi'(high), if it ever gets there
-            low = np.where(self.pull(low) > multipliers, 2 * low, low)
-            high = np.where(self.pull(high) < multipliers, 2 * high, high)
-        for _ in range(100):
+    def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
+        # Moreau: with v = start + residual / metric the step is v - x / metric, where x + metric psi'(x) = metric v.
+        target = metric * start + residual
+        other_end = target - metric * self.pull(np.zeros_like(target))
+        low, high = np.minimum(0.0, other_end), np.maximum(0.0, other_end)
+        x = self._bisect(low, high, lambda point: point + metric * self.pull(point) - target)
+        return (target - x) / metric
+
+    def misfit(self, residual: FloatArray) -> FloatArray:
+        return self._psi(residual) - self._psi(np.zeros_like(residual))
+
+    def conjugate(self, multipliers: FloatArray) -> FloatArray:
+        # Only residuals that some n in [0, m N] leaves matter, so that psi* is finite everywhere.
+        high = self.noisy
+        low = high - np.repeat(self.release.totals, self.release.structure.sizes)
+        best = self._bisect(low, high, lambda point: self.pull(point) - multipliers)
+        return multipliers * best - self.misfit(best)
+
+    def _bisect(self, low: FloatArray, high: FloatArray, rising: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Where a non-decreasing function of each cell crosses 0 in [low, high], or the end nearest to that."""
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            above = self.pull(middle) > multipliers
+            above = rising(middle) > 0
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-        best = (low + high) / 2
-        value = multipliers * best - self._psi(best) + self._psi(residual) - multipliers * residual
-        return np.maximum(value, 0.0)
+        return (low + high) / 2
 
     def _psi(self, residual: FloatArray) -> FloatArray:
         parts = [
@@ -111,9 +155,23 @@ class Evidence:
         return np.concatenate(parts)
 
 
-def general_evidence(release: NoisyTables, weight: float) -> Evidence:
-    """Evidence for noise without a dual term."""
-    return Evidence(release=release, weight=weight)
+def evidence_of(release: NoisyTables, weight: float) -> DualEvidence | GeneralEvidence:
+    """The evidence of a release at weight w, in closed form if every noise in it has a dual term."""
+    terms = [noise.dual for noise in release.noise]
+    known = [term for term in terms if term is not None]
+    if len(known) < len(terms):
+        return GeneralEvidence(release=release, weight=weight)
+    tables = release.tables
+    return DualEvidence(
+        noisy=tables.values.astype(np.float64),
+        bound=tables.repeat([weight * term.bound for term in known]),
+        curvature=tables.repeat([term.curvature / weight for term in known]),
+    )
+
+
+def gaps(evidence: Evidence, residual: FloatArray, multipliers: FloatArray) -> FloatArray:
+    """psi(r) + psi*(u) - u r of each cell: 0 where u = psi'(r), and never negative but for rounding."""
+    return np.maximum(evidence.misfit(residual) + evidence.conjugate(multipliers) - multipliers * residual, 0.0)
 
 
 def match(engine: Engine, evidence: NoisyTables) -> None:
@@ -127,13 +185,19 @@ def match(engine: Engine, evidence: NoisyTables) -> None:
         )
 
 
-def check_weight(weight: float) -> float:
-    """A positive, finite evidence weight; InferenceError otherwise."""
+def check_request(engine: Engine, potentials: Tables, weight: float, start: Tables | None) -> FloatArray:
+    """The multipliers to start from, zeros unless given: (cells,).
+
+    Raises StructureError for potentials or a start over another structure, InferenceError for a weight that is not a
+    positive, finite number and for a start that is not finite. The engine itself refuses NaN potentials.
+    """
     if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not (0 < weight < math.inf):
         raise InferenceError(f"evidence_weight must be a positive, finite number, got {weight!r}")
-    return float(weight)
-
-
-def start_values(potentials: Tables, start: Tables | None) -> FloatArray:
-    """The multipliers to start from: zeros, or those given."""
-    return np.zeros(potentials.structure.cells) if start is None else start.values.astype(np.float64)
+    for what, tables in (("potentials", potentials), ("start multipliers", start)):
+        if tables is not None and tables.structure != engine.structure:
+            raise StructureError(f"the {what} are over {tables.structure}, but the engine is for {engine.structure}")
+    if start is None:
+        return np.zeros(engine.structure.cells)
+    if not np.all(np.isfinite(start.values)):
+        raise InferenceError("start must hold finite multipliers, those of an earlier result; it has NaN or infinity")
+    return start.values.astype(np.float64)

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.collective.evidence import DualEvidence, Evidence, check_weight, match, start_values
+from dpgm_core.collective.evidence import check_request, evidence_of, gaps, match
 from dpgm_core.errors import NotConverged
 from dpgm_core.options import option
 from dpgm_core.protocols import Beliefs, CollectiveBeliefs, Engine
@@ -73,9 +73,9 @@ class NlbpEngine:
         converged is False when it stalled: out of iterations above the tolerance. start is used when multipliers are
         damped; the printed algorithm starts from BP(potentials).
         """
-        weight = check_weight(evidence_weight)
-        run = _Run(self._engine, self._evidence, potentials, weight, self._options)
-        run.iterate(start_values(potentials, start) if self._options.damp == "multipliers" else None)
+        first = check_request(self._engine, potentials, evidence_weight, start)
+        run = _Run(self._engine, self._evidence, potentials, evidence_weight, self._options)
+        run.iterate(first)
         if not run.converged and self._options.require_convergence:
             raise NotConverged(
                 f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {run.measure:.3g}, "
@@ -99,10 +99,9 @@ class _Run:
 
     def __init__(self, engine: Engine, evidence: NoisyTables, potentials: Tables, weight: float, options: Nlbp) -> None:
         self.engine, self.potentials, self.options, self.total = engine, potentials, options, evidence.total
-        self.terms = Evidence(release=evidence, weight=weight)
-        self.dual = DualEvidence.of(evidence, weight)
+        self.terms = evidence_of(evidence, weight)
         # Damped marginals are not N mu(theta + u) of any u, so no gap speaks about them.
-        self.certified = self.dual is not None and options.damp == "multipliers"
+        self.certified = options.damp == "multipliers"
         self.calls = 0
         self.objective = self.gap = math.nan
         self.measure = math.inf
@@ -112,34 +111,34 @@ class _Run:
 
     @property
     def converged(self) -> bool:
-        return self.measure <= self.options.tolerance
+        return self.beliefs.converged and self.measure <= self.options.tolerance
 
-    def iterate(self, start: FloatArray | None) -> None:
-        """Until converged or out of iterations; from BP(theta) when there is no start."""
-        self._infer(np.zeros(self.potentials.structure.cells) if start is None else start)
+    def iterate(self, start: FloatArray) -> None:
+        """Until converged or out of iterations; the printed algorithm starts from BP(theta) whatever `start` says."""
+        damped = self.options.damp == "marginals"
+        self._infer(np.zeros_like(start) if damped else self.terms.inside(start))
         self.marginals = self.beliefs.marginals.values
         while self.calls < self.options.iterations and not self.converged:
             rate = self.options.rate if self.options.schedule == "constant" else 2.0 / (self.calls + 1.0)
             pull = self.terms.pull(self.terms.noisy - self.marginals)
-            before = self.marginals
-            if self.options.damp == "marginals":
+            if damped:
+                before = self.marginals
                 self._infer(pull)
                 proposed = self.beliefs.marginals.values
                 self.marginals = (1 - rate) * before + rate * proposed
+                self.measure = float(np.abs(proposed - before).sum()) / self.total
             else:
                 self._infer((1 - rate) * self.u + rate * pull)
-                proposed = self.marginals = self.beliefs.marginals.values
-            if not self.certified:
-                self.measure = float(np.abs(proposed - before).sum()) / self.total
+                self.marginals = self.beliefs.marginals.values
 
     def _infer(self, u: FloatArray) -> None:
         self.u = u
         moved = Tables(self.potentials.structure, self.potentials.values + u)
         self.beliefs = self.engine.infer(moved, total=self.total)
         self.calls += 1
-        if self.certified and self.dual is not None:
-            residual = self.dual.noisy - self.beliefs.marginals.values
-            self.gap = float(np.sum(self.dual.gaps(residual, u)))
-            dual = self.total * self.beliefs.log_partition - float(u @ self.dual.noisy) + self.dual.conjugate(u)
-            self.objective = dual - self.gap
+        if self.certified:
+            residual = self.terms.noisy - self.beliefs.marginals.values
+            self.gap = float(np.sum(gaps(self.terms, residual, u)))
+            dual = self.total * self.beliefs.log_partition - float(u @ self.terms.noisy)
+            self.objective = dual + float(np.sum(self.terms.conjugate(u))) - self.gap
             self.measure = self.gap / max(1.0, abs(self.objective))

@@ -19,10 +19,10 @@ import numpy as np
 from attrs import frozen
 from scipy.special import log_ndtr
 
-from dpgm_core.collective.evidence import DualEvidence, check_weight, match
+from dpgm_core.collective.evidence import DualEvidence, check_request, evidence_of, match
 from dpgm_core.errors import InferenceError
 from dpgm_core.options import option
-from dpgm_core.protocols import CollectiveBeliefs, Engine
+from dpgm_core.protocols import Beliefs, CollectiveBeliefs, Engine
 from dpgm_core.releases import NoisyTables
 from dpgm_core.tables import FloatArray, Tables
 
@@ -42,16 +42,24 @@ class SoftSign:
     )
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> SoftSignEngine:
-        """Bind an engine and a release over the same structure. Raises InferenceError or StructureError."""
+        """Bind an engine and a release over the same structure.
+
+        Raises StructureError, or InferenceError for noise that is neither Laplace-like nor Gaussian.
+        """
         match(engine, evidence)
-        return SoftSignEngine(engine, evidence, self)
+        terms = evidence_of(evidence, 1.0)
+        if not isinstance(terms, DualEvidence) or np.any((terms.curvature > 0) & np.isfinite(terms.bound)):
+            raise InferenceError(
+                "soft-sign knows Laplace and Gaussian noise only; use collective-dual for this mechanism"
+            )
+        return SoftSignEngine(engine, evidence, terms, self)
 
 
 class SoftSignEngine:
     """`infer` makes one step; no state between calls, and `start` is not needed."""
 
-    def __init__(self, engine: Engine, evidence: NoisyTables, options: SoftSign) -> None:
-        self._engine, self._evidence, self._options = engine, evidence, options
+    def __init__(self, engine: Engine, evidence: NoisyTables, terms: DualEvidence, options: SoftSign) -> None:
+        self._engine, self._evidence, self._terms, self._options = engine, evidence, terms, options
 
     def infer(
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
@@ -60,33 +68,32 @@ class SoftSignEngine:
 
         There is no objective (NaN) and no gap (None): this is not the mode. residual is 0 by construction.
         """
-        terms = DualEvidence.of(self._evidence, 1.0)
-        if terms is None:
-            raise InferenceError("soft-sign needs noise with a dual term; use collective-dual for this mechanism")
-        weight = check_weight(evidence_weight)
-        marginals = self._marginals(potentials.values)
+        check_request(self._engine, potentials, evidence_weight, start)
+        marginals = self._infer(potentials.values).marginals.values
         tied = np.repeat(np.asarray(self._evidence.totals), potentials.structure.sizes)
         spread = np.sqrt(np.maximum(marginals * (1 - marginals / tied), 1e-12))
-        residual = terms.noisy - marginals
-        pull = weight * soft_sign(residual, spread, terms)
+        residual = self._terms.noisy - marginals
+        pull = evidence_weight * soft_sign(residual, spread, self._terms)
         step = 1e-3 * np.maximum(1.0, spread)
-        slope = weight * (soft_sign(residual + step, spread, terms) - soft_sign(residual - step, spread, terms))
-        largest, calls = self._largest_eigenvalue(potentials.values, np.maximum(slope / (2 * step), 0.0))
+        rise = soft_sign(residual + step, spread, self._terms) - soft_sign(residual - step, spread, self._terms)
+        slope = np.maximum(evidence_weight * rise / (2 * step), 0.0)
+        largest, calls = self._largest_eigenvalue(potentials.values, slope)
         u = pull / max(1.0, largest)
         if np.any(np.isnan(u)):
             raise InferenceError("the posterior-mean score is NaN; the release holds values out of any range")
+        after = self._infer(potentials.values + u)
         return CollectiveBeliefs(
-            marginals=Tables(potentials.structure, self._marginals(potentials.values + u)),
+            marginals=after.marginals,
             multipliers=Tables(potentials.structure, u),
             objective=math.nan,
             gap=None,
             residual=0.0,
-            converged=True,
+            converged=after.converged,
             calls=calls + 2,
         )
 
-    def _marginals(self, theta: FloatArray) -> FloatArray:
-        return self._engine.infer(Tables(self._evidence.structure, theta), total=self._evidence.total).marginals.values
+    def _infer(self, theta: FloatArray) -> Beliefs:
+        return self._engine.infer(Tables(self._evidence.structure, theta), total=self._evidence.total)
 
     def _largest_eigenvalue(self, theta: FloatArray, slope: FloatArray) -> tuple[float, int]:
         """Of diag(sqrt W) N Cov diag(sqrt W) by power iteration, the covariance through central differences."""
@@ -101,7 +108,8 @@ class SoftSignEngine:
             if length == 0.0:
                 return 0.0, calls
             h = 1e-3 / length
-            moved = (self._marginals(theta + h * direction) - self._marginals(theta - h * direction)) / (2 * h)
+            up, down = (self._infer(theta + way * h * direction).marginals.values for way in (1, -1))
+            moved = (up - down) / (2 * h)
             calls += 2
             product = root * moved
             value = float(np.linalg.norm(product)) / max(float(np.linalg.norm(vector)), 1e-300)

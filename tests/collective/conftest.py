@@ -1,0 +1,187 @@
+"""Small releases with any noise, and brute-force answers to compare the collective engines with."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from attrs import frozen
+from scipy.optimize import linprog
+
+from dpgm_core import Budget, Domain, DualTerm, Neighbours, NoisyTables, Structure, Tables
+from dpgm_core.releases import Calibration
+
+
+@frozen
+class Laplace:
+    """Density proportional to exp(-|z| / scale)."""
+
+    scale: float
+
+    @property
+    def variance(self):
+        return 2 * self.scale**2
+
+    @property
+    def dual(self):
+        return DualTerm(bound=1 / self.scale, curvature=0.0)
+
+    def logpdf(self, residual):
+        return -np.abs(residual) / self.scale - math.log(2 * self.scale)
+
+    def score(self, residual):
+        return -np.sign(residual) / self.scale
+
+
+@frozen
+class Gaussian:
+    """Normal noise: no box, curvature sd^2."""
+
+    sd: float
+
+    @property
+    def variance(self):
+        return self.sd**2
+
+    @property
+    def dual(self):
+        return DualTerm(bound=math.inf, curvature=self.variance)
+
+    def logpdf(self, residual):
+        return -(residual**2) / (2 * self.variance)
+
+    def score(self, residual):
+        return -residual / self.variance
+
+
+@frozen
+class Huber:
+    """Quadratic within bound * curvature of 0, then straight: a box and a curvature at once."""
+
+    bound: float
+    curvature: float
+
+    @property
+    def variance(self):
+        return self.curvature + 2 / self.bound**2
+
+    @property
+    def dual(self):
+        return DualTerm(bound=self.bound, curvature=self.curvature)
+
+    def logpdf(self, residual):
+        u = np.clip(residual / self.curvature, -self.bound, self.bound)
+        return self.curvature * u**2 / 2 - u * residual
+
+    def score(self, residual):
+        return -np.clip(residual / self.curvature, -self.bound, self.bound)
+
+
+@frozen
+class Hidden:
+    """The same noise without its dual term: only the general path serves it."""
+
+    noise: object
+
+    @property
+    def variance(self):
+        return self.noise.variance
+
+    @property
+    def dual(self):
+        return None
+
+    def logpdf(self, residual):
+        return self.noise.logpdf(residual)
+
+    def score(self, residual):
+        return self.noise.score(residual)
+
+
+@frozen
+class Broken(Hidden):
+    """A mechanism whose score is not a number."""
+
+    def score(self, residual):
+        return residual * np.nan
+
+
+def chain(length, size):
+    """A first-order chain."""
+    return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}))
+
+
+def released(structure, noisy, noises, total):
+    """A release of given noisy values, one noise for all tables or one each."""
+    noises = noises if isinstance(noises, list) else [noises] * len(structure.groups)
+    values = np.asarray(noisy, dtype=np.float64)
+    return NoisyTables(
+        tables=Tables(structure, values),
+        calibrations=tuple(
+            Calibration(noise=noise, component=None, options={}, sensitivity=None, budget=Budget.pure(1))
+            for noise in noises
+        ),
+        calibration_of=tuple(range(len(noises))),
+        neighbours=Neighbours.ADD_REMOVE,
+        unit="person",
+        rows_per_person=1,
+        total=float(total),
+        total_policy="declared",
+        total_variance=0.0,
+        cost=Budget.pure(1),
+        private=False,
+    )
+
+
+def incidence(structure):
+    """How often each record of the domain falls into each cell, (cells, records)."""
+    names = structure.domain.names
+    records = np.array(list(itertools.product(*(range(size) for size in structure.domain.shape(names)))))
+    matrix = np.zeros((structure.cells, len(records)))
+    for number, group in enumerate(structure.groups):
+        for clique in group:
+            columns = [names.index(name) for name in clique]
+            codes = np.ravel_multi_index(tuple(records[:, columns].T), structure.shapes[number])
+            matrix[structure.slices[number].start + codes, np.arange(len(records))] += 1
+    return matrix
+
+
+def draw(structure, total, seed, spread=1.0):
+    """True tables of `total` records of a random population, (cells,), and the incidence matrix."""
+    rng = np.random.default_rng(seed)
+    matrix = incidence(structure)
+    weights = np.exp(spread * matrix.T @ rng.normal(size=structure.cells))
+    return matrix @ rng.multinomial(total, weights / weights.sum()), matrix
+
+
+def in_polytope(marginals, structure, total, slack=1e-7):
+    """Whether some distribution over records has these marginals: the L1 distance of an LP, relative to N."""
+    matrix = incidence(structure)
+    cells, records = matrix.shape
+    # min sum t  with  -t <= M q - n / N <= t,  q >= 0,  sum q = 1
+    result = linprog(
+        np.concatenate([np.zeros(records), np.ones(cells)]),
+        A_ub=np.block([[matrix, -np.eye(cells)], [-matrix, -np.eye(cells)]]),
+        b_ub=np.concatenate([marginals / total, -marginals / total]),
+        A_eq=np.concatenate([np.ones(records), np.zeros(cells)])[None],
+        b_eq=[1.0],
+    )
+    return result.fun <= slack
+
+
+@pytest.fixture(scope="session")
+def lab():
+    """Everything above under one name."""
+    return SimpleNamespace(
+        Laplace=Laplace,
+        Gaussian=Gaussian,
+        Huber=Huber,
+        Hidden=Hidden,
+        Broken=Broken,
+        chain=chain,
+        released=released,
+        incidence=incidence,
+        draw=draw,
+        in_polytope=in_polytope,
+    )

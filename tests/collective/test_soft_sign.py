@@ -1,0 +1,104 @@
+"""The posterior-mean E-step against quadrature, and its damping."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from dpgm_core import InferenceError, OptionError, Tables, make
+from dpgm_core.collective.evidence import DualEvidence
+from dpgm_core.collective.soft_sign import SoftSign, soft_sign
+from dpgm_core.inference.junction_tree import JunctionTree
+
+
+def posterior_mean_score(noise, residual, spread):
+    """-E[score(r - s Z)] with Z ~ N(0, 1) weighted by the noise's density at r - s Z, by adaptive quadrature."""
+
+    def weight(z, factor):
+        left = residual - spread * z
+        log_weight = -(z**2) / 2 + float(noise.logpdf(np.array(left))) - top
+        return (factor(left) if factor else 1.0) * math.exp(log_weight)
+
+    grid = np.linspace(-12, 12, 4001)
+    top = float(np.max(-(grid**2) / 2 + noise.logpdf(residual - spread * grid)))
+    kink = [min(max(residual / spread, -12.0), 12.0)]
+    below = quad(weight, -12, 12, args=(None,), points=kink, limit=500, epsabs=1e-13)[0]
+    above = quad(
+        weight, -12, 12, args=(lambda left: -float(noise.score(np.array(left))),), points=kink, limit=500, epsabs=1e-13
+    )[0]
+    return above / below
+
+
+def terms(noise):
+    """One cell of evidence at weight 1."""
+    dual = noise.dual
+    return DualEvidence(noisy=np.zeros(1), bound=np.array([dual.bound]), curvature=np.array([dual.curvature]))
+
+
+@pytest.mark.parametrize("residual", [0.0, 0.4, -3.0, 12.0, -40.0])
+@pytest.mark.parametrize("spread", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_it_is_the_posterior_mean_of_the_score(lab, kind, spread, residual):
+    """Single cells: the closed form equals quadrature to 1e-7 of its bound."""
+    noise = {"laplace": lab.Laplace(5.0), "gaussian": lab.Gaussian(5.0)}[kind]
+    found = soft_sign(np.array([residual]), np.array([spread]), terms(noise))[0]
+    assert found == pytest.approx(posterior_mean_score(noise, residual, spread), abs=1e-7)
+
+
+def test_without_sampling_error_it_is_the_sign(lab):
+    """As s goes to 0 it tends to c sign(r); far out it stays below c, without overflow."""
+    one = terms(lab.Laplace(5.0))
+    assert soft_sign(np.array([2.0]), np.array([1e-6]), one)[0] == pytest.approx(0.2)
+    for residual, spread in ((1e12, 1.0), (-1e12, 1e3), (1e6, 1e6), (5.0, 1e9)):
+        found = soft_sign(np.array([residual]), np.array([spread]), one)[0]
+        assert np.isfinite(found)
+        assert abs(found) <= 0.2
+
+
+def test_the_step_is_damped_where_signs_would_chatter(lab):
+    """N mu eps^2 / |C|^2 >> 1: rounds of the soft-sign step settle, where plain signs overshoot for ever."""
+    structure, total = lab.chain(5, 4), 1e6
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(1)
+    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
+    release = lab.released(structure, truth + rng.laplace(0, 4, structure.cells), lab.Laplace(4.0), total)
+    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(structure)
+    distances = []
+    for _ in range(60):
+        found = e_step.infer(theta)
+        theta = theta + found.multipliers
+        distances.append(float(np.abs(release.tables.values - found.marginals.values).sum()))
+    assert np.all(np.diff(distances) <= 1e-2 * distances[0])
+    assert distances[-1] < 0.05 * distances[0]
+
+
+def test_multipliers_explain_the_marginals(lab):
+    """n = N mu(theta + u), with |u| <= w c, no gap, no objective, and its inference calls counted."""
+    structure = lab.chain(4, 3)
+    engine = JunctionTree().compile(structure)
+    truth, _ = lab.draw(structure, 500, seed=2)
+    release = lab.released(structure, truth + 5.0, lab.Laplace(10.0), 500)
+    theta = Tables(structure, np.random.default_rng(3).normal(size=structure.cells))
+    found = SoftSign(power_iterations=3).compile(engine, release).infer(theta, evidence_weight=2.0)
+    again = engine.infer(theta + found.multipliers, total=500.0).marginals.values
+    assert found.marginals.values == pytest.approx(again)
+    assert np.abs(found.multipliers.values).max() <= 0.2
+    assert found.calls == 2 + 2 * 3
+    assert found.gap is None
+    assert math.isnan(found.objective)
+
+
+def test_other_noise_is_refused(lab):
+    """Noise without a dual term, or with box and curvature at once, is sent to collective-dual."""
+    structure = lab.chain(3, 2)
+    engine = JunctionTree().compile(structure)
+    for noise in (lab.Hidden(lab.Laplace(5.0)), lab.Huber(0.2, 30.0)):
+        with pytest.raises(InferenceError, match="Laplace and Gaussian noise only; use collective-dual"):
+            SoftSign().compile(engine, lab.released(structure, np.full(8, 10.0), noise, 40))
+
+
+def test_senseless_options_are_refused():
+    """At least one power iteration."""
+    with pytest.raises(OptionError, match="power_iterations"):
+        make("collective", "soft-sign", power_iterations=0)
