@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -67,7 +66,8 @@ def test_wheels_work_outside_the_checkout(wheels, tmp_path):
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "--quiet"]
     run(*pip, "install", "--no-index", "--no-deps", *wheels, cwd=tmp_path)
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    libraries = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    (site / "libraries.pth").write_text("\n".join(libraries) + "\n")
 
     here = run(python, "-c", "import dpgm_core; print(dpgm_core.__file__)", cwd=tmp_path)
     assert Path(here.strip()).is_relative_to(venv)
