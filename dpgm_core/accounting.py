@@ -1,0 +1,315 @@
+"""What many subsampled releases cost together, and the noise that makes them cost what is wanted.
+
+Two upper bounds are computed and the smaller one counts: Renyi divergences, here, and privacy loss distributions,
+through dp-accounting (extra `accounting`; without it the Renyi bound stands alone, which is sound and asks for a
+little more noise). Discrete noise is accounted for as what it is, see `dpgm_core.dominating`. Every parameter is
+checked to be finite first: an accountant that meets NaN may answer 0.
+
+Poisson subsampling (each person takes part with probability q, on its own) amplifies privacy under add-remove only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from attrs import frozen
+from scipy.special import gammaln, logsumexp
+
+from dpgm_core.dominating import DominatingPair, composed_epsilon, gaussian_pair, response_pair
+from dpgm_core.errors import BudgetError
+from dpgm_core.privacy import Amount, Budget, Neighbours, PrivacyEvent, Sensitivity, amount, whole
+from dpgm_core.protocols import Mechanism, Noise
+from dpgm_core.tables import FloatArray
+
+__all__ = ["Accountant", "compose", "round_noise", "sampling_probability"]
+
+_LAPLACE = ("discrete-laplace", "laplace")
+
+#: Rates are multiples of it, because a coin of such a rate can be flipped exactly.
+RATE_GRID = 2**32
+MOST_ROUNDS = 10**7
+
+# log2 of the rhos among which noise is sought.
+_LEAST, _MOST = -40.0, 40.0
+
+# Renyi orders: whole ones, and quarters between the small ones.
+_ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65), np.geomspace(64, 4096, 40).round()]))
+
+
+@frozen(kw_only=True)
+class Accountant:
+    """The cost of `rounds` releases with one noise on Poisson subsamples; make one with `compose`.
+
+    event: of one release without subsampling. sensitivity: what one person can change in one release. sampling_rate:
+    the probability that a person takes part in a round.
+
+    >>> sensitivity = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    >>> event = PrivacyEvent(kind="discrete-gaussian", scale=4.0, sensitivity=1.0)
+    >>> accountant = compose(event, sensitivity, rounds=10_000, sampling_rate=0.01, neighbours="add-remove")
+    >>> accountant.renyi_epsilon(1e-5) < 1.26  # Abadi et al. (2016), section 1
+    True
+    """
+
+    event: PrivacyEvent
+    sensitivity: Sensitivity
+    rounds: int
+    sampling_rate: Fraction
+
+    def epsilon(self, delta: Amount) -> float:
+        """The smallest proven epsilon of all rounds together at `delta`, nats; infinite when there is none."""
+        return min(self.bounds(delta).values())
+
+    def bounds(self, delta: Amount) -> dict[str, float]:
+        """Each method's upper bound on epsilon: "pure" (Laplace only), "renyi", and "pld" where it can be had."""
+        found = {"renyi": self.renyi_epsilon(delta)}
+        if self.event.kind in _LAPLACE:
+            found["pure"] = self.pure_epsilon()
+        if has_dp_accounting():
+            tight = self.pld_epsilon(delta)
+            if tight is not None:
+                found["pld"] = tight
+        return found
+
+    def pure_epsilon(self) -> float:
+        """rounds * ln(1 + q (e^eps0 - 1)), eps0 = L1 / scale: pure privacy amplified by subsampling, then added.
+
+        Infinite for Gaussian noise. Source: Balle, Barthe, Gaboardi (2018), Theorem 9.
+        """
+        if self.event.kind not in _LAPLACE:
+            return math.inf
+        return self.rounds * _amplified(self.event.sensitivity / self.event.scale, float(self.sampling_rate))
+
+    def renyi_epsilon(self, delta: Amount) -> float:
+        """epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
+
+        Source of the conversion: Canonne, Kamath, Steinke (2020), Proposition 12.
+        """
+        log_delta = math.log(_delta(delta))
+        moments = self.rounds * self._log_moments()
+        with np.errstate(over="ignore", invalid="ignore"):
+            epsilons = (moments - log_delta - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
+        return max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
+
+    def pld_epsilon(self, delta: Amount) -> float | None:
+        """epsilon from the exact privacy loss distribution; None where it is out of reach (then Renyi serves).
+
+        Out of reach: delta below 1e-10, losses too wide for the grid, and Gaussian noise where a person can move one
+        cell by more than 1, because then no single worst pair is known. Raises BudgetError without dp-accounting.
+        """
+        probability, rate = _delta(delta), float(self.sampling_rate)
+        if self.event.kind == "gaussian":
+            from dp_accounting.pld import privacy_loss_distribution
+
+            relative = self.event.scale / self.event.sensitivity
+            if probability < 1e-10 or relative < 0.05:
+                return None
+            one = privacy_loss_distribution.from_gaussian_mechanism(relative, sampling_prob=rate)
+            return float(one.self_compose(self.rounds).get_epsilon_for_delta(probability * (1 - 1e-6) - 1e-12))
+        pair = self._pair()
+        return None if pair is None else composed_epsilon(pair, rate, self.rounds, probability)
+
+    def _pair(self) -> DominatingPair | None:
+        unit = self.sensitivity.linf <= 1
+        # with unit shifts at most so many cells move: each adds 1 to L0, L1 and L2^2
+        cells = max(1, min(self.sensitivity.l0, self.sensitivity.l1, self.sensitivity.l2_squared))
+        if self.event.kind in _LAPLACE:
+            whole_epsilon = self.event.sensitivity / self.event.scale
+            # other shifts: the release is eps0-DP, so one randomised response of eps0 dominates it
+            return response_pair(cells, 1 / self.event.scale) if unit else response_pair(1, whole_epsilon)
+        return gaussian_pair(cells, self.event.scale) if unit else None
+
+    def _log_moments(self) -> FloatArray:
+        """(a - 1) D_a of one round, for each order a; the larger direction."""
+        rate = float(self.sampling_rate)
+        if self.event.kind not in _LAPLACE:
+            # (a - 1) D_a <= a (a - 1) L2^2 / (2 sigma^2) for every whole-numbered shift (Canonne et al. 2020, Prop. 5)
+            slope = (self.event.sensitivity / self.event.scale) ** 2 / 2
+            return slope * _ORDERS * (_ORDERS - 1) if rate == 1 else _sampled_gaussian(slope, rate)
+        pair = self._pair()
+        assert pair is not None
+        found = []
+        for log_upper, log_lower in pair.subsampled(rate):
+            ratio = log_upper - log_lower
+            found.append(logsumexp(log_upper + np.multiply.outer(_ORDERS - 1, ratio), axis=1))
+        return np.asarray(np.maximum(*found))
+
+
+def compose(
+    event: PrivacyEvent,
+    sensitivity: Sensitivity,
+    *,
+    rounds: int = 1,
+    sampling_rate: Amount = 1,
+    neighbours: Neighbours | str,
+) -> Accountant:
+    """The accountant of `rounds` releases with one noise, each on a Poisson subsample at `sampling_rate` in (0, 1].
+
+    Raises BudgetError for parameters that make no sense, for an event calibrated to less than the sensitivity, and
+    for subsampling under replace-one, which it does not amplify in this analysis.
+    """
+    if not isinstance(event, PrivacyEvent) or not isinstance(sensitivity, Sensitivity):
+        raise BudgetError("the accountant takes a PrivacyEvent and a Sensitivity, in this order")
+    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    rate = sampling_probability(sampling_rate, neighbours)
+    needed = sensitivity.l1 if event.kind in _LAPLACE else sensitivity.l2
+    if event.sensitivity < needed * (1 - 1e-12):
+        raise BudgetError(
+            f"the noise was calibrated to a sensitivity of {event.sensitivity:g}, but a person can change {needed:g}"
+        )
+    return Accountant(event=event, sensitivity=sensitivity, rounds=rounds, sampling_rate=rate)
+
+
+def sampling_probability(rate: Amount, neighbours: Neighbours | str) -> Fraction:
+    """The rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1] and for replace-one.
+
+    >>> sampling_probability(0.25, "add-remove")
+    Fraction(1, 4)
+    """
+    exact = amount("the sampling rate", rate)
+    if not Fraction(1, RATE_GRID) <= exact <= 1:
+        raise BudgetError(f"the sampling rate must lie in (0, 1], such as 0.01 (at least 2**-32); got {rate!r}")
+    if exact < 1 and Neighbours.of(neighbours) is not Neighbours.ADD_REMOVE:
+        raise BudgetError(
+            f"a sampling rate of {rate} was asked under {Neighbours.of(neighbours).value} neighbours, but Poisson "
+            "subsampling amplifies privacy under add-remove only; use sampling_rate = 1 or add-remove neighbours"
+        )
+    return Fraction(math.floor(exact * RATE_GRID), RATE_GRID)
+
+
+def round_noise(
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    *,
+    rounds: int,
+    sampling_rate: Amount,
+    neighbours: Neighbours | str,
+) -> tuple[Noise, Budget]:
+    """The least noise with which `rounds` subsampled releases stay within `budget`, and what it was asked to cost.
+
+    budget: of all rounds together. Pure: rounds add, each amplified by the rate. zCDP: rhos add, without
+    amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection with `Accountant`.
+    Touches no data. Raises BudgetError when no noise of this mechanism can do it.
+    """
+    rate = sampling_probability(sampling_rate, neighbours)
+    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    if budget.kind == "zcdp":
+        each = budget * Fraction(1, rounds)
+        return mechanism.noise(sensitivity, each), each
+    if budget.kind == "pure":
+        each = Budget.pure(_base_epsilon(budget.epsilon / rounds, rate))
+        return mechanism.noise(sensitivity, each), each
+    return _bisected(mechanism, sensitivity, budget, rounds, rate, neighbours)
+
+
+def has_dp_accounting() -> bool:
+    """Whether dp-accounting is installed."""
+    return importlib.util.find_spec("dp_accounting") is not None
+
+
+def _bisected(
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    rounds: int,
+    rate: Fraction,
+    neighbours: Neighbours | str,
+) -> tuple[Noise, Budget]:
+    wanted = float(budget.epsilon) * (1 - 1e-9)
+
+    def asked(log2_rho: float) -> Budget:
+        return Budget.zcdp(Fraction(2.0**log2_rho))
+
+    def within(log2_rho: float, tight: bool) -> bool:
+        try:
+            noise = mechanism.noise(sensitivity, asked(log2_rho))
+        except BudgetError:
+            return False
+        accountant = compose(noise.event, sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
+        found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
+        return found <= wanted
+
+    # The Renyi bound first, because it is cheap; then upwards from there with all bounds. It knows no epsilon below
+    # about ln(1/delta) / 4096, where privacy loss distributions have to find a start on their own.
+    tight = has_dp_accounting()
+    low: float | None = None
+    if within(_LEAST, False):
+        low = _edge(_LEAST, _MOST, lambda at: within(at, False))
+    elif tight:
+        low = next((float(at) for at in range(20, int(_LEAST), -1) if within(at, True)), None)
+    if low is None:
+        mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
+        raise BudgetError(
+            f"{rounds} rounds at sampling rate {float(rate):g} within {budget} need more noise than "
+            f"{type(mechanism).__name__} can draw or the accountant can tell apart; ask for fewer rounds or more budget"
+        )
+    if tight:
+        high = low
+        while high < _MOST and within(high + 1, True):
+            high += 1
+        low = _edge(high, high + 1, lambda at: within(at, True))
+    return mechanism.noise(sensitivity, asked(low)), asked(low)
+
+
+def _edge(low: float, high: float, holds: Callable[[float], bool]) -> float:
+    """The largest point found where a condition that holds at `low` still does, to 2^-10."""
+    while high - low > 2**-10:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _sampled_gaussian(slope: float, rate: float) -> FloatArray:
+    """ln E_Q[(((1 - q) Q + q P) / Q)^a] for each order a, with E_Q[(P / Q)^k] <= exp(k (k - 1) slope).
+
+    At whole orders the binomial sum; between them linear interpolation, an upper bound because the logarithm of a
+    moment is convex in its order. The other direction is never larger: x -> s - x swaps P and Q (Mironov, Talwar,
+    Zhang 2019, Theorem 5, whose proof holds for sums over whole numbers as it does for integrals).
+    """
+    orders, counts, log_choose = _binomials()
+    with np.errstate(invalid="ignore"):
+        terms = log_choose + (orders[:, None] - counts) * math.log1p(-rate) + counts * math.log(rate)
+        terms += counts * (counts - 1) * slope
+    between: FloatArray = np.interp(_ORDERS, np.append(1.0, orders), np.append(0.0, logsumexp(terms, axis=1)))
+    return between
+
+
+@lru_cache(maxsize=1)
+def _binomials() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Whole orders a, counts k, and ln C(a, k), -inf for k > a."""
+    orders = np.unique(np.concatenate([np.arange(2.0, 17), _ORDERS[_ORDERS >= 16]]))
+    counts = np.arange(orders[-1] + 1)
+    above = np.maximum(orders[:, None] - counts, 0)
+    log_choose = gammaln(orders + 1)[:, None] - gammaln(counts + 1) - gammaln(above + 1)
+    return orders, counts, np.where(counts > orders[:, None], -math.inf, log_choose)
+
+
+def _amplified(epsilon: float, rate: float) -> float:
+    """ln(1 + q (e^eps - 1)), without overflow."""
+    if epsilon < 1:
+        return math.log1p(rate * math.expm1(epsilon))
+    return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
+
+
+def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
+    """The largest eps0 that subsampling at `rate` amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
+    if rate == 1:
+        return epsilon
+    wanted, q = float(epsilon), float(rate)
+    if wanted < 1:
+        base = math.log1p(math.expm1(wanted) / q)
+    else:
+        base = wanted + math.log(math.exp(-wanted) - math.expm1(-wanted) / q)
+    return Fraction(base * (1 - 1e-12))
+
+
+def _delta(delta: Amount) -> float:
+    probability = float(amount("delta", delta))
+    if not 0 < probability < 1:
+        raise BudgetError(f"delta must be a probability between 0 and 1, such as 1e-6; got {delta!r}")
+    return probability
