@@ -176,7 +176,7 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
             high = middle
     a = high  # alpha - 1; any value gives a valid bound
     log_delta = a * ((a + 1) * curve - target) - math.log(a) - (a + 1) * math.log1p(1 / a)
-    return min(1.0, math.exp(min(0.0, log_delta)) * _ROUNDING)
+    return min(1.0, math.exp(min(0.0, max(log_delta, -_LARGEST))) * _ROUNDING)
 
 
 def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:

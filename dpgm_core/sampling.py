@@ -159,7 +159,7 @@ def discrete_gaussian(variance: Fraction, count: int, randomness: Randomness) ->
     >>> discrete_gaussian(Fraction(400), 4, SeededRandomness(1)).dtype
     dtype('int64')
     """
-    if not isinstance(variance, Fraction) or variance <= 0 or not _is_bounded(variance):
+    if not isinstance(variance, Fraction) or not _is_bounded(variance):
         raise BudgetError(
             f"discrete Gaussian noise needs a positive Fraction from bounded_variance(), got {variance!r}"
         )
@@ -216,8 +216,8 @@ def bounded_variance(variance: Fraction) -> Fraction:
     >>> bounded_variance(Fraction(12, 7)), float(bounded_variance(Fraction(10**40, 3 * 10**38 + 1)))
     (Fraction(12, 7), 33.333333...)
     """
-    if not 0 < variance <= VARIANCE_LIMIT:
-        raise BudgetError("noise wider than sigma = 2**29 records is too wide for 64-bit counts")
+    if not 0 < variance <= VARIANCE_LIMIT and not _is_bounded(variance):
+        raise BudgetError("noise needs a positive variance; wider than sigma = 2**29 is too wide for 64-bit counts")
     while not _is_bounded(variance):
         t = isqrt(variance // 1) + 1
         peak = Fraction(variance, t)
@@ -227,5 +227,5 @@ def bounded_variance(variance: Fraction) -> Fraction:
 
 
 def _is_bounded(variance: Fraction) -> bool:
-    peak = Fraction(variance, isqrt(variance // 1) + 1)
-    return max(peak.as_integer_ratio()) < _PEAK_PARTS
+    """Whether both parts of variance / t are below 2^30."""
+    return variance > 0 and max(Fraction(variance, isqrt(variance // 1) + 1).as_integer_ratio()) < _PEAK_PARTS
