@@ -151,8 +151,8 @@ class Gaussian:
 
     zCDP: sigma^2 = L2^2 / (2 rho), rounded up to a fraction that can be drawn, and rho recomputed from it.
     (epsilon, delta): the least sigma^2 whose exact delta at epsilon is at most delta; where a person moves cells by
-    more than 1 (tied groups, several rows), a bound over every shift, about 1 % wider. Never more than asked. Raises OptionError for
-    `exact=False` without `allow_unsafe=True`.
+    more than 1 (tied groups, several rows), a bound over every shift, about 1 % wider. Never more than asked. Raises
+    OptionError for `exact=False` without `allow_unsafe=True`.
 
     >>> sensitivity = Sensitivity(l0=24, l1=24, l2_squared=24, linf=1)
     >>> Gaussian().noise(sensitivity, Budget.zcdp("0.1")).sigma_squared

@@ -1,0 +1,360 @@
+"""The mechanism `gaussian`: calibration, densities, sampling, refusals, declaration. Its delta: see core's tests."""
+
+import math
+import pickle
+import subprocess
+import sys
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dpgm_gaussian.mechanism import Gaussian, GaussianNoise
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    InferenceError,
+    Mechanism,
+    Noise,
+    OptionError,
+    SeededRandomness,
+    Sensitivity,
+    SystemRandomness,
+    analytic_delta,
+    discrete_delta,
+)
+
+ALARM = 1e-6
+
+amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=10**9).filter(bool)
+
+
+def units(cells):
+    """One person moves so many cells by 1."""
+    return Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=min(cells, 1))
+
+
+TIED = Sensitivity(l0=24, l1=48, l2_squared=24 * 4, linf=2)
+
+
+def of_width(width, exact=True, cells=1):
+    """Noise of a given sigma^2."""
+    width = Fraction(width)
+    return GaussianNoise(
+        sigma_squared=width, cost=Budget.zcdp(cells / (2 * width)), sensitivity=units(cells), exact=exact
+    )
+
+
+# --- calibration ------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 2000), amounts)
+@example(24, Fraction(1, 10))
+@example(1, Fraction(10**9))
+@example(10**6, Fraction(1, 2147))
+@example(3, Fraction(2**61 - 1, 2**59 - 55))
+def test_zcdp_is_never_overspent_and_hardly_wasted(cells, rho):
+    """sigma^2 >= L2^2 / (2 rho), cost = L2^2 / (2 sigma^2) <= rho; above sigma 1 nearly nothing is lost."""
+    noise = Gaussian().noise(units(cells), Budget.zcdp(rho))
+    assert noise.sigma_squared >= cells / (2 * rho)
+    assert noise.cost == Budget.zcdp(cells / (2 * noise.sigma_squared)) and noise.cost <= Budget.zcdp(rho)
+    if noise.sigma_squared > 1:
+        assert noise.cost.rho >= rho * (1 - Fraction(1, 2**26))
+
+
+def test_the_squared_l2_matters_not_its_root():
+    """sigma^2 = L2^2 / (2 rho), for tied groups too; L0, L1 and Linf are not zCDP's business; 0 counts as 1."""
+    assert Gaussian().noise(units(24), Budget.zcdp("0.1")).sigma_squared == 120
+    assert Gaussian().noise(TIED, Budget.zcdp("0.5")).sigma_squared == 96
+    assert Gaussian().noise(units(0), Budget.zcdp("0.5")).sigma_squared == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from([units(1), units(2), units(24), TIED]),
+    st.fractions(min_value=Fraction(1, 100), max_value=6),
+    st.sampled_from(["1e-3", "1e-6", "1e-10"]),
+)
+@example(units(24), Fraction(1), "1e-6")
+@example(units(0), Fraction(1), "1e-6")
+def test_epsilon_delta_is_met_and_barely(sensitivity, epsilon, delta):
+    """delta(epsilon) of the noise is at most delta; a ten-thousandth less variance has more; the cost is as asked."""
+    budget = Budget.approx(epsilon, delta)
+    noise = Gaussian().noise(sensitivity, budget)
+    assert noise.cost == budget
+    assert discrete_delta(noise.sigma_squared, noise.sensitivity, epsilon) <= budget.delta
+    assert discrete_delta(noise.sigma_squared * Fraction(9999, 10000), noise.sensitivity, epsilon) > budget.delta
+
+
+def test_the_published_comparison_with_laplace():
+    """ALGORITHMS' third-order chain, 24 cliques at epsilon = 1: 244 and 428 records^2 at delta 1e-4 and 1e-6."""
+    for delta, variance in (("1e-4", 243.57), ("1e-6", 428.35)):
+        noise = Gaussian().noise(units(24), Budget.approx(1, delta))
+        assert noise.variance == pytest.approx(variance, abs=0.005)
+
+
+def test_textbook_noise_is_calibrated_by_balle_and_wang():
+    """exact = false: sigma = 3.7306 at (1, 1e-5), as their code says; under zCDP the same sigma^2 as exact noise."""
+    textbook = Gaussian(exact=False, allow_unsafe=True)
+    noise = textbook.noise(units(1), Budget.approx(1, "1e-5"))
+    assert noise.event.kind == "gaussian" and noise.event.scale == pytest.approx(3.730632, abs=2e-6)
+    assert noise.variance == float(noise.sigma_squared)
+    assert analytic_delta(noise.sigma_squared, units(1), Fraction(1)) <= 1e-5
+    assert textbook.noise(units(3), Budget.zcdp("0.1")).sigma_squared == 15
+
+
+def test_it_satisfies_the_contracts():
+    """Mechanism and Noise as the core states them."""
+    mechanism: Mechanism = Gaussian()
+    assert isinstance(mechanism.noise(units(1), Budget.zcdp(1)), Noise)
+
+
+# --- privacy ----------------------------------------------------------------------------------------------------
+
+
+def test_the_sampler_has_the_privacy_it_claims():
+    """The most telling event of two cells moved by 1, at (1, 0.01): its empirical delta is not above, and near.
+
+    The event is z_1 + z_2 below its threshold, where the loss passes epsilon. Binomial bounds at ALARM on 1 000 000
+    draws: P - e Q is between 0.008 and 0.01; half the variance would give 0.05.
+    """
+    noise, count = Gaussian().noise(units(2), Budget.approx(1, "0.01")), 1_000_000
+    threshold = 1 - float(noise.sigma_squared)  # loss (2 - 2 w) / (2 sigma^2) > 1
+    hits = [
+        int((noise.sample((count, 2), SeededRandomness(seed)).sum(axis=1) + moved < threshold).sum())
+        for seed, moved in ((1, 0), (2, 2))
+    ]
+    near, far = (stats.beta.ppf([ALARM, 1 - ALARM], hit + 0.5, count - hit + 0.5) for hit in hits)
+    assert near[0] - math.e * far[1] <= 0.01
+    assert near[1] - math.e * far[0] > 0.008
+
+
+# --- densities --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", ["1/400", "1/9", "1", "24", "481/2"])
+def test_the_masses_of_the_whole_numbers_sum_to_one_and_have_the_variance(width):
+    """logpdf on the whole numbers is the log mass: it sums to 1, its second moment is `variance`, its mean 0."""
+    noise = of_width(width)
+    z = np.arange(-2_000, 2_001, dtype=float)
+    mass = np.exp(noise.logpdf(z))
+    assert mass.sum() == pytest.approx(1, rel=1e-12)
+    assert (mass * z**2).sum() == pytest.approx(noise.variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("width", [Fraction(1, 2**29), Fraction(1, 10), 1, 10**6, 2**57])
+def test_variance_is_positive_and_finite_at_both_ends(width):
+    """At most sigma^2, and never 0 although exp(-2^28) is."""
+    noise = of_width(width)
+    assert 0 < noise.variance <= float(width) and math.isfinite(1 / noise.variance)
+    assert np.isfinite(noise.logpdf(np.zeros(1))).all()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_score_is_the_slope_of_a_concave_density(exact):
+    """The score is the difference quotient, linear and falling; the dual's curvature is its inverse slope."""
+    noise = of_width(24, exact=exact)
+    r = np.array([-1e3, -3.5, -1.0, 0.25, 2.0, 1e3])
+    quotient = (noise.logpdf(r + 1e-3) - noise.logpdf(r - 1e-3)) / 2e-3
+    assert noise.score(r) == pytest.approx(quotient, rel=1e-6)
+    assert noise.dual.bound == math.inf and noise.score(np.array([noise.dual.curvature])).tolist() == [-1.0]
+    assert noise.score(np.array([[1, -1]])).shape == (1, 2) and noise.logpdf(np.array([[1, -1]])).shape == (1, 2)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_extreme_residuals_give_limits_and_nan_is_refused(exact):
+    """Infinite residuals have log mass -inf without a warning; NaN raises InferenceError."""
+    noise = of_width(Fraction(1, 1000), exact=exact)
+    assert noise.logpdf(np.array([math.inf, -math.inf, 1.7e308])).tolist() == [-math.inf] * 3
+    for refuse in (noise.logpdf, noise.score):
+        with pytest.raises(InferenceError, match="NaN"):
+            refuse(np.array([0.0, math.nan]))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_event_never_claims_more_noise_than_there_is(exact):
+    """kind, sigma rounded down, L2 rounded up, by one step at most."""
+    for width, cells in ((Fraction(1, 3), 2), (Fraction(3, 7), 3), (Fraction(2), 5), (Fraction(25), 4)):
+        event = of_width(width, exact=exact, cells=cells).event
+        assert event.kind == ("discrete-gaussian" if exact else "gaussian")
+        assert Fraction(event.scale) ** 2 <= width < Fraction(math.nextafter(event.scale, math.inf)) ** 2
+        assert Fraction(math.nextafter(event.sensitivity, 0)) ** 2 < cells <= Fraction(event.sensitivity) ** 2
+
+
+# --- sampling ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4), (5, 0, 2)])
+@pytest.mark.parametrize("exact", [True, False])
+def test_samples_have_the_shape_asked(shape, exact):
+    """Any shape, scalars and empty ones too: int64 if exact, else float64."""
+    draws = of_width(24, exact=exact).sample(shape, SystemRandomness())
+    assert draws.shape == shape and draws.dtype == (np.int64 if exact else np.float64)
+
+
+def test_exact_samples_follow_the_log_mass():
+    """Chi-squared of 400 000 draws at sigma^2 = 7/2 against exp(logpdf), tails merged; fixed seed, ALARM."""
+    noise, count = of_width("7/2"), 400_000
+    draws = noise.sample((count,), SeededRandomness(3))
+    z = np.arange(-7, 8)
+    expected = np.exp(noise.logpdf(z.astype(float)))
+    expected[[0, -1]] += (1 - expected.sum()) / 2
+    observed = np.bincount(np.clip(draws, -7, 7) + 7, minlength=15)
+    assert stats.chisquare(observed, expected * count).pvalue > ALARM
+
+
+def test_textbook_samples_follow_the_density():
+    """Kolmogorov-Smirnov of 200 000 draws at sigma 24 (ALARM); 5 % off in sigma is refused by the same test."""
+    draws = of_width(24**2, exact=False).sample((200_000,), SeededRandomness(4))
+    assert stats.kstest(draws, stats.norm(scale=24).cdf).pvalue > ALARM
+    assert stats.kstest(draws * 1.05, stats.norm(scale=24).cdf).pvalue < ALARM
+
+
+def test_a_seed_repeats_and_the_system_does_not():
+    """SeededRandomness gives the same noise again; system noise differs (clash below 1e-30)."""
+    noise = of_width(400)
+    first, second = (noise.sample((50,), SeededRandomness(7)).tolist() for _ in range(2))
+    assert first == second
+    first, second = (noise.sample((50,), SystemRandomness()).tolist() for _ in range(2))
+    assert first != second
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+def test_pure_epsilon_is_refused_and_the_message_says_what_would_do():
+    """Gaussian noise is never purely private."""
+    with pytest.raises(BudgetError, match=r"Budget\.zcdp\(rho\) or Budget\.approx\(epsilon, delta\).*laplace"):
+        Gaussian().noise(units(1), Budget.pure(1))
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        *(None, 1, 1.0, "1", True, math.nan, math.inf, {"rho": 1}),
+        *(Budget.zero("zcdp"), Budget.zero("approx")),
+        Budget("approx", epsilon=Fraction(1)),
+        Budget("approx", delta=Fraction(1, 10**6)),
+    ],
+)
+def test_what_is_no_positive_budget_is_refused(budget):
+    """Numbers, texts, NaN, empty budgets, delta = 0 and epsilon = 0 raise BudgetError."""
+    with pytest.raises(BudgetError):
+        Gaussian().noise(units(1), budget)
+
+
+@pytest.mark.parametrize("delta", [0, -1e-6, 1, 2, math.nan, math.inf, "0", "nan", True, None, b"1e-6"])
+def test_a_delta_that_is_no_probability_is_refused(delta):
+    """Where the budget is made; a text such as "1e-6" is an exact amount and fine."""
+    with pytest.raises(BudgetError):
+        Budget.approx(1, delta)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, 2.0, True, "1", {"l1": 1}])
+def test_what_is_no_sensitivity_is_refused(wrong):
+    """A bare number is not a sensitivity."""
+    with pytest.raises(BudgetError, match="Sensitivity"):
+        Gaussian().noise(wrong, Budget.zcdp(1))
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget.zcdp(Fraction(1, 10**30)), Budget.approx("1e-12", "1e-12"), Budget.approx(1, "1e-300")]
+)
+def test_noise_that_cannot_be_had_is_refused(budget):
+    """Noise too wide for 64-bit counts, and a delta beyond double precision, before anything is drawn."""
+    with pytest.raises(BudgetError, match=r"too wide|too small"):
+        Gaussian().noise(units(1), budget)
+
+
+@pytest.mark.parametrize("wrong", [{"exact": False}, {"exact": 0, "allow_unsafe": True}, {"exact": None}])
+def test_unsafe_noise_needs_to_be_asked_for_twice(wrong):
+    """exact = false without allow_unsafe = true is an OptionError when the component is made; so are non-bools."""
+    with pytest.raises(OptionError):
+        Gaussian(**wrong)
+    with pytest.raises(OptionError):
+        Gaussian(allow_unsafe="yes")
+
+
+def test_unsafe_noise_says_so():
+    """The stamp travels with the noise; exact noise carries none."""
+    assert "floating-point" in of_width(1, exact=False).unsafe and of_width(1).unsafe is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cost": Budget.zcdp("0.004")},
+        {"cost": Budget.zcdp("0.006")},
+        {"cost": Budget.pure(1)},
+        {"cost": Budget.approx("0.1", "1e-3")},
+        {"cost": Budget.zero("zcdp")},
+        {"cost": 1},
+        {"sigma_squared": 100.0},
+        {"sigma_squared": Fraction(50)},
+        {"sigma_squared": Fraction(0)},
+        {"sigma_squared": Fraction(-100)},
+        {"sigma_squared": Fraction(100 * 2**40 + 1, 2**40)},
+        {"sensitivity": units(2)},
+        {"sensitivity": units(0)},
+        {"sensitivity": 1},
+        {"exact": 1},
+        {"exact": None},
+    ],
+)
+def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
+    """The fields must fit each other, or BudgetError: half the noise, a forgotten root, another cost."""
+    good = {"sigma_squared": Fraction(100), "cost": Budget.zcdp("0.005"), "sensitivity": units(1), "exact": True}
+    GaussianNoise(**good)
+    with pytest.raises(BudgetError):
+        GaussianNoise(**good | fields)
+
+
+@pytest.mark.parametrize("mutate", [lambda v: v / 2, lambda v: v * Fraction(99, 100), lambda v: Fraction(int(v**0.5))])
+@pytest.mark.parametrize("exact", [True, False])
+def test_too_little_noise_for_epsilon_delta_is_caught(mutate, exact):
+    """Half the variance, 1 % less, sigma for sigma^2: each is refused at (1, 1e-6)."""
+    noise = Gaussian(exact=exact, allow_unsafe=not exact).noise(units(24), Budget.approx(1, "1e-6"))
+    width = mutate(noise.sigma_squared).limit_denominator(1000)
+    with pytest.raises(BudgetError, match="does not cost"):
+        GaussianNoise(sigma_squared=width, cost=noise.cost, sensitivity=noise.sensitivity, exact=exact)
+
+
+def test_a_noise_is_plain_data():
+    """It pickles, compares and goes through cattrs, as a release file needs."""
+    from dpgm_core.options import converter
+
+    for budget in (Budget.approx(1, "1e-6"), Budget.zcdp("0.1")):
+        noise = Gaussian().noise(TIED, budget)
+        assert pickle.loads(pickle.dumps(noise)) == noise
+        assert converter.structure(converter.unstructure(noise), GaussianNoise) == noise
+
+
+# --- declaration ------------------------------------------------------------------------------------------------
+
+
+def test_the_declaration_loads_no_numpy_and_names_the_class():
+    """Importing the package, as discovery does, is cheap; the target is there."""
+    script = """
+import sys, dpgm_gaussian
+(component,) = dpgm_gaussian.dpgm_components()
+assert "numpy" not in sys.modules and "dpgm_gaussian.mechanism" not in sys.modules
+print(component.kind, component.name, component.target)
+"""
+    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[3])]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{script}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["mechanism", "gaussian", "dpgm_gaussian.mechanism:Gaussian"], done.stderr
+    assert Gaussian.__module__ == "dpgm_gaussian.mechanism"
+
+
+def test_the_entry_point_is_the_distribution_and_the_package():
+    """Group dpgm, key = distribution name, value = import package."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"] == {"dpgm": {project["name"]: "dpgm_gaussian"}}
