@@ -6,22 +6,32 @@ the release. A crash in between wastes budget and never leaks it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core import counting
-from dpgm_core.errors import BudgetError, DataError, DpgmError, Overspent, StructureError
+from dpgm_core.accounting import round_noise, sampling_probability
+from dpgm_core.errors import BudgetError, DataError, DpgmError, IncompatiblePlugin, Overspent, StructureError
+from dpgm_core.files import check_writable
 from dpgm_core.ledger import Ledger
-from dpgm_core.options import plain_options
 from dpgm_core.privacy import Budget, Neighbours, Sensitivity, whole
 from dpgm_core.protocols import Mechanism, Noise, Progress, Randomness, Rounds, Source
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.registry import default_registry
-from dpgm_core.releases import Calibration, NoisyTables, TotalPolicy, estimate_total
+from dpgm_core.releases import (
+    Calibration,
+    NoisyTables,
+    TotalPolicy,
+    check_restorable,
+    estimate_total,
+    total_cost,
+)
+from dpgm_core.rounds import ClippedScore, LiveRounds, read_rows
 from dpgm_core.sources.persons import KeyedSource, PersonSource
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Array, Tables
@@ -30,6 +40,8 @@ __all__ = ["LiveCurator", "ReplayCurator", "silent"]
 
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 _CLAMP = 2**61
+
+T = TypeVar("T")
 
 
 def silent(task: str, done: int, total: int | None) -> None:
@@ -44,7 +56,7 @@ class LiveCurator:
     None (then only `budget` limits). unit: what is protected, in words; the ledger's when None. person,
     rows_per_person: the person key's column and r. total: "estimated", "public" (the exact number of records is
     published) or a number declared as public by the owner. save_to: where each release is written before anybody
-    sees it.
+    sees it. stream: read the records afresh for each of many rounds instead of keeping their codes in memory.
 
     Raises BudgetError, StructureError and OptionError before any record is read.
     """
@@ -66,9 +78,11 @@ class LiveCurator:
         save_to: Path | None = None,
         note: str = "",
         progress: Progress = silent,
+        stream: bool = False,
     ) -> None:
-        if not isinstance(budget, Budget):
-            raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
+        if not isinstance(structure, Structure):
+            raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
+        _check_budget(budget)
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
         self._neighbours = Neighbours.of(neighbours)
@@ -90,6 +104,7 @@ class LiveCurator:
         self._save_to = save_to
         self._note = note
         self._progress = progress
+        self._stream = stream
         self.released: list[NoisyTables] = []
         if ledger is not None:
             ledger.check_terms(neighbours=self._neighbours, unit=self._unit, person=person, rows_per_person=self._rows)
@@ -126,17 +141,19 @@ class LiveCurator:
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
         contained in one of the structure's. Raises BudgetError or Overspent with nothing read, charged or released.
         """
-        if sampling_rate != 1.0:
-            raise BudgetError("subsampled releases need the accountant, which this version does not have; use 1.0")
+        if sampling_rate != 1:
+            if isinstance(budget, Mapping):
+                raise BudgetError("a subsampled release takes one budget, not one for each clique")
+            with self._opened(self._measured(None, cliques), 1, sampling_rate, budget, None) as rounds:
+                return rounds.next()
         measured = self._measured(budget if isinstance(budget, Mapping) else None, cliques)
         calibrations, calibration_of = self._calibrate(measured, budget)
-        cost = calibrations[0].noise.cost
-        for one in calibrations[1:]:
-            cost = cost + one.noise.cost
+        cost = total_cost(calibrations)
         if not cost <= self.remaining:
             raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
         if self._ledger is not None:
             self._ledger.check(cost)
+        save_to = self._next_file()
         counted = self._count(measured)
         entry = None
         if self._ledger is not None:
@@ -144,16 +161,90 @@ class LiveCurator:
         self._spent = self._spent + cost
         noisy = self._noisy(counted, calibrations, calibration_of, cost, entry)
         self.released.append(noisy)
-        if self._save_to is not None:
-            number = len(self.released)
-            noisy.save(self._save_to if number == 1 else self._save_to.with_stem(f"{self._save_to.stem}-{number}"))
+        if save_to is not None:
+            noisy.save(save_to)
             if self._ledger is not None and entry is not None:
                 self._ledger.mark_released(entry)
         return noisy
 
-    def rounds(self, n: int, *, sampling_rate: float, budget: Budget | None = None) -> AbstractContextManager[Rounds]:
-        """Many subsampled releases under one charge; not in this version: raises BudgetError."""
-        raise BudgetError("rounds of subsampled releases need the accountant, which this version does not have")
+    def rounds(
+        self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
+    ) -> LiveRounds:
+        """n releases, each of a fresh Poisson subsample of persons, charged in full here; see `Rounds`.
+
+        budget: of all rounds together (None: all that remains). clip: release clipped scores instead of counts. The
+        noise is calibrated by `dpgm_core.accounting`. Raises BudgetError or Overspent with nothing read or charged.
+        """
+        return self._opened(self._structure, n, sampling_rate, budget, clip)
+
+    def _opened(
+        self, measured: Structure, n: int, sampling_rate: float, budget: Budget | None, clip: ClippedScore | None
+    ) -> LiveRounds:
+        cost = self.remaining if budget is None else budget
+        _check_budget(cost)
+        if cost.is_zero or not cost <= self.remaining:
+            raise Overspent(f"{cost} was asked for rounds, but only {self.remaining} remains of {self.budget}")
+        if clip is None:
+            sensitivity = Sensitivity.of(measured, self._neighbours, rows_per_person=self._rows)
+        elif not isinstance(clip, ClippedScore):
+            raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
+        elif self._policy == "estimated":
+            raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
+        else:
+            sensitivity = clip.sensitivity(measured.cells, self._neighbours)
+        rate = sampling_probability(sampling_rate, self._neighbours)
+        noise, each = round_noise(
+            self._mechanism, sensitivity, cost, rounds=n, sampling_rate=rate, neighbours=self._neighbours
+        )
+        calibration = self._calibrated(noise, sensitivity, each)
+        if self._ledger is not None:
+            self._ledger.check(cost)
+        save_to = self._next_file()
+        rows = self._shielded(lambda: read_rows(self._persons(), measured, stream=self._stream))
+        entry = None if self._ledger is None else self._ledger.charge(cost, note=self._note)
+        self._spent = self._spent + cost
+        terms: dict[str, Any] = {"rounds": n, "sampling_rate": str(rate)}
+        if clip is not None:
+            terms |= {"clip_norm": str(clip.norm), "grid": clip.grid}
+        before = len(self.released)
+
+        def publish(values: Array, number: int) -> NoisyTables:
+            tables = Tables(measured, values)
+            total, variance = estimate_total(tables, np.full(len(measured.groups), noise.variance))
+            if self._policy != "estimated":
+                total = max(1.0, float(rate) * (self._declared or rows.records))
+                variance = float(rate * (1 - rate)) * total
+            noisy = self._release(tables, (calibration,), (0,) * len(measured.groups), cost, entry, total, variance)
+            noisy = evolve(noisy, provenance={**noisy.provenance, "rounds": {**terms, "round": number}})
+            self.released[before:] = [noisy]  # the last round stands for all
+            return noisy
+
+        def finish() -> None:
+            if save_to is not None and len(self.released) > before:
+                self.released[before].save(save_to)
+                if self._ledger is not None and entry is not None:
+                    self._ledger.mark_released(entry)
+
+        return LiveRounds(
+            n=n,
+            rate=rate,
+            clip=clip,
+            noise=noise,
+            structure=measured,
+            rows=rows,
+            randomness=self._randomness,
+            shield=self._shielded,
+            publish=publish,
+            finish=finish,
+        )
+
+    def _next_file(self) -> Path | None:
+        if self._save_to is None:
+            return None
+        number = len(self.released) + 1
+        path = self._save_to if number == 1 else self._save_to.with_stem(f"{self._save_to.stem}-{number}")
+        check_writable(path)  # better now than after the charge
+        return path
 
     def _measured(self, budgets: Mapping[Clique, Budget] | None, cliques: Iterable[Clique] | None) -> Structure:
         if budgets is not None:
@@ -170,8 +261,7 @@ class LiveCurator:
         groups = len(measured.groups)
         if not isinstance(budget, Mapping):
             asked = self.remaining if budget is None else budget
-            if not isinstance(asked, Budget):
-                raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {asked!r}")
+            _check_budget(asked)
             if asked.is_zero:
                 raise Overspent(f"nothing remains of {self.budget}")
             if not asked <= self.remaining:
@@ -179,6 +269,7 @@ class LiveCurator:
             return (self._calibration(measured, asked),), (0,) * groups
         own: dict[int, Budget] = {}
         for clique, asked in budget.items():
+            _check_budget(asked)
             number = measured.find(clique)[0]
             if number in own:
                 raise BudgetError(f"clique {clique!r} is given two budgets; name each table once")
@@ -193,28 +284,44 @@ class LiveCurator:
 
     def _calibration(self, measured: Structure, budget: Budget) -> Calibration:
         sensitivity = Sensitivity.of(measured, self._neighbours, rows_per_person=self._rows)
-        noise = self._mechanism.noise(sensitivity, budget)
+        return self._calibrated(self._mechanism.noise(sensitivity, budget), sensitivity, budget)
+
+    def _calibrated(self, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
         check_noise(noise, budget)
+        registry = default_registry()
+        component = registry.name_of("mechanism", self._mechanism)
+        if component is not None:
+            check_restorable(noise, f"mechanism {component!r}")
         return Calibration(
             noise=noise,
-            component=default_registry().name_of("mechanism", self._mechanism),
-            options=plain_options(self._mechanism),
+            component=component,
+            options=registry.options_of(self._mechanism),
             sensitivity=sensitivity,
             budget=budget,
         )
 
     def _count(self, measured: Structure) -> counting.Counted:
-        source: Source = self._source
-        if self._person is not None:
-            source = PersonSource(source=self._keyed(), person=self._person, rows_per_person=self._rows)
+        return self._shielded(lambda: counting.count(self._persons(), measured, progress=self._progress))
+
+    def _persons(self) -> Source:
+        if self._person is None:
+            return self._source
+        return PersonSource(source=self._keyed(), person=self._person, rows_per_person=self._rows)
+
+    def _shielded(self, call: Callable[[], T]) -> T:
         # A foreign exception may quote records. It is dropped whole, context included, by raising outside of it.
         kind = ""
+        kept: DpgmError | None = None
         try:
-            return counting.count(source, measured, progress=self._progress)
-        except DpgmError:
+            return call()
+        except KeyboardInterrupt:
             raise
-        except Exception as error:
+        except BaseException as error:
             kind = type(error).__name__
+            if isinstance(error, DpgmError) and _is_ours(error):
+                kept = type(error)(*error.args)
+        if kept is not None:
+            raise kept
         raise DataError(
             f"the records could not be read: source {type(self._source).__name__} failed with {kind} "
             "(details are withheld because they may quote records); run dpgm validate to see them"
@@ -248,6 +355,18 @@ class LiveCurator:
             total, variance = max(1.0, float(counted.records)), 0.0
         elif self._declared is not None:
             total, variance = self._declared, 0.0
+        return self._release(tables, calibrations, calibration_of, cost, entry, total, variance)
+
+    def _release(
+        self,
+        tables: Tables,
+        calibrations: tuple[Calibration, ...],
+        calibration_of: tuple[int, ...],
+        cost: Budget,
+        entry: int | None,
+        total: float,
+        variance: float,
+    ) -> NoisyTables:
         unsafe = {getattr(one.noise, "unsafe", None) for one in calibrations} - {None}
         provenance: dict[str, Any] = {}
         if self._ledger is not None:
@@ -341,7 +460,9 @@ class ReplayCurator:
         self._served += 1
         return found
 
-    def rounds(self, n: int, *, sampling_rate: float, budget: Budget | None = None) -> AbstractContextManager[Rounds]:
+    def rounds(
+        self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
+    ) -> AbstractContextManager[Rounds]:
         """Saved releases hold no rounds: raises BudgetError."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
 
@@ -360,7 +481,7 @@ def measured_structure(structure: Structure, cliques: Iterable[Clique]) -> Struc
     plain: list[Clique] = []
     tied: dict[int, tuple[Clique, ...]] = {}
     for raw in cliques:
-        clique = tuple(raw)
+        clique = (raw,) if isinstance(raw, str) else tuple(raw)
         covering = structure.covering(clique)
         if covering is None:
             raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
@@ -388,9 +509,9 @@ def total_policy(total: object) -> tuple[TotalPolicy, float | None]:
     >>> total_policy("estimated"), total_policy(500)
     (('estimated', None), ('declared', 500.0))
     """
-    if total == "estimated":
+    if isinstance(total, str) and total == "estimated":
         return "estimated", None
-    if total == "public":
+    if isinstance(total, str) and total == "public":
         return "public", None
     if isinstance(total, (int, float)) and not isinstance(total, bool) and 1 <= total < 2**53:
         return "declared", float(total)
@@ -400,17 +521,44 @@ def total_policy(total: object) -> tuple[TotalPolicy, float | None]:
 
 
 def check_noise(noise: Noise, budget: Budget) -> None:
-    """Refuse a noise that costs more than was asked, or has no finite variance, before anything is charged."""
-    if not noise.cost <= budget:
+    """Refuse a noise that costs more than was asked, has no finite variance or cannot be drawn, before any charge."""
+    for member in ("cost", "variance", "sample", "logpdf", "score"):
+        if not hasattr(noise, member):
+            raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
+    if not isinstance(noise.cost, Budget) or not noise.cost <= budget:
         raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
-    if not np.isfinite(noise.variance) or noise.variance <= 0:
-        raise BudgetError(f"mechanism fault: its noise has variance {noise.variance}; it must be finite and positive")
+    variance: object = noise.variance
+    if not isinstance(variance, (int, float)) or not np.isfinite(variance) or variance <= 0:
+        raise BudgetError(f"mechanism fault: its noise has variance {variance!r}; it must be finite and positive")
+    _check_sample(noise.sample((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
 
 
-def _add(counts: Array, noise: Array) -> Array:
-    if noise.shape != counts.shape:
-        raise BudgetError(f"mechanism fault: asked for noise of shape {counts.shape}, got {noise.shape}")
+def _check_sample(noise: object, shape: tuple[int, ...]) -> Array:
+    if not isinstance(noise, np.ndarray) or noise.dtype.kind not in "if" or noise.shape != shape:
+        got = f"{noise.dtype} of shape {noise.shape}" if isinstance(noise, np.ndarray) else type(noise).__name__
+        raise BudgetError(f"mechanism fault: asked for an array of noise of shape {shape}, got {got}")
+    if not np.all(np.isfinite(noise)):
+        raise BudgetError("mechanism fault: its noise holds NaN or infinite values")
+    return noise
+
+
+def _check_budget(budget: object) -> None:
+    if not isinstance(budget, Budget):
+        raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether core itself raised it, so that its words are public; a plugin's may quote records."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] == "dpgm_core"
+
+
+def _add(counts: Array, sampled: object) -> Array:
+    noise = _check_sample(sampled, counts.shape)
     if noise.dtype.kind == "i":
         # Values are clamped, never an error after the noise (DESIGN section 4).
-        return np.clip(counts, -_CLAMP, _CLAMP) + np.clip(noise.astype(np.int64), -_CLAMP, _CLAMP)
+        return np.clip(counts, 0, _CLAMP) + np.clip(noise.astype(np.int64), -_CLAMP, _CLAMP)
     return counts + noise.astype(np.float64)

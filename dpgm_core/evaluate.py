@@ -36,7 +36,8 @@ def total_variation(
 ) -> dict[Clique, float]:
     """Total variation distance, half the L1 distance of probabilities, on each clique: between 0 and 1.
 
-    reference: a Model, Tables (normalised table by table), or records (a path, data frame, code array or Source),
+    reference: a Model, Tables (normalised table by table; noisy ones may have negative cells and be further away
+    than 1), or records (a path, data frame, code array or Source),
     which are exact and NOT PRIVATE and need `allow_non_private`. cliques: those of the model when None; with Tables,
     those of the tables.
     """
@@ -58,10 +59,10 @@ def total_variation(
     distances = {}
     for clique in names or [group[0] for group in tables.structure.groups]:
         # A tied group's table is the sum over its cliques, so it is held against the model's mean over them.
-        group = tables.structure.groups[tables.structure.find(clique)[0]]
-        members = [clique] if len(group) == 1 else list(group)
-        ours = np.mean([model.marginal(member) for member in members], axis=0)
-        distances[clique] = _distance(ours, _normalised(tables[clique]))
+        number = tables.structure.find(clique)[0]
+        group = tables.structure.groups[number]
+        ours = np.mean([model.marginal(member) for member in group], axis=0)
+        distances[clique] = _distance(ours, _normalised(tables.group(number)))
     return distances
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, ModelFileError, NonPrivateError, OptionError, StructureError, did_you_mean
-from dpgm_core.files import Archive, reading, write_archive
+from dpgm_core.files import Archive, plain, reading, write_archive
 from dpgm_core.protocols import Beliefs, Engine, Inference, Maximizer, Randomness, Sampler
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.releases import NoisyTables, check_format, read_release, read_structure
@@ -157,7 +157,10 @@ class Model:
         given = given or {}
         fixed = self._codes(given)
         codes = dict(fixed)
-        if len(fixed) < len(self.domain):
+        if len(fixed) == len(self.domain):
+            if self._log_weight(fixed) == -math.inf:
+                raise InferenceError("the given record has probability 0 under the model")
+        else:
             structure, potentials = self._conditioned(fixed)
             engine = self._engine(structure)
             if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
@@ -168,7 +171,7 @@ class Model:
     def entropy(self) -> float:
         """Entropy of one record, nats: log Z - theta . mu."""
         beliefs = self.beliefs()
-        return beliefs.log_partition - _expectation(beliefs.marginals.values, self.potentials.values)
+        return max(0.0, beliefs.log_partition - _expectation(beliefs.marginals.values, self.potentials.values))
 
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
@@ -238,7 +241,7 @@ class Model:
             "private": self.private,
             "guarantee": self.guarantee(),
             "converged": self.converged,
-            "provenance": dict(self.provenance),
+            "provenance": plain(self.provenance),
             "structure": self.structure.to_dict(),
             "domain": self.domain.to_dict(),
         }
@@ -278,6 +281,14 @@ class Model:
                     f"given names {name!r}, which the model lacks{did_you_mean(name, self.domain.names)}"
                 )
         return {name: self.domain[name].label_code(label) for name, label in given.items()}
+
+    def _log_weight(self, record: Mapping[str, int]) -> float:
+        """theta of one whole record, nats, unnormalised."""
+        return math.fsum(
+            float(self.potentials.group(number)[tuple(record[name] for name in clique)])
+            for number, group in enumerate(self.structure.groups)
+            for clique in group
+        )
 
     def _conditioned(self, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
         """The model over the other attributes once some are fixed, unnormalised; ties are resolved."""
@@ -320,9 +331,21 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         release = read_release(archive, registry) if "release.json" in archive.names() else None
         if release is None and document.get("private") is not None:
             raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
-        return Model(structure, potentials, release=release, provenance=document["provenance"])
+        return Model(structure, potentials, release=release, provenance=_provenance(document["provenance"]))
 
     return reading(path, "model file", read)
+
+
+def _provenance(facts: object) -> Mapping[str, Any]:
+    notes = facts.get("notes", []) if isinstance(facts, dict) else None
+    if (
+        not isinstance(facts, dict)
+        or not isinstance(facts.get("converged", True), bool)
+        or not isinstance(notes, list)
+        or not all(isinstance(note, str) for note in notes)
+    ):
+        raise ModelFileError("the provenance is not one that dpgm writes")
+    return facts
 
 
 def require_non_private(what: str, allowed: object) -> None:
@@ -330,7 +353,7 @@ def require_non_private(what: str, allowed: object) -> None:
     if allowed is not True:
         raise NonPrivateError(
             f"{what} is an exact function of records and NOT PRIVATE; if the records are yours to show, "
-            "ask for it with allow_non_private=True"
+            "ask for it with allow_non_private=True (dpgm: --allow-non-private)"
         )
 
 

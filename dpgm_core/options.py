@@ -77,7 +77,7 @@ def describe(cls: type) -> list[OptionInfo]:
             name=field.name,
             type=f"component: {field.metadata['component']}"
             if "component" in field.metadata
-            else type_text(hints[field.name]),
+            else type_text(hints.get(field.name, Any)),
             default="required" if field.default is attrs.NOTHING else _default_text(field.default),
             unit=field.metadata.get("unit", ""),
             help=field.metadata.get("help", ""),
@@ -93,7 +93,7 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
     what: how to call it in messages, such as "learner 'naive-mle'". resolve: makes component-valued options.
     """
     fields = {field.name: field for field in _fields(cls) if field.init}
-    hints = _hints(cls)
+    hints = dict.fromkeys(fields, Any) | _hints(cls)
     for name in given:
         if name not in fields:
             raise OptionError(f"{what} has no option {name!r}{did_you_mean(name, fields)}")
@@ -114,6 +114,8 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
         raise
     except (ValueError, TypeError) as error:
         refusal = str(error.args[0]) if error.args else type(error).__name__
+    except Exception as error:  # a validator of somebody else's
+        refusal = f"{type(error).__name__}: {error}"
     raise OptionError(f"{what} refuses its options: {refusal}")
 
 

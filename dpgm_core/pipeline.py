@@ -9,7 +9,7 @@ from typing import Any
 from attrs import evolve
 
 from dpgm_core.curator import LiveCurator, ReplayCurator, silent
-from dpgm_core.errors import OptionError
+from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.ledger import Ledger
 from dpgm_core.model import Model
 from dpgm_core.planning import Plan, make_plan
@@ -62,6 +62,8 @@ def fit(
     >>> done.model.marginal("a").round(1).tolist(), done.release.private
     ([0.5, 0.5], False)
     """
+    if not isinstance(structure, Structure):
+        raise StructureError(f"fit needs a Structure after the data, got {type(structure).__name__}")
     learner_made: Learner = make("learner", learner)
     inference_made: Inference = make("inference", inference)
     mechanism_made: Mechanism = make("mechanism", mechanism)
@@ -176,14 +178,29 @@ def _learn(
 ) -> Fit:
     source = SystemRandomness() if randomness is None else randomness
     try:
-        learned = learner.learn(curator, inference, randomness=source, progress=progress)
-    except Exception as error:
+        return _stamped(_learned(learner, curator, inference, source, progress), learner, inference)
+    except BaseException as error:
         if isinstance(curator, LiveCurator) and curator.released:
             # What was paid for is not lost: dpgm learn FILE, or learn(error.release).
             error.release = curator.released[-1]  # type: ignore[attr-defined]
             error.add_note("the release is paid for and kept; learn from it again with learn(error.release)")
         raise
-    return _stamped(learned, learner, inference)
+
+
+def _learned(
+    learner: Learner,
+    curator: LiveCurator | ReplayCurator,
+    inference: Inference,
+    randomness: Randomness,
+    progress: Progress,
+) -> Fit:
+    try:
+        learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
+    except SystemExit as left:
+        raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
+    if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
+        raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
+    return learned
 
 
 def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:

@@ -101,15 +101,20 @@ class Registry:
         offers: list[Offer] = []
         broken: list[Broken] = []
         skipped: list[str] = []
-        for entry_point in sorted(metadata.entry_points(group="dpgm"), key=lambda point: point.name):
-            distribution = entry_point.dist.name if entry_point.dist else entry_point.name
-            version = entry_point.dist.version if entry_point.dist else "?"
+        found, unreadable = _entry_points()
+        broken += unreadable
+        for entry_point in sorted(found, key=lambda point: point.name):
+            # A damaged distribution has neither name nor version.
+            distribution = (entry_point.dist and entry_point.dist.name) or entry_point.name
+            version = (entry_point.dist and entry_point.dist.version) or "?"
             if _normal(distribution) in disabled:
                 skipped.append(distribution)
                 continue
             try:
                 components = _components(entry_point)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever a plugin does, the host lives on
                 broken.append(Broken(distribution=distribution, version=version, cause=_cause(error)))
                 continue
             offers += [Offer(component=one, distribution=distribution, version=version) for one in components]
@@ -174,12 +179,15 @@ class Registry:
                     f"a {kind} given as a table needs a name, such as {{ name = 'laplace' }}; got {table!r}"
                 )
             return self.make(kind, table.pop("name"), **(table | options))
+        if isinstance(spec, type):
+            raise OptionError(f"a {kind} must be an object, got the class {spec.__name__}; write {spec.__name__}()")
         if not isinstance(spec, str):
             if kind in _CONTRACTS and all(callable(getattr(spec, method, None)) for method in _CONTRACTS[kind][1]):
                 if options:
                     raise OptionError(
                         f"the {kind} is given as an object; its options {sorted(options)} must be set on it"
                     )
+                _check_methods(kind, spec, f"{kind} {type(spec).__name__}")
                 return spec
             raise OptionError(f"a {kind} must be a name, a table or a {kind} object, got {type(spec).__name__}")
         cls = self.load(kind, spec)
@@ -187,25 +195,39 @@ class Registry:
 
     def name_of(self, kind: str, component: object) -> str | None:
         """The name under which the class of a component is offered, or None for an unregistered one."""
+        offer = self._offer_of(kind, component)
+        return None if offer is None else offer.component.name
+
+    def _offer_of(self, kind: str, component: object) -> Offer | None:
         cls = type(component)
         target = f"{cls.__module__}:{cls.__qualname__}"
         for offer in self:
             if offer.component.kind == kind and (offer.implementation is cls or offer.component.target == target):
-                return offer.component.name
+                return offer
         return None
 
     def record(self, kind: str, component: object) -> dict[str, Any]:
         """Name, distribution, version and options of a component as plain values, for provenance."""
-        name = self.name_of(kind, component)
-        if name is None:
+        offer = self._offer_of(kind, component)
+        if offer is None:
             return {"class": f"{type(component).__module__}:{type(component).__qualname__}"}
-        offer = self.find(kind, name)
         return {
-            "name": name,
+            "name": offer.component.name,
             "distribution": offer.distribution,
             "version": offer.version,
-            "options": option_tools.plain_options(component),
+            "options": self.options_of(component),
         }
+
+    def options_of(self, component: object) -> dict[str, Any]:
+        """A component's fields as plain values that `make` takes back; component-valued ones as named tables."""
+        plain = option_tools.plain_options(component)
+        cls: Any = type(component)
+        for field in attrs.fields(cls) if plain else ():
+            kind = field.metadata.get("component")
+            if kind is not None and not isinstance(getattr(component, field.name), str):
+                inside = getattr(component, field.name)
+                plain[field.name] = {"name": self.name_of(kind, inside)} | self.options_of(inside)
+        return plain
 
 
 @lru_cache(maxsize=1)
@@ -226,6 +248,26 @@ def make(kind: str, name: object, /, **options: Any) -> Any:
     return default_registry().make(kind, name, **options)
 
 
+def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
+    try:
+        return list(metadata.entry_points(group="dpgm")), []
+    except Exception:  # one damaged entry_points.txt anywhere; find out whose, the slow way
+        pass
+    found: list[metadata.EntryPoint] = []
+    broken = []
+    seen = set()
+    for distribution in metadata.distributions():
+        name = distribution.name or "?"
+        if _normal(name) not in seen:
+            seen.add(_normal(name))
+            try:
+                found += distribution.entry_points.select(group="dpgm")
+            except Exception as error:
+                version = distribution.version or "?"
+                broken.append(Broken(distribution=name, version=version, cause=f"entry_points.txt: {_cause(error)}"))
+    return found, broken
+
+
 def _components(entry_point: metadata.EntryPoint) -> list[Component]:
     module = entry_point.load()
     manager = pluggy.PluginManager("dpgm")
@@ -234,7 +276,7 @@ def _components(entry_point: metadata.EntryPoint) -> list[Component]:
     manager.check_pending()
     results = manager.hook.dpgm_components()
     if not results:
-        raise PluginError(f"module {entry_point.value!r} implements no hook dpgm_components")
+        raise PluginError(f"module {entry_point.value!r} implements no hook dpgm_components, or it yields nothing")
     components = [component for result in results for component in result]
     for component in components:
         if not isinstance(component, Component):
@@ -246,7 +288,9 @@ def _import_target(target: str, where: str) -> type:
     module_name, _, name = target.partition(":")
     try:
         cls = getattr(importlib.import_module(module_name), name)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginLoadError(f"{where} cannot be imported from {target!r}: {_cause(error)}") from error
     if not isinstance(cls, type):
         raise IncompatiblePlugin(f"{where}: {target!r} is a {type(cls).__name__}, not a class")
@@ -260,19 +304,30 @@ def _check_contract(kind: str, cls: type, where: str) -> None:
     for field in attrs.fields(cls):
         if field.init and not field.kw_only:
             raise IncompatiblePlugin(f"{where}: option {field.name!r} must be keyword-only; use @frozen(kw_only=True)")
+    _check_methods(kind, cls, where)
+
+
+def _check_methods(kind: str, owner: object, where: str) -> None:
+    """owner: the class, or an object made of it."""
     protocol, methods = _CONTRACTS[kind]
     for method in methods:
         expected = inspect.signature(getattr(protocol, method))
-        own = getattr(cls, method, None)
+        own = getattr(owner, method, None)
         if not callable(own):
             raise IncompatiblePlugin(f"{where}: it has no method {method}{expected}")
-        found = inspect.signature(own)
+        try:
+            found = inspect.signature(own)
+        except (ValueError, TypeError):  # written in C, say; nothing to compare
+            continue
+        if not isinstance(owner, type):
+            expected = expected.replace(parameters=list(expected.parameters.values())[1:])
         positional = [p.name for p in expected.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         keywords = {p.name: None for p in expected.parameters.values() if p.kind is p.KEYWORD_ONLY}
         try:
             found.bind(*positional, **keywords)
             # Callers may name them too, apart from self.
-            found.bind(positional[0], **dict.fromkeys(positional[1:]), **keywords)
+            named = positional[1:] if isinstance(owner, type) else positional
+            found.bind(*positional[: len(positional) - len(named)], **dict.fromkeys(named), **keywords)
         except TypeError:
             raise IncompatiblePlugin(
                 f"{where}: {method}{found} does not accept what its contract says, {method}{expected}"

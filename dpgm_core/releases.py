@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,10 +14,10 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
-from dpgm_core.errors import ModelFileError
-from dpgm_core.files import Archive, reading, write_archive
+from dpgm_core.errors import IncompatiblePlugin, ModelFileError
+from dpgm_core.files import Archive, plain, reading, write_archive
 from dpgm_core.options import converter
-from dpgm_core.privacy import Budget, Neighbours, Sensitivity
+from dpgm_core.privacy import Budget, Neighbours, Sensitivity, decimal_text, whole
 from dpgm_core.protocols import Noise
 from dpgm_core.structure import Structure
 from dpgm_core.tables import FloatArray, Tables
@@ -91,17 +93,30 @@ class NoisyTables:
 
     def guarantee(self) -> str:
         """One paragraph: relation, unit, budget, what is assumed public, what is not covered."""
-        plain = f"{self.unit}" + (
+        who = f"{self.unit}" + (
             f", counted with at most {self.rows_per_person} rows" if self.rows_per_person > 1 else ""
         )
         text = (
             f"Differential privacy with {self.cost} under {self.neighbours.value} neighbours; the protected unit is "
-            f"{plain}. Assumed public: the domain, the structure and every setting of the run. "
+            f"{who}. Assumed public: the domain, the structure and every setting of the run. "
         )
+        rounds = self.provenance.get("rounds")
+        if rounds:
+            text += (
+                f"These are round {rounds['round']} of {rounds['rounds']}, each on a secret Poisson subsample at rate "
+                f"{decimal_text(Fraction(rounds['sampling_rate']))}; the guarantee holds for all rounds together. "
+            )
+            if "grid" in rounds:
+                text += f"The tables hold sums of clipped scores in units of 1/{rounds['grid']}, no counts. "
         if self.total_policy == "public" and not self.total_is_covered:
+            hidden = (
+                "whether a person is in the data; equivalently twice the budget under replace-one"
+                if self.neighbours is Neighbours.ADD_REMOVE
+                else "how many rows a person has"
+            )
             text += (
                 "The exact number of records is published too: the guarantee is CONDITIONAL ON PUBLIC N "
-                "(it does not hide whether a person is in the data; equivalently twice the budget under replace-one). "
+                f"(it does not hide {hidden}). "
             )
         elif self.total_policy == "declared":
             text += "The number of records was declared by the owner as public knowledge. "
@@ -144,15 +159,15 @@ class NoisyTables:
             "calibrations": [
                 {
                     "component": one.component,
-                    "options": dict(one.options),
+                    "options": plain(one.options),
                     "sensitivity": attrs.asdict(one.sensitivity),
                     "budget": one.budget.to_dict(),
-                    "noise": noise_fields(one.noise),
+                    "noise": noise_fields(one.noise) if one.component else plain(noise_fields(one.noise)),
                 }
                 for one in self.calibrations
             ],
             "calibration_of": list(self.calibration_of),
-            "provenance": dict(self.provenance),
+            "provenance": plain(self.provenance),
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
@@ -192,7 +207,7 @@ def read_release(archive: Archive, registry: Registry | None = None) -> NoisyTab
     tables = Tables(structure, archive.array("tables.npz", structure.cells))
     if not np.all(np.isfinite(tables.values)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")
-    calibrations = tuple(_read_calibration(plain, registry) for plain in document["calibrations"])
+    calibrations = tuple(_read_calibration(one, registry) for one in document["calibrations"])
     calibration_of = tuple(converter.structure(document["calibration_of"], list[int]))
     total = converter.structure(document["total"], float)
     variance = converter.structure(document["total_variance"], float)
@@ -200,17 +215,21 @@ def read_release(archive: Archive, registry: Registry | None = None) -> NoisyTab
         raise ModelFileError(f"{archive.path}: the noise does not fit the tables")
     if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
         raise ModelFileError(f"{archive.path}: the total is not a number of at least 1")
+    cost = Budget.parse(document["cost"])
+    rounds = document["provenance"].get("rounds")  # their cost is the accountant's, no sum
+    if not calibrations or (rounds is None and total_cost(calibrations) != cost):
+        raise ModelFileError(f"{archive.path}: the cost is not that of the noise")
     return NoisyTables(
         tables=tables,
         calibrations=calibrations,
         calibration_of=calibration_of,
         neighbours=Neighbours.of(document["neighbours"]),
         unit=converter.structure(document["unit"], str),
-        rows_per_person=converter.structure(document["rows_per_person"], int),
+        rows_per_person=whole("rows_per_person", document["rows_per_person"], least=1),
         total=total,
         total_policy=_checked(document["total_policy"], TotalPolicy),
         total_variance=variance,
-        cost=Budget.parse(document["cost"]),
+        cost=cost,
         private=converter.structure(document["private"], bool),
         unsafe=_checked(document["unsafe"], str | None),
         provenance=dict(document["provenance"]),
@@ -237,39 +256,61 @@ def read_structure(document: Mapping[str, Any]) -> Structure:
 
 
 def noise_fields(noise: Noise) -> dict[str, Any]:
-    """The fields of a noise as plain values, exact amounts as texts."""
+    """The fields of a noise as plain values, exact amounts as texts; its class's name if it is no attrs class."""
     if not attrs.has(type(noise)):
-        raise ModelFileError(f"noise {type(noise).__qualname__} is not an attrs class, so it cannot be saved")
-    plain: dict[str, Any] = converter.unstructure(noise)
-    return plain
+        return {"class": f"{type(noise).__module__}:{type(noise).__qualname__}", "variance": noise.variance}
+    fields: dict[str, Any] = converter.unstructure(noise)
+    return fields
 
 
-def _read_calibration(plain: Mapping[str, Any], registry: Registry | None) -> Calibration:
+def check_restorable(noise: Noise, what: str) -> None:
+    """Refuse, with IncompatiblePlugin, a registered mechanism's noise that a file could not give back."""
+    try:
+        fields = json.loads(json.dumps(noise_fields(noise), allow_nan=False))
+        restored: object = converter.structure(fields, type(noise))
+    except Exception:
+        restored = None
+    if restored != noise:
+        raise IncompatiblePlugin(
+            f"{what}: its noise {type(noise).__qualname__} cannot be saved and restored; "
+            "make it a frozen attrs class whose fields are numbers, texts, fractions or budgets"
+        )
+
+
+def total_cost(calibrations: Sequence[Calibration]) -> Budget:
+    """What a release with these noises costs: their sum."""
+    cost = calibrations[0].noise.cost
+    for one in calibrations[1:]:
+        cost = cost + one.noise.cost
+    return cost
+
+
+def _read_calibration(entry: Mapping[str, Any], registry: Registry | None) -> Calibration:
     from dpgm_core.registry import default_registry
 
-    component = _checked(plain["component"], str | None)
+    component = _checked(entry["component"], str | None)
     if component is None:
         raise ModelFileError(
             "its noise was drawn by a mechanism object that is not registered, so it cannot be restored; "
             "register the mechanism (see docs/write-a-plugin.md)"
         )
-    sensitivity = converter.structure(plain["sensitivity"], Sensitivity)
-    budget = Budget.parse(plain["budget"])
-    mechanism = (registry or default_registry()).make("mechanism", {**plain["options"], "name": component})
+    sensitivity = converter.structure(entry["sensitivity"], Sensitivity)
+    budget = Budget.parse(entry["budget"])
+    mechanism = (registry or default_registry()).make("mechanism", {**entry["options"], "name": component})
     # The class comes from the installed mechanism, the numbers from the file: they are what was drawn.
     noise_class = type(mechanism.noise(sensitivity, budget))
-    noise = converter.structure(plain["noise"], noise_class)
+    noise = converter.structure(entry["noise"], noise_class)
     return Calibration(
-        noise=noise, component=component, options=dict(plain["options"]), sensitivity=sensitivity, budget=budget
+        noise=noise, component=component, options=dict(entry["options"]), sensitivity=sensitivity, budget=budget
     )
 
 
-def _checked(plain: Any, hint: Any) -> Any:
-    return converter.structure(plain, hint)
+def _checked(value: Any, hint: Any) -> Any:
+    return converter.structure(value, hint)
 
 
-def _budget_from_plain(plain: Any, _: Any) -> Budget:
-    return Budget.parse(plain)
+def _budget_from_plain(value: Any, _: Any) -> Budget:
+    return Budget.parse(value)
 
 
 def _budget_to_plain(budget: Budget) -> dict[str, str]:

@@ -80,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _traceback()
         _say(str(error))
         failed = isinstance(error, (InferenceError, PluginLoadError)) and not isinstance(error, TooLarge)
-        sys.exit(1 if failed else 2)
+        # What fails after the release was paid for is work that failed, whatever it says.
+        sys.exit(1 if failed or hasattr(error, "release") else 2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _say(message: str) -> None:
-    click.echo(f"dpgm: {message}", err=True)
+    click.echo(f"dpgm: {' '.join(message.split())}", err=True)
 
 
 def _traceback() -> None:

@@ -31,8 +31,10 @@ def json_option(command: F) -> F:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    """One JSON document on stdout; JSON has no infinity, so it is the text "inf"."""
+    from dpgm_core.files import plain
+
+    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

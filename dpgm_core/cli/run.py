@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
 
     run = load_spec(spec, settings)
     stem = _free_stem(run)
-    saved = run.output / f"{stem}.release.dpgm"
+    saved, path = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
     with _ledger(run) as ledger, progress_bar() as progress:
         try:
             done = fit_records(
@@ -46,12 +48,14 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 save_release=saved,
                 **_terms(run, ledger, progress),
             )
-        except Exception as error:
-            if getattr(error, "release", None) is not None:
-                talk(f"dpgm: learning failed, but the release is paid for and saved; try: dpgm learn {saved}")
+            done.model.save(path)
+        except BaseException as error:
+            if saved.exists():
+                talk(
+                    f"dpgm: the release is paid for and saved; learn from it with: dpgm learn {shlex.quote(str(saved))}"
+                )
+                error.release = saved  # type: ignore[attr-defined]
             raise
-        path = run.output / f"{stem}.dpgm"
-        done.model.save(path)
         left = None if ledger is None else ledger.remaining()
     if as_json:
         print_json(_summary(done, path, saved, left))
@@ -165,7 +169,10 @@ def learn(
             raise OptionError(f"setting {setting!r}: here it must start with learner. or inference.")
         parts[keys[0]][keys[1]] = value
     noisy = load_release(release_file)
-    path = output or _free_path(release_file.with_name(release_file.name.split(".")[0] + ".dpgm"))
+    stem = release_file.name.removesuffix(".dpgm").removesuffix(".release")
+    path = output or _free_path(release_file.with_name(stem + ".dpgm"))
+    if path.exists() and path.samefile(release_file):
+        raise OptionError(f"--output {path} is the release itself; name another file")
     with progress_bar() as progress:
         done = learn_release(noisy, parts["learner"], parts["inference"], progress=progress)
     done.model.save(path)
@@ -207,6 +214,7 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
         yield None
         return
     if run.ledger.create and not run.ledger.path.exists():
+        _check_before_creating(run)
         assert run.ledger.budget is not None  # checked by the spec
         Ledger.create(
             run.ledger.path,
@@ -225,12 +233,33 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
         ledger.close()
 
 
+def _check_before_creating(run: Spec) -> None:
+    """Refuse what can be refused without the records before a ledger appears for nothing."""
+    from dpgm_core.errors import DataError
+    from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.registry import make
+    from dpgm_core.sources import as_source
+
+    make("learner", run.learner)
+    path = getattr(as_source(_data(run)), "path", None)
+    if path is not None and not Path(path).is_file():
+        raise DataError(f"there is no data file {path}; say in the spec where the records are")
+    make_plan(
+        run.structure,
+        run.budget,
+        run.mechanism,
+        run.inference,
+        neighbours=run.neighbours,
+        rows_per_person=run.rows_per_person,
+    )
+
+
 def _free_stem(run: Spec) -> str:
     """The run's name, numbered so that a paid release is never overwritten."""
     number = 1
     while True:
         stem = run.name if number == 1 else f"{run.name}-{number}"
-        if not any((run.output / f"{stem}{end}").exists() for end in (".dpgm", ".release.dpgm")):
+        if not any(os.path.lexists(run.output / f"{stem}{end}") for end in (".dpgm", ".release.dpgm")):
             return stem
         number += 1
 
@@ -261,6 +290,8 @@ def _summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
 
 
 def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) -> None:
+    from dpgm_core.errors import TooLarge
+
     release = done.release
     click.echo(f"model:   {path}")
     click.echo(f"release: {saved}")
@@ -271,7 +302,10 @@ def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) 
     for note in done.notes if verbose or not done.converged else ():
         talk(f"note: {note}")
     click.echo("")
-    _print_margins(done.model)
+    try:
+        _print_margins(done.model)
+    except TooLarge:
+        click.echo("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
     click.echo("")
     click.echo(release.guarantee())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import attrs
 import numpy as np
@@ -31,9 +31,18 @@ __all__ = ["NaiveMLE"]
 _PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
 
 
-def _penalty(instance: object, attribute: object, value: float | str) -> None:
-    if isinstance(value, float) and not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"l2 must be at least 0 and finite, got {value}")
+def _penalty(instance: object, attribute: object, value: object) -> None:
+    if value != "discrepancy" and not (_is_number(value) and value >= 0):
+        raise ValueError(f"l2 must be 'discrepancy' or a finite number of at least 0, got {value!r}")
+
+
+def _tolerance(instance: object, attribute: object, value: object) -> None:
+    if not (_is_number(value) and value > 0):
+        raise ValueError(f"tolerance must be a finite number above 0, got {value!r}")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @frozen(kw_only=True)
@@ -55,10 +64,12 @@ class NaiveMLE:
         unit="1 / nats, per record",
         validator=_penalty,
     )
-    tolerance: float = option(
-        1e-6, help="stop when no derivative is larger", unit="probability", validator=attrs.validators.gt(0)
+    tolerance: float = option(1e-6, help="stop when no derivative is larger", unit="probability", validator=_tolerance)
+    max_iterations: int = option(
+        2000,
+        help="at most this many steps of L-BFGS",
+        validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)],
     )
-    max_iterations: int = option(2000, help="at most this many steps of L-BFGS", validator=attrs.validators.ge(1))
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine fails."""
