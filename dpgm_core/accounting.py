@@ -35,7 +35,7 @@ RATE_GRID = 2**32
 MOST_ROUNDS = 10**7
 
 # log2 of the rhos among which noise is sought.
-_LEAST, _MOST = -40.0, 40.0
+_LEAST, _MOST = -40, 40
 
 # Renyi orders: whole ones, and quarters between the small ones.
 _ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65), np.geomspace(64, 4096, 40).round()]))
@@ -225,25 +225,32 @@ def _bisected(
     def asked(log2_rho: float) -> Budget:
         return Budget.zcdp(Fraction(2.0**log2_rho))
 
-    def within(log2_rho: float, tight: bool) -> bool:
+    def drawn(log2_rho: float) -> Noise | None:
         try:
-            noise = mechanism.noise(sensitivity, asked(log2_rho))
+            return mechanism.noise(sensitivity, asked(log2_rho))
         except BudgetError:
+            return None
+
+    def within(log2_rho: float, tight: bool) -> bool:
+        noise = drawn(log2_rho)
+        if noise is None:
             return False
         accountant = compose(noise.event, sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
         found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
         return found <= wanted
 
-    # The Renyi bound first, because it is cheap; then upwards from there with all bounds. It knows no epsilon below
-    # about ln(1/delta) / 4096, where privacy loss distributions have to find a start on their own.
-    tight = has_dp_accounting()
-    low: float | None = None
-    if within(_LEAST, False):
-        low = _edge(_LEAST, _MOST, lambda at: within(at, False))
-    elif tight:
-        low = next((float(at) for at in range(20, int(_LEAST), -1) if within(at, True)), None)
-    if low is None:
+    if drawn(0.0) is None:
         mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
+    # The widest noise that can be drawn. From there up the Renyi bound first, because it is cheap, then all bounds.
+    # The Renyi bound knows no epsilon below about ln(1/delta) / 4096: there the others find a start on their own.
+    tight = has_dp_accounting()
+    widest = next(float(at) for at in range(_LEAST, 1) if drawn(at) is not None)
+    low: float | None = None
+    if within(widest, False):
+        low = _edge(widest, _MOST, lambda at: within(at, False))
+    elif tight:
+        low = next((float(at) for at in range(20, int(widest) - 1, -1) if within(at, True)), None)
+    if low is None:
         raise BudgetError(
             f"{rounds} rounds at sampling rate {float(rate):g} within {budget} need more noise than "
             f"{type(mechanism).__name__} can draw or the accountant can tell apart; ask for fewer rounds or more budget"

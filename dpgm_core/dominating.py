@@ -65,7 +65,7 @@ def response_pair(cells: int, epsilon: float) -> DominatingPair:
 
 
 def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
-    """Discrete Gaussian noise of parameter sigma on `cells` cells that all move by 1; None when there are too many outcomes.
+    """Discrete Gaussian noise of parameter sigma on `cells` cells that all move by 1; None beyond 2^22 outcomes.
 
     P is the law of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor that
     differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpgm_core.model import Model
     from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
     from dpgm_core.releases import NoisyTables
+    from dpgm_core.rounds import ClippedScore
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Array, FloatArray, Tables
 
@@ -251,10 +252,17 @@ class Source(Protocol):
 
 
 class Rounds(Protocol):
-    """Many noisy releases of subsampled tables, charged in full when they were opened."""
+    """Many noisy releases of subsampled tables, charged in full when they were opened.
 
-    def next(self, clip: object | None = None) -> NoisyTables:
-        """The next release; clip: bounds each record's contribution."""
+    Each release's cost is that of all rounds together; its provenance says which round it is.
+    """
+
+    def next(self, beliefs: Beliefs | None = None) -> NoisyTables:
+        """The next release: noisy counts of a fresh subsample; its total is that of the subsample.
+
+        beliefs: of one record, for rounds opened with a ClippedScore; then tables are noisy sums of clipped scores
+        T(x) - mu, in units of 1/grid.
+        """
         ...
 
 
@@ -291,8 +299,13 @@ class Curator(Protocol):
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure)."""
         ...
 
-    def rounds(self, n: int, *, sampling_rate: float, budget: Budget | None = None) -> AbstractContextManager[Rounds]:
-        """n releases of subsampled tables, charged in full here; stopping early is sound and refunds nothing."""
+    def rounds(
+        self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
+    ) -> AbstractContextManager[Rounds]:
+        """n releases of subsampled tables, charged in full here; stopping early is sound and refunds nothing.
+
+        sampling_rate: each person takes part with this probability. clip: clipped scores instead of counts.
+        """
         ...
 
 

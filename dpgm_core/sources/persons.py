@@ -18,6 +18,7 @@ from dpgm_core.sources.texts import as_text
 
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes
+    from dpgm_core.tables import IntArray
 
 __all__ = ["KeyedSource", "PersonSource"]
 
@@ -68,10 +69,20 @@ class PersonSource:
         """Codes of the named columns, of the rows that are kept."""
         wanted = [domain[name] for name in columns]
         layout = _layout([attribute.size for attribute in domain])
-        rows = self._kept(layout, self._checked(domain))
+        _, rows = self._kept(layout, self._checked(domain))
         for start in range(0, len(rows), BATCH_ROWS):
             codes = dict(zip(domain.names, _unpacked(layout, rows[start : start + BATCH_ROWS]), strict=True))
             yield [codes[attribute.name].astype(code_dtype(attribute.size)) for attribute in wanted]
+
+    def grouped(self, domain: Domain, columns: Sequence[str]) -> tuple[Codes, IntArray]:
+        """All kept rows at once, person by person, and each person's number of rows."""
+        layout = _layout([attribute.size for attribute in domain])
+        keys, rows = self._kept(layout, self._checked(domain))
+        codes = dict(zip(domain.names, _unpacked(layout, rows), strict=True))
+        persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        starts = np.flatnonzero(np.diff(persons, prepend=-1))
+        lengths = np.diff(starts, append=len(persons))
+        return [codes[name].astype(code_dtype(domain[name].size)) for name in columns], lengths
 
     def _checked(self, domain: Domain) -> Iterator[tuple[Codes, Any]]:
         where = f"source {type(self.source).__name__}"
@@ -83,7 +94,7 @@ class PersonSource:
                 raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")
             yield safe, keys
 
-    def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> _Words:
+    def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> tuple[Any, _Words]:
         keys, rows = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)
         waiting: list[tuple[Any, _Words]] = []
         count = 0
@@ -92,7 +103,7 @@ class PersonSource:
             count += len(raw)
             if count >= max(len(rows), 8 * BATCH_ROWS):  # at least doubling keeps the sum of all sorts linear
                 keys, rows, waiting, count = *self._merged(keys, rows, waiting), [], 0
-        return self._merged(keys, rows, waiting)[1]
+        return self._merged(keys, rows, waiting)
 
     def _texts(self, raw: Any) -> Any:
         texts = attempt(
