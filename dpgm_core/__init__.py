@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpgm_core._version import __version__
 
 if TYPE_CHECKING:
+    from dpgm_core.allocation import optimal_split
     from dpgm_core.consistency import consistent
     from dpgm_core.curator import LiveCurator, ReplayCurator
     from dpgm_core.discrepancy import expected_absolute
@@ -67,17 +68,20 @@ if TYPE_CHECKING:
         Noise,
         Progress,
         Randomness,
+        Rounds,
         Source,
     )
     from dpgm_core.randomness import SeededRandomness, SystemRandomness
     from dpgm_core.registry import Registry, make
     from dpgm_core.releases import NoisyTables, load_release
+    from dpgm_core.rounds import ClippedScore
     from dpgm_core.sampling import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Array, FloatArray, IntArray, Tables
 
 # module -> its public names; `__all__` is read off it
 _LAZY = {
+    "allocation": ["optimal_split"],
     "consistency": ["consistent"],
     "curator": ["LiveCurator", "ReplayCurator"],
     "discrepancy": ["expected_absolute"],
@@ -133,11 +137,13 @@ _LAZY = {
         "Noise",
         "Progress",
         "Randomness",
+        "Rounds",
         "Source",
     ],
     "randomness": ["SeededRandomness", "SystemRandomness"],
     "registry": ["Registry", "make"],
     "releases": ["NoisyTables", "load_release"],
+    "rounds": ["ClippedScore"],
     "sampling": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "structure": ["Clique", "Structure"],
     "tables": ["Array", "FloatArray", "IntArray", "Tables"],
@@ -152,6 +158,7 @@ __all__ = [
     "BudgetError",
     "Capability",
     "Clique",
+    "ClippedScore",
     "Codes",
     "Collective",
     "CollectiveBeliefs",
@@ -192,6 +199,7 @@ __all__ = [
     "Randomness",
     "Registry",
     "ReplayCurator",
+    "Rounds",
     "SeededRandomness",
     "Sensitivity",
     "Source",
@@ -220,6 +228,7 @@ __all__ = [
     "load_release",
     "log_normaliser",
     "make",
+    "optimal_split",
     "option",
     "plan",
     "release",

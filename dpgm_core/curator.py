@@ -16,6 +16,7 @@ from attrs import evolve
 
 from dpgm_core import counting
 from dpgm_core.accounting import round_noise, sampling_probability
+from dpgm_core.allocation import check_split, optimal_split
 from dpgm_core.errors import BudgetError, DataError, DpgmError, IncompatiblePlugin, Overspent, StructureError
 from dpgm_core.files import check_writable
 from dpgm_core.ledger import Ledger
@@ -57,6 +58,7 @@ class LiveCurator:
     rows_per_person: the person key's column and r. total: "estimated", "public" (the exact number of records is
     published) or a number declared as public by the owner. save_to: where each release is written before anybody
     sees it. stream: read the records afresh for each of many rounds instead of keeping their codes in memory.
+    split: how one budget is divided over tables: "even" noise for all, or "optimal" (see `optimal_split`).
 
     Raises BudgetError, StructureError and OptionError before any record is read.
     """
@@ -76,6 +78,7 @@ class LiveCurator:
         rows_per_person: int = 1,
         total: str | float = "estimated",
         save_to: Path | None = None,
+        split: str = "even",
         note: str = "",
         progress: Progress = silent,
         stream: bool = False,
@@ -102,6 +105,7 @@ class LiveCurator:
         self._unit = unit or ("one person" if ledger is None else ledger.terms.unit)
         self._person = person
         self._save_to = save_to
+        self._split = check_split(split)
         self._note = note
         self._progress = progress
         self._stream = stream
@@ -180,6 +184,8 @@ class LiveCurator:
     def _opened(
         self, measured: Structure, n: int, sampling_rate: float, budget: Budget | None, clip: ClippedScore | None
     ) -> LiveRounds:
+        if self._split != "even":
+            raise BudgetError("rounds give every table the same noise; leave split = 'even'")
         cost = self.remaining if budget is None else budget
         _check_budget(cost)
         if cost.is_zero or not cost <= self.remaining:
@@ -266,7 +272,9 @@ class LiveCurator:
                 raise Overspent(f"nothing remains of {self.budget}")
             if not asked <= self.remaining:
                 raise Overspent(f"{asked} was asked, but only {self.remaining} remains of {self.budget}")
-            return (self._calibration(measured, asked),), (0,) * groups
+            if self._split == "even":
+                return (self._calibration(measured, asked),), (0,) * groups
+            budget = optimal_split(measured, asked)
         own: dict[int, Budget] = {}
         for clique, asked in budget.items():
             _check_budget(asked)

@@ -48,7 +48,7 @@ def fit(
     "replace-one", in persons; no default. total: "estimated", "public" or a declared number. randomness: None takes
     the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged
     before any noise is drawn. save_release: file for the release, written before learning. terms: unit, person,
-    rows_per_person (see LiveCurator).
+    rows_per_person, split (see LiveCurator).
 
     Returns a Fit with `.model`, `.release`, `.trace`. Everything that can be refused is refused before anything is
     charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
@@ -153,6 +153,7 @@ def plan(
     neighbours: Neighbours | str,
     rows_per_person: int = 1,
     records: float | None = None,
+    split: str = "even",
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
@@ -166,6 +167,7 @@ def plan(
         neighbours=neighbours,
         rows_per_person=rows_per_person,
         records=records,
+        split=split,
     )
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from fractions import Fraction
 from typing import Any
 
 from attrs import asdict, frozen
 
+from dpgm_core.allocation import check_split, optimal_split
+from dpgm_core.curator import single_group
 from dpgm_core.errors import BudgetError
-from dpgm_core.privacy import Budget, Neighbours, Sensitivity
+from dpgm_core.privacy import Budget, Neighbours, Sensitivity, decimal_text
 from dpgm_core.protocols import Inference, Mechanism
 from dpgm_core.structure import Clique, Structure, StructureReport
 from dpgm_core.tables import Tables
 
-__all__ = ["Plan", "TableError", "cell_error", "make_plan"]
+__all__ = ["Plan", "TableError", "cell_error", "delta_note", "make_plan"]
 
 
 @frozen(kw_only=True)
@@ -33,7 +36,7 @@ class TableError:
 
 @frozen(kw_only=True)
 class Plan:
-    """Everything that can be said before any record is read."""
+    """Everything that can be said before any record is read. scale: of the widest noise. notes: what to reconsider."""
 
     structure: StructureReport
     neighbours: Neighbours
@@ -43,6 +46,7 @@ class Plan:
     scale: float
     tables: tuple[TableError, ...]
     seconds_per_inference: float
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -55,6 +59,7 @@ class Plan:
             "scale": self.scale,
             "tables": [asdict(table) for table in self.tables],
             "seconds_per_inference": self.seconds_per_inference,
+            "notes": list(self.notes),
         }
 
 
@@ -67,14 +72,31 @@ def make_plan(
     neighbours: Neighbours | str,
     rows_per_person: int = 1,
     records: float | None = None,
+    split: str = "even",
 ) -> Plan:
-    """Calibrate, compile and price; touches no data. records: a publicly known or guessed number of records."""
+    """Calibrate, compile and price; touches no data.
+
+    records: a publicly known or guessed number of records. split: how the budget is divided over tables, as a curator
+    does it. Raises BudgetError, OptionError and TooLarge.
+    """
     known = records is None or (isinstance(records, (int, float)) and not isinstance(records, bool))
     if not known or (records is not None and not 1 <= records < math.inf):
         raise BudgetError(f"the number of records must be a number of at least 1, got {records!r}")
     relation = Neighbours.of(neighbours)
     sensitivity = Sensitivity.of(structure, relation, rows_per_person=rows_per_person)
-    noise = mechanism.noise(sensitivity, budget)
+    if check_split(split) == "even":
+        noise = [mechanism.noise(sensitivity, budget)] * len(structure.groups)
+        cost = noise[0].cost
+    else:
+        shares = optimal_split(structure, budget).values()
+        own = [single_group(structure, number) for number in range(len(structure.groups))]
+        noise = [
+            mechanism.noise(Sensitivity.of(one, relation, rows_per_person=rows_per_person), share)
+            for one, share in zip(own, shares, strict=True)
+        ]
+        cost = Budget.zero(budget.kind)
+        for one in noise:
+            cost = cost + one.cost
     engine = inference.compile(structure)
     zeros = Tables.zeros(structure)
     engine.infer(zeros)
@@ -86,18 +108,35 @@ def make_plan(
         neighbours=relation,
         sensitivity=sensitivity,
         asked=budget,
-        cost=noise.cost,
-        scale=noise.event.scale,
+        cost=cost,
+        scale=max(one.event.scale for one in noise),
         tables=tuple(
             TableError(
                 clique=group[0],
                 cells=cells,
-                noise=math.sqrt(noise.variance),
-                relative=None if records is None else cell_error(1 / cells, noise.variance, records * len(group)),
+                noise=math.sqrt(one.variance),
+                relative=None if records is None else cell_error(1 / cells, one.variance, records * len(group)),
             )
-            for group, cells in zip(structure.groups, structure.sizes, strict=True)
+            for group, cells, one in zip(structure.groups, structure.sizes, noise, strict=True)
         ),
         seconds_per_inference=seconds,
+        notes=tuple(filter(None, [delta_note(budget, records)])),
+    )
+
+
+def delta_note(budget: Budget, records: float | None) -> str | None:
+    """What to say about a delta above 1 / N: it would allow publishing one of N records whole; else None.
+
+    records: N as declared or guessed in public; never the number of rows, which is data.
+
+    >>> delta_note(Budget.approx(1, "1e-3"), 20_000)
+    'delta = 0.001 is above 1/20,000: it would allow ...'
+    """
+    if budget.kind != "approx" or records is None or budget.delta * Fraction(records) <= 1:
+        return None
+    return (
+        f"delta = {decimal_text(budget.delta)} is above 1/{records:,.0f}: it would allow publishing one of so many "
+        f"records as it is; choose a delta well below"
     )
 
 

