@@ -6,8 +6,8 @@ mu_i); for Laplace noise of scale b the mean is then u = -c tanh-like in closed 
 
     t1 = r/b + log erfc((s/b + r/s)/sqrt 2),  t2 = -r/b + log erfc((s/b - r/s)/sqrt 2),  u = -c tanh((t1 - t2)/2).
 
-A smooth replacement of the sign whose width is the sampling error. The step is damped by the largest eigenvalue of
-N Cov diag(du/dr), or it chatters.
+A smooth replacement of the sign whose width is the sampling error. No step is longer than the inverse of the largest
+eigenvalue of N Cov diag(du/dr), or it chatters: an evidence weight beyond that is gone through in several steps.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ __all__ = ["SoftSign", "SoftSignEngine"]
 
 @frozen(kw_only=True)
 class SoftSign:
-    """One damped step of the posterior-mean E-step; noise with a dual term only.
+    """The posterior-mean E-step, in as many short steps as are stable; Laplace and Gaussian noise only.
 
     >>> SoftSign(power_iterations=6).power_iterations
     6
     """
 
     power_iterations: int = option(
-        4, help="inference pairs spent on the largest eigenvalue that damps the step", validator=attrs.validators.ge(1)
+        4, help="inference pairs spent on the longest stable step", validator=attrs.validators.ge(1)
     )
+    max_steps: int = option(200, help="at most this many short steps per E-step", validator=attrs.validators.ge(1))
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> SoftSignEngine:
         """Bind an engine and a release over the same structure.
@@ -56,7 +57,7 @@ class SoftSign:
 
 
 class SoftSignEngine:
-    """`infer` makes one step; no state between calls, and `start` is not needed."""
+    """`infer` goes through one evidence weight; no state between calls, and `start` is not needed."""
 
     def __init__(self, engine: Engine, evidence: NoisyTables, terms: DualEvidence, options: SoftSign) -> None:
         self._engine, self._evidence, self._terms, self._options = engine, evidence, terms, options
@@ -64,33 +65,50 @@ class SoftSignEngine:
     def infer(
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
     ) -> CollectiveBeliefs:
-        """Multipliers u = damping * w * posterior-mean score, and the marginals N mu(potentials + u).
+        """Multipliers u, w times the posterior-mean score along the way, and the marginals N mu(potentials + u).
 
-        There is no objective (NaN) and no gap (None): this is not the mode. residual is 0 by construction.
+        There is no objective (NaN) and no gap (None): this is not the mode. residual is 0 by construction. converged
+        is False when max_steps stable steps were not enough for the weight.
         """
         check_request(self._engine, potentials, evidence_weight, start)
         marginals = self._infer(potentials.values).marginals.values
-        tied = np.repeat(np.asarray(self._evidence.totals), potentials.structure.sizes)
-        spread = np.sqrt(np.maximum(marginals * (1 - marginals / tied), 1e-12))
-        residual = self._terms.noisy - marginals
-        pull = evidence_weight * soft_sign(residual, spread, self._terms)
-        step = 1e-3 * np.maximum(1.0, spread)
-        rise = soft_sign(residual + step, spread, self._terms) - soft_sign(residual - step, spread, self._terms)
-        slope = np.maximum(evidence_weight * rise / (2 * step), 0.0)
+        slope = self._slope(self._terms.noisy - marginals, self._spread(marginals))
         largest, calls = self._largest_eigenvalue(potentials.values, slope)
-        u = pull / max(1.0, largest)
-        if np.any(np.isnan(u)):
-            raise InferenceError("the posterior-mean score is NaN; the release holds values out of any range")
-        after = self._infer(potentials.values + u)
+        calls += 1
+        # Euler steps on d theta / d w = pull(theta), none longer than is stable
+        wanted = math.ceil(evidence_weight * max(largest, 1e-300) - 1e-9)
+        count = min(max(1, wanted), self._options.max_steps)
+        length = min(evidence_weight / count, 1 / largest if largest > 0 else math.inf)
+        u = np.zeros_like(marginals)
+        converged = True
+        for _ in range(count):
+            u = u + length * soft_sign(self._terms.noisy - marginals, self._spread(marginals), self._terms)
+            if np.any(np.isnan(u)):
+                raise InferenceError("the posterior-mean score is NaN; the release holds values out of any range")
+            after = self._infer(potentials.values + u)
+            marginals, converged = after.marginals.values, converged and after.converged
         return CollectiveBeliefs(
-            marginals=after.marginals,
+            marginals=Tables(potentials.structure, marginals),
             multipliers=Tables(potentials.structure, u),
             objective=math.nan,
             gap=None,
             residual=0.0,
-            converged=after.converged,
-            calls=calls + 2,
+            converged=converged and wanted <= count,
+            calls=calls + count,
         )
+
+    def _spread(self, marginals: FloatArray) -> FloatArray:
+        """The sampling error of each cell, records."""
+        totals = np.repeat(self._evidence.totals, self._evidence.structure.sizes)
+        spread: FloatArray = np.sqrt(np.maximum(marginals * (1 - marginals / totals), 1e-12))
+        return spread
+
+    def _slope(self, residual: FloatArray, spread: FloatArray) -> FloatArray:
+        """d pull / d residual by central differences, (cells,)."""
+        step = 1e-3 * np.maximum(1.0, spread)
+        rise = soft_sign(residual + step, spread, self._terms) - soft_sign(residual - step, spread, self._terms)
+        slope: FloatArray = np.maximum(rise / (2 * step), 0.0)
+        return slope
 
     def _infer(self, theta: FloatArray) -> Beliefs:
         return self._engine.infer(Tables(self._evidence.structure, theta), total=self._evidence.total)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 from scipy.special import logsumexp, xlogy
@@ -118,7 +118,7 @@ def test_the_value_is_that_of_a_generic_solver_for_smooth_noise(lab, name, kind)
 
 
 def test_the_gap_reaches_1e8_on_a_chain(lab):
-    """k = 10, N = 1e5, eps = .1 and 1: relative duality gap of 1e-8, for one EM step and for a merged one of tau 0.5."""
+    """k = 10, N = 1e5, eps = .1 and 1: relative gap of 1e-8, for one EM step and for a merged one of tau 0.5."""
     structure = lab.chain(10, 10)
     engine = JunctionTree().compile(structure)
     rng = np.random.default_rng(5)
@@ -134,7 +134,7 @@ def test_the_gap_reaches_1e8_on_a_chain(lab):
 
 
 def test_it_is_a_proximal_step_in_kl(lab):
-    """theta.n + H(n) - N A(theta) = -N KL(q_n || p_theta): the value is that minus the misfit, and n = N mu(theta + u)."""
+    """theta.n + H(n) - N A(theta) = -N KL(q_n || p_theta): the value is that minus the misfit; n = N mu(theta + u)."""
     structure = STRUCTURES["triangle"]
     truth, _ = lab.draw(structure, 500, seed=6)
     release = lab.released(structure, truth + 7.0, lab.Laplace(4.0), 500)
@@ -291,9 +291,8 @@ def test_loopy_tables_agree_on_their_margins(lab, seed, scale):
     release = lab.released(structure, rng.normal(25, 20, size=structure.cells), lab.Laplace(scale), total)
     engine = LoopyBP(tolerance=1e-10).compile(structure)
     found = solve(release, np.zeros(structure.cells), engine, CollectiveDual(max_calls=15))
-    if not found.converged:
-        return
-    tables = {clique: table for clique, table in found.marginals.items()}
+    assume(found.converged)
+    tables = dict(found.marginals.items())
     assert found.marginals.sums() == pytest.approx([total] * 3)
     assert np.all(found.marginals.values >= 0)
     assert tables["a", "b"].sum(axis=0) == pytest.approx(tables["b", "c"].sum(axis=1), abs=1e-4)

@@ -84,9 +84,28 @@ def test_multipliers_explain_the_marginals(lab):
     again = engine.infer(theta + found.multipliers, total=500.0).marginals.values
     assert found.marginals.values == pytest.approx(again)
     assert np.abs(found.multipliers.values).max() <= 0.2
-    assert found.calls == 2 + 2 * 3
+    assert found.calls == 1 + 2 * 3 + 1
     assert found.gap is None
     assert math.isnan(found.objective)
+
+
+def test_a_large_weight_is_gone_through_in_stable_steps(lab):
+    """K merged rounds end where K rounds do, up to 5 % of the way on average, and running out of steps is said."""
+    structure, total = lab.chain(5, 4), 1e5
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(4)
+    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
+    release = lab.released(structure, truth + rng.laplace(0, 40, structure.cells), lab.Laplace(40.0), total)
+    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(structure)
+    merged = e_step.infer(theta, evidence_weight=8.0)
+    for _ in range(8):
+        found = e_step.infer(theta)
+        theta = theta + found.multipliers
+    assert merged.converged
+    moved = np.abs(theta.values).max()
+    assert moved > 0.15
+    assert np.abs(merged.multipliers.values - theta.values).mean() < 0.05 * moved
+    assert not SoftSign(max_steps=1).compile(engine, release).infer(theta, evidence_weight=1e4).converged
 
 
 def test_other_noise_is_refused(lab):

@@ -43,6 +43,9 @@ __all__ = ["CgmEm"]
 
 # One proximal step per this much of tau keeps the path's KL within 2 % of unmerged EM (benchmarks/cgm_em.py).
 _STEP = 0.1
+# Over how much of tau the plateau rule looks back, and the fall below which noise is all that is left to fit.
+_WINDOW = 0.5
+_FLAT = 0.05
 
 
 def _positive(instance: object, attribute: Any, value: float) -> None:
@@ -77,13 +80,19 @@ class CgmEm:
         help="in how many proximal steps tau is reached (each merges EM rounds); none: one per 0.1 of tau",
         validator=attrs.validators.optional(attrs.validators.ge(1)),
     )
-    stop: Literal["discrepancy", "fixed"] = option(
-        "discrepancy",
-        help="'discrepancy' ends as soon as the model is as close to the noisy tables as the noise is expected to "
-        "be; 'fixed' uses up tau",
+    stop: Literal["plateau", "discrepancy", "fixed"] = option(
+        "plateau",
+        help="'plateau' ends when the distance to the noisy tables has stopped falling quickly, 'discrepancy' when it "
+        "is what the noise is expected to leave; 'fixed' uses up tau",
+    )
+    plateau: float = option(
+        0.5,
+        help="the relative fall of that distance per unit of tau below which the plateau rule ends",
+        unit="1 / nats",
+        validator=_positive,
     )
     discrepancy: float = option(
-        1.0, help="the share of the expected noise that the discrepancy rule waits for", validator=_positive
+        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=_positive
     )
     start: Literal["uniform", "margins"] = option(
         "uniform", help="where EM starts: the uniform model, or independence with the noisy one-way margins"
@@ -148,7 +157,7 @@ class _Path:
         self.reached = False
 
     def run(self) -> None:
-        """Proximal steps until tau is used up or the discrepancy rule ends them."""
+        """Proximal steps until tau is used up or the stopping rule ends them."""
         weight = self.settings.tau / (self.steps * score_bound(self.release))
         multipliers: Tables | None = None
         for step in range(self.steps):
@@ -160,7 +169,7 @@ class _Path:
             calls = self._maximise(beliefs)
             self.tau += self.settings.tau / self.steps
             self._record(beliefs, calls)
-            if self.reached and self.settings.stop == "discrepancy":
+            if self.reached:
                 return
 
     def _maximise(self, beliefs: CollectiveBeliefs) -> int:
@@ -173,15 +182,13 @@ class _Path:
         target = beliefs.marginals / self.release.total
         problem = Likelihood(self.engine, target, self.progress)
         self.theta, done = problem.minimise(self.theta, self.settings.prior, self.settings.tolerance, 500)
-        if not done and self.engine.exact:
-            self.unconverged += 1
+        self.unconverged += not done
         return beliefs.calls + problem.calls
 
     def _record(self, beliefs: CollectiveBeliefs, calls: int) -> None:
         residual = self.noisy - beliefs.marginals.values
         self.unconverged += not beliefs.converged
         distance = float(np.abs(residual).sum())
-        self.reached = distance <= self.settings.discrepancy * self.expected
         # After the M-step the objective log p(n; theta) + log p(y|n) is log p(y|n) alone (ALGORITHMS A.5).
         objective = sum(
             float(noise.logpdf(residual[at]).sum())
@@ -192,10 +199,25 @@ class _Path:
                 "tau": self.tau,
                 "objective": objective,
                 "gap": math.nan if beliefs.gap is None else beliefs.gap,
-                "discrepancy": distance / self.expected,
+                "discrepancy": distance / max(self.expected, 1e-300),
                 "inference_calls": calls,
             }
         )
+        rules = {
+            "plateau": self.fall() <= self.settings.plateau,
+            "discrepancy": distance <= self.settings.discrepancy * self.expected,
+            "fixed": False,
+        }
+        self.reached = rules[self.settings.stop]
+
+    def fall(self) -> float:
+        """-d log |y - n|_1 / d tau over the last stretch of the path; infinite before there is one."""
+        back = math.ceil(_WINDOW * self.steps / self.settings.tau - 1e-9)
+        if len(self.trace) <= back:
+            return math.inf
+        before, now = self.trace[-1 - back], self.trace[-1]
+        shares = [max(row["discrepancy"], 1e-300) for row in (before, now)]
+        return math.log(shares[0] / shares[1]) / (now["tau"] - before["tau"])
 
     def notes(self) -> list[str]:
         """What the user should know about where the path ended."""
@@ -206,16 +228,16 @@ class _Path:
                 f"{self.unconverged} of {len(self.trace)} E- or M-steps did not converge; take more steps, or give the "
                 "e_step more inference calls"
             )
-        if self.settings.stop == "discrepancy" and not self.reached:
+        if self.settings.stop != "fixed" and not self.reached:
             notes.append(
-                f"tau = {self.settings.tau:g} was used up before the discrepancy rule was met (the model is at "
-                f"{share:.2f} of the expected noise); raise tau if the model looks too flat"
+                f"tau = {self.settings.tau:g} was used up before the {self.settings.stop} rule was met (the model is "
+                f"at {share:.2f} of the expected noise); raise tau if the model looks too flat"
             )
-        # A model with the true marginals would be at 1; the best ones measured were between .4 and .9.
-        if share < 0.35:
+        if self.settings.stop != "plateau" and self.fall() < _FLAT:
             notes.append(
-                f"the model is closer to the noisy tables than the noise itself ({share:.2f} of its expected size): EM "
-                "is fitting noise and drives cells to zero; lower tau, or use stop = 'discrepancy'"
+                f"EM is past the plateau: the last steps brought the model hardly nearer to the noisy tables (it is at "
+                f"{share:.2f} of the expected noise) but drove empty cells on towards zero; lower tau, or use "
+                "stop = 'plateau'"
             )
         return notes
 

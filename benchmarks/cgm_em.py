@@ -1,0 +1,194 @@
+"""CGM-EM beside naive MLE on the protocol of Bernstein et al. (2017): time, accuracy, inference calls, stopping.
+
+    python -m benchmarks.cgm_em [--smoke] [--only speed,calls,merging,stopping,e-steps]
+
+CPU seconds of one process on one thread, the two learners alternating, least of several runs; KL(true || learned) in
+nats. Populations have Dirichlet(1) edge potentials over 10 attributes; N is public and neighbours are add-remove.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import numpy as np
+
+from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from dpgm_core import Collective, NoisyTables, Tables, learn, make
+
+LAMBDAS = [10.0 ** (-half / 2) for half in range(4, 15)]
+
+
+def path(
+    population: Population, noisy: NoisyTables, e_step: Collective, *, tau: float, step: float
+) -> Iterator[tuple[float, float, float, int]]:
+    """EM written out: (tau, KL, |y - n|_1, inference calls) after each proximal step."""
+    bound = max(noise.dual.bound for noise in noisy.noise)
+    engine = e_step.compile(population.engine, noisy)
+    theta, start = Tables.zeros(population.structure), None
+    for number in range(round(tau / step)):
+        beliefs = engine.infer(theta, evidence_weight=step / bound, start=start)
+        start = beliefs.multipliers
+        theta = theta + start
+        distance = float(np.abs(noisy.tables.values - beliefs.marginals.values).sum())
+        yield step * (number + 1), population.kl(theta.values), distance, beliefs.calls
+
+
+def oracle(population: Population, noisy: NoisyTables) -> tuple[float, float]:
+    """(lambda, KL) of the naive MLE whose penalty was chosen by the truth."""
+    fits = {l2: learn(noisy, make("learner", "naive-mle", l2=l2)) for l2 in LAMBDAS}
+    scores = {l2: population.kl(fit.model.potentials.values) for l2, fit in fits.items()}
+    best = min(scores, key=scores.__getitem__)
+    return best, scores[best]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """CPU time of one call."""
+    before = time.process_time()
+    call()
+    return time.process_time() - before
+
+
+def speed(smoke: bool) -> None:
+    """Full fits, N = 1e5: naive MLE (gradient <= 1e-6) at its oracle and at its default penalty, CGM-EM as it comes."""
+    print(f"{'':23}{'naive, oracle':>18}{'naive, default':>18}{'cgm-em':>18}{'em / oracle, default':>22}")
+    print(f"{'graph':8}{'eps':>6}{'lambda':>9}" + f"{'s':>9}{'KL':>9}" * 3)
+    rows = [("chain3", 5)] if smoke else [("chain3", 10), ("er", 10)]
+    for graph, size in rows:
+        population = Population.draw(structure_of(graph, size), 0)
+        for epsilon in (0.1, 1.0):
+            noisy = draw_release(population, 10**5, epsilon, 1)
+            l2, _ = oracle(population, noisy)
+            learners = [
+                make("learner", "naive-mle", l2=l2),
+                make("learner", "naive-mle"),
+                make("learner", "cgm-em"),
+            ]
+            kls = [population.kl(learn(noisy, one).model.potentials.values) for one in learners]
+            runs = range(2 if smoke else 7)
+            least = np.min([[seconds(partial(learn, noisy, one)) for one in learners] for _ in runs], axis=0)
+            print(
+                f"{graph:8}{epsilon:6}{l2:9.1e}"
+                + "".join(f"{cpu:9.3f}{kl:9.4f}" for cpu, kl in zip(least, kls, strict=True))
+                + f"{least[2] / least[0]:12.2f}{least[2] / least[1]:9.2f}",
+                flush=True,
+            )
+
+
+def calls(smoke: bool) -> None:
+    """Inference calls per E-step after the first, at a gap of 1e-4 max(1, |primal|) and at the default, tau up to 4."""
+    print(f"{'graph':8}{'N':>9}{'eps':>6}{'median':>8}{'worst':>7}{'default: median':>17}{'worst':>7}")
+    for graph in ("chain3",) if smoke else ("chain3", "er"):
+        population = Population.draw(structure_of(graph, 10), 0)
+        for total in (10**5,) if smoke else (10**4, 10**5, 10**6):
+            for epsilon in (0.1, 0.5, 1.0):
+                noisy = draw_release(population, total, epsilon, 1)
+                figures = []
+                for e_step in (make("collective", "collective-dual", share=1e9), make("collective", "collective-dual")):
+                    counts = [row[3] for row in path(population, noisy, e_step, tau=4.0, step=0.1)][1:]
+                    figures += [np.median(counts), max(counts)]
+                print(
+                    f"{graph:8}{total:9}{epsilon:6}{figures[0]:8.0f}{figures[1]:7}{figures[2]:17.0f}{figures[3]:7}",
+                    flush=True,
+                )
+
+
+def merging(smoke: bool) -> None:
+    """The KL of merged EM relative to unmerged EM at the same tau, E-steps solved tightly; 5 draws."""
+    print(f"{'graph':8}{'k':>4}{'N':>9}{'eps':>6}{'rounds':>8}  largest |KL / KL - 1|, tau .4 to 2, by step of tau")
+    print(" " * 37 + "".join(f"{step:>10}" for step in (0.05, 0.1, 0.2, 0.5)))
+    for graph, size, total, epsilon in (
+        ("chain1", 5, 10**4, 0.1),
+        ("chain3", 5, 10**5, 0.1),
+        ("er", 10, 10**5, 0.1),
+    )[: 1 if smoke else None]:
+        worst = np.zeros(4)
+        for seed in range(1 if smoke else 5):
+            population = Population.draw(structure_of(graph, size), seed)
+            noisy = draw_release(population, total, epsilon, seed)
+            e_step = make("collective", "collective-dual", tolerance=1e-7, share=0.002, max_calls=300)
+            once = max(noise.dual.bound for noise in noisy.noise)
+            plain = {round(row[0], 6): row[1] for row in path(population, noisy, e_step, tau=2.0, step=once)}
+            at, values = list(plain), list(plain.values())
+            for place, step in enumerate((0.05, 0.1, 0.2, 0.5)):
+                for tau, kl, _, _ in path(population, noisy, e_step, tau=2.0, step=step):
+                    if tau >= 0.4 - 1e-9:
+                        worst[place] = max(worst[place], abs(kl / np.interp(tau, at, values) - 1))
+        print(
+            f"{graph:8}{size:4}{total:9}{epsilon:6}{once:8.4f} " + "".join(f"{one:10.2%}" for one in worst), flush=True
+        )
+
+
+def stopping(smoke: bool) -> None:
+    """KL where each rule stops over the best KL on the path, on cells and seeds that the rules were not tuned on."""
+    rules = {
+        "plateau": {},
+        "discrepancy .7": {"stop": "discrepancy", "discrepancy": 0.7},
+        "discrepancy .85": {"stop": "discrepancy"},
+        "discrepancy 1": {"stop": "discrepancy", "discrepancy": 1.0},
+        "fixed tau 1.5": {"stop": "fixed", "tau": 1.5},
+    }
+    ratios: dict[str, list[float]] = {name: [] for name in rules}
+    cells = [
+        (graph, size, attributes, total, epsilon, seed)
+        for graph in ("chain1", "chain2", "er")
+        for size, attributes in ((4, 10), (7, 10), (12, 8))
+        for total in (3 * 10**3, 3 * 10**4, 3 * 10**5)
+        for epsilon in (0.2, 0.7)
+        for seed in (101, 102)
+        if not (graph == "er" and attributes != 10)
+    ]
+    cells = cells[::20] if smoke else cells
+    for graph, size, attributes, total, epsilon, seed in cells:
+        population = Population.draw(structure_of(graph, size, attributes), seed)
+        noisy = draw_release(population, total, epsilon, seed)
+        e_step = make("collective", "collective-dual")
+        best = min(row[1] for row in path(population, noisy, e_step, tau=8.0, step=0.1))
+        for name, options in rules.items():
+            fit = learn(noisy, make("learner", "cgm-em", **options))
+            ratios[name].append(population.kl(fit.model.potentials.values) / best)
+    print(f"{len(cells)} data sets\n{'rule':18}{'mean':>8}{'median':>8}{'worst':>8}")
+    for name, found in ratios.items():
+        print(f"{name:18}{np.exp(np.mean(np.log(found))):8.2f}{np.median(found):8.2f}{max(found):8.2f}")
+
+
+def e_steps(smoke: bool) -> None:
+    """Best KL on the path and inference calls to get there, by E-step."""
+    print(
+        f"{'graph':8}{'N':>9}{'eps':>6}" + "".join(f"{name:>16}{'calls':>7}" for name in ("dual", "soft-sign", "nlbp"))
+    )
+    for graph, total, epsilon in (("chain3", 10**4, 0.5), ("chain3", 10**5, 0.5), ("er", 10**5, 0.1))[
+        : 1 if smoke else None
+    ]:
+        population = Population.draw(structure_of(graph, 10), 0)
+        noisy = draw_release(population, total, epsilon, 1)
+        line = f"{graph:8}{total:9}{epsilon:6}"
+        for spec in ({"name": "collective-dual"}, {"name": "soft-sign"}, {"name": "nlbp", "iterations": 50}):
+            rows = list(path(population, noisy, make("collective", spec), tau=4.0, step=0.1))
+            best = int(np.argmin([row[1] for row in rows]))
+            line += f"{rows[best][1]:16.4f}{sum(row[3] for row in rows[: best + 1]):7}"
+        print(line, flush=True)
+
+
+SECTIONS = {"speed": speed, "calls": calls, "merging": merging, "stopping": stopping, "e-steps": e_steps}
+
+
+def main() -> None:
+    """All sections, or those asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="the smallest cells, to see that it runs")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    arguments = parser.parse_args()
+    for name in arguments.only.split(","):
+        section = SECTIONS[name]
+        print(f"\n{name}: {section.__doc__}\n")
+        section(arguments.smoke)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+"""CGM-EM: what its path is, where it ends, how accurate it is, and what it says when something went wrong."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import dpgm_core as dpgm
+from dpgm_core import Domain, OptionError, Structure, Tables
+
+BIG = 100  # an epsilon that leaves next to no noise: a scale of .03 records
+
+
+def chain(length, size, order=1):
+    """Attributes x0, x1, ... with edges up to `order` places apart."""
+    return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}), order)
+
+
+def population(structure, seed):
+    """The paper's: potentials are logarithms of Dirichlet(1) tables."""
+    rng = np.random.default_rng(seed)
+    tables = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes])
+    return dpgm.Model(structure, Tables(structure, tables))
+
+
+def records(model, count, seed):
+    """Codes of `count` records, (count, attributes)."""
+    drawn = model.sample(count, randomness=dpgm.SeededRandomness(seed))
+    return np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
+
+
+def release(model, count, epsilon, seed, total="public"):
+    """A simulated release under add-remove neighbours."""
+    return dpgm.release(
+        records(model, count, seed),
+        model.structure,
+        dpgm.Budget.pure(epsilon),
+        neighbours="add-remove",
+        total=total,
+        randomness=dpgm.SeededRandomness(seed),
+    )
+
+
+def learn(noisy, inference="junction-tree", **options):
+    """CGM-EM on a release."""
+    return dpgm.learn(noisy, dpgm.make("learner", "cgm-em", **options), inference)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """3-node chain, k = 3, N = 500, eps = .5."""
+    return release(population(chain(3, 3), 1), 500, 0.5, 1)
+
+
+def least_misfit(noisy):
+    """min |y - n|_1 over the scaled marginal polytope, by LP over all joint distributions."""
+    structure = noisy.structure
+    joint = list(itertools.product(*(range(size) for size in structure.domain.shape(structure.domain.names))))
+    matrix = np.zeros((structure.cells, len(joint)))
+    for number, group in enumerate(structure.groups):
+        places = [structure.domain.names.index(name) for name in group[0]]
+        for column, record in enumerate(joint):
+            cell = np.ravel_multi_index([record[place] for place in places], structure.shapes[number])
+            matrix[structure.slices[number].start + cell, column] = 1
+    cells, count = matrix.shape
+    y = noisy.tables.values.astype(float)
+    found = linprog(
+        np.concatenate([np.zeros(count), np.ones(cells)]),
+        A_ub=np.block([[matrix, -np.eye(cells)], [-matrix, -np.eye(cells)]]),
+        b_ub=np.concatenate([y, -y]),
+        A_eq=np.concatenate([np.ones(count), np.zeros(cells)])[None],
+        b_eq=[noisy.total],
+    )
+    return found.fun
+
+
+def misfit(fit):
+    """|y - N mu(theta)|_1 of a fitted model."""
+    return float(np.abs(fit.release.tables.values - fit.release.total * fit.model.marginals().values).sum())
+
+
+def test_the_path_leads_to_the_best_l1_fit(small):
+    """The excess of |y - n|_1 over the LP optimum on the marginal polytope falls to next to 0 as tau grows."""
+    best = least_misfit(small)
+    excess = [misfit(learn(small, tau=tau, stop="fixed")) - best for tau in (0.5, 2.0, 8.0, 40.0)]
+    assert excess[0] > 10
+    assert all(later < earlier for earlier, later in itertools.pairwise(excess[:3]))
+    assert 0 <= excess[-1] < 1e-3 * best + 0.05
+
+
+def test_the_objective_never_falls(small):
+    """log p(y|n_t), which is the joint objective after the M-step, is monotone along the path."""
+    e_step = {"name": "collective-dual", "tolerance": 1e-9}
+    for weight in ({}, {"steps": 7}):
+        objective = [row["objective"] for row in learn(small, tau=4.0, stop="fixed", e_step=e_step, **weight).trace]
+        assert np.all(np.diff(objective) >= -1e-4)
+
+
+def test_the_m_step_reproduces_the_tables_exactly(small):
+    """With theta <- theta + u the model's own tables are those of the last E-step: same misfit, no further call."""
+    fit = learn(small, tau=1.0, stop="fixed")
+    again = misfit(fit) / sum(
+        cells * dpgm.expected_absolute(noise) for cells, noise in zip(small.structure.sizes, small.noise, strict=True)
+    )
+    assert fit.trace[-1]["discrepancy"] == pytest.approx(again, rel=1e-9)
+
+
+def test_tau_bounds_every_potential(small):
+    """|theta - start| <= tau from the uniform start, whatever the number of steps."""
+    for steps in (1, 3, 40):
+        fit = learn(small, tau=0.7, stop="fixed", steps=steps)
+        largest = np.abs(fit.model.potentials.values).max()
+        assert 0.6 < largest <= 0.7 * (1 + 1e-9)
+        assert len(fit.trace) == steps
+        assert fit.certificate["tau"] == pytest.approx(0.7)
+
+
+def test_merged_steps_follow_the_same_path():
+    """One step per .1 of tau, the default, has the KL of round-by-round EM within 2 % around the best tau."""
+    model = population(chain(5, 4), 2)
+    noisy = release(model, 10_000, 0.1, 2)
+    once = noisy.noise[0].dual.bound
+    for tau in (0.5, 1.0, 1.5):
+        e_step = {"name": "collective-dual", "tolerance": 1e-7, "share": 0.002}
+        merged = learn(noisy, tau=tau, stop="fixed", e_step=e_step)
+        unmerged = learn(noisy, tau=tau, stop="fixed", steps=round(tau / once), e_step=e_step)
+        assert len(unmerged.trace) > 3 * len(merged.trace)
+        assert model.kl(merged.model) == pytest.approx(model.kl(unmerged.model), rel=0.02)
+
+
+def test_it_recovers_the_plain_fit_as_noise_vanishes():
+    """Next to no noise: KL to the truth within 2 % of that of the maximum-likelihood fit to the true tables."""
+    model = population(chain(4, 3), 3)
+    exact = release(model, 20_000, BIG, 3)
+    plain = dpgm.learn(exact, dpgm.make("learner", "naive-mle", l2=1e-9, project=False))
+    fit = learn(exact, tau=30.0, stop="fixed", e_step={"name": "collective-dual", "tolerance": 1e-9, "share": 0.01})
+    assert plain.model.kl(fit.model) < 1e-6
+    assert model.kl(fit.model) == pytest.approx(model.kl(plain.model), rel=0.02)
+
+
+def test_loopy_bp_on_a_tree_gives_the_same_model(small):
+    """Exact on trees: the same potentials up to the engine's tolerance."""
+    exact = learn(small, tau=1.0, stop="fixed")
+    loopy = learn(small, inference="loopy-bp", tau=1.0, stop="fixed")
+    assert loopy.converged
+    assert exact.model.kl(loopy.model) < 1e-4
+
+
+def test_loopy_bp_on_a_cycle_takes_gradient_m_steps():
+    """An approximate engine converges to a model far better than the uniform one, and claims no gap."""
+    structure = Structure(Domain.from_sizes(dict.fromkeys("abcd", 3)), [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])
+    model = population(structure, 4)
+    noisy = release(model, 5000, 1.0, 4)
+    exact, loopy = (learn(noisy, inference=name, tau=1.0, stop="fixed") for name in ("junction-tree", "loopy-bp"))
+    assert "largest_gap" in exact.certificate
+    assert "largest_gap" not in loopy.certificate
+    assert loopy.converged
+    assert model.kl(exact.model) < model.kl(loopy.model) < 2 * model.kl(exact.model)
+    assert model.kl(loopy.model) < 0.3 * model.kl(dpgm.Model(structure, Tables.zeros(structure)))
+
+
+@pytest.mark.parametrize("e_step", ["nlbp", "soft-sign", {"name": "nlbp", "damp": "marginals"}])
+def test_any_e_step_learns(small, e_step):
+    """The three E-steps, and the printed one with its gradient M-step, end near the same model."""
+    exact = learn(small, tau=1.0, stop="fixed")
+    other = learn(small, tau=1.0, stop="fixed", e_step=e_step)
+    uniform = dpgm.Model(small.structure, Tables.zeros(small.structure))
+    assert exact.model.kl(other.model) < 0.2 * exact.model.kl(uniform)
+
+
+def test_cliques_may_have_budgets_of_their_own():
+    """The multipliers of each table are bounded by its own eps; the best measured table moves furthest."""
+
+    class Uneven:
+        def learn(self, curator, inference, *, randomness, progress):
+            first, *others = curator.structure.cliques
+            noisy = curator.release(
+                budget={first: dpgm.Budget.pure("0.9")} | {o: dpgm.Budget.pure("0.05") for o in others}
+            )
+            return dpgm.make("learner", "cgm-em", tau=0.9, stop="fixed").learn(
+                dpgm.ReplayCurator(noisy), inference, randomness=randomness, progress=progress
+            )
+
+    model = population(chain(4, 3), 5)
+    fit = dpgm.fit(
+        records(model, 2000, 5),
+        model.structure,
+        dpgm.Budget.pure(1),
+        neighbours="add-remove",
+        learner=Uneven(),
+        randomness=dpgm.SeededRandomness(5),
+    )
+    bounds = np.array([noise.dual.bound for noise in fit.release.noise])
+    assert bounds.max() > 10 * bounds.min()
+    for table, bound in zip(fit.model.potentials.arrays(), bounds, strict=True):
+        assert np.abs(table).max() <= 0.9 * bound / bounds.max() * (1 + 1e-9)
+
+
+def test_tied_groups_and_estimated_totals_fit_together():
+    """A stationary chain under an estimated N: tables sum to m_g N_hat, and learning beats the uniform model."""
+    domain = Domain.from_sizes({f"x{place}": 3 for place in range(5)})
+    structure = Structure(domain, [("x0",)], tied=[[(f"x{place}", f"x{place + 1}") for place in range(4)]])
+    model = population(structure, 6)
+    noisy = release(model, 5000, 1.0, 6, total="estimated")
+    assert noisy.total != 5000
+    fit = learn(noisy)
+    assert fit.converged
+    assert (noisy.total * fit.model.marginals()).sums() == pytest.approx(noisy.totals)
+    assert model.kl(fit.model) < 0.2 * model.kl(dpgm.Model(structure, Tables.zeros(structure)))
+
+
+def test_a_prior_shrinks_the_potentials(small):
+    """An L2 prior in the M-step keeps potentials smaller, at the cost of gradient steps."""
+    plain, shrunk = learn(small, tau=2.0, stop="fixed"), learn(small, tau=2.0, stop="fixed", prior=0.05)
+    assert np.linalg.norm(shrunk.model.potentials.values) < 0.5 * np.linalg.norm(plain.model.potentials.values)
+    assert shrunk.converged
+
+
+def test_starting_from_the_margins_helps_at_small_tau():
+    """Independence with the noisy margins is nearer to the truth than the uniform model is."""
+    domain = Domain.from_sizes(dict.fromkeys("abc", 4))
+    structure = Structure(domain, [("a", "b"), ("b", "c")])
+    skewed = np.log(np.outer([0.7, 0.2, 0.05, 0.05], [0.6, 0.2, 0.1, 0.1])).reshape(-1)
+    model = dpgm.Model(structure, Tables(structure, np.tile(skewed, 2)))
+    noisy = release(model, 5000, 1.0, 7)
+    uniform, margins = (learn(noisy, tau=0.1, stop="fixed", start=start) for start in ("uniform", "margins"))
+    assert model.kl(margins.model) < 0.2 * model.kl(uniform.model)
+
+
+def test_margins_of_tied_tables_are_refused():
+    """They cannot be told apart; the message says what would do."""
+    domain = Domain.from_sizes(dict.fromkeys("abc", 2))
+    structure = Structure(domain, [("a",)], tied=[[("a", "b"), ("b", "c")]])
+    noisy = release(population(structure, 8), 100, 1.0, 8)
+    with pytest.raises(OptionError, match="start = 'uniform'"):
+        learn(noisy, start="margins")
+
+
+def test_it_stops_on_the_plateau():
+    """The default ends before tau is used up, within 25 % of the best KL on the path, in noise and in signal."""
+    for count, epsilon, seed in ((3000, 0.2, 9), (30_000, 0.5, 10), (300_000, 1.0, 11)):
+        model = population(chain(6, 5), seed)
+        noisy = release(model, count, epsilon, seed)
+        fit = learn(noisy)
+        assert fit.converged
+        assert fit.certificate["tau"] < 9
+        assert fit.notes == []
+        best = min(model.kl(learn(noisy, tau=tau, stop="fixed").model) for tau in np.arange(0.2, 5, 0.4))
+        assert model.kl(fit.model) < 1.25 * best
+
+
+def test_the_discrepancy_rule_waits_for_its_share():
+    """It ends with the first step at or below the asked share of the expected noise."""
+    noisy = release(population(chain(6, 5), 12), 30_000, 0.5, 12)
+    for share in (1.0, 0.7):
+        shares = [row["discrepancy"] for row in learn(noisy, stop="discrepancy", discrepancy=share).trace]
+        assert shares[-1] <= share
+        assert min(shares[:-1]) > share
+
+
+def test_running_into_the_zeros_is_said():
+    """With stop = "fixed" and far too much tau the fit warns that it is past the plateau; at the best point it does
+    not. A rule that is never met is said too."""
+    model = population(chain(6, 5), 13)
+    noisy = release(model, 3000, 0.2, 13)
+    far, near = (learn(noisy, tau=tau, stop="fixed") for tau in (12.0, 0.8))
+    assert model.kl(far.model) > 1.5 * model.kl(near.model)
+    assert any("past the plateau" in note and "lower tau" in note for note in far.notes)
+    assert near.notes == []
+    assert any(
+        "used up before the discrepancy rule" in note for note in learn(noisy, tau=0.2, stop="discrepancy").notes
+    )
+
+
+def test_an_unconverged_run_says_so_everywhere(small, tmp_path):
+    """E-steps cut short: the Fit, its notes, and the model file read back."""
+    fit = learn(small, e_step={"name": "collective-dual", "max_calls": 1}, stop="fixed", tau=0.5)
+    assert not fit.converged
+    assert fit.certificate["unconverged_steps"] == len(fit.trace)
+    assert any("did not converge" in note for note in fit.notes)
+    fit.model.save(tmp_path / "m.dpgm")
+    read = dpgm.load_model(tmp_path / "m.dpgm")
+    assert not read.converged
+    assert read.provenance["learner"]["options"]["e_step"]["max_calls"] == 1
+
+
+def test_required_convergence_ends_the_run(small):
+    """NotConverged from the E-step reaches the caller."""
+    with pytest.raises(dpgm.NotConverged, match="collective-dual stopped after 1 inference calls"):
+        learn(small, e_step={"name": "collective-dual", "max_calls": 1, "require_convergence": True})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tau": 0.0}, {"tau": math.inf}, {"steps": 0}, {"prior": -1.0}, {"discrepancy": math.nan}, {"stop": "never"}],
+)
+def test_senseless_options_are_refused(options):
+    """An OptionError that names the option."""
+    with pytest.raises(OptionError, match=next(iter(options))):
+        dpgm.make("learner", "cgm-em", **options)
+
+
+def test_the_trace_tells_the_path(small):
+    """One row per proximal step: tau, objective, gap, discrepancy, inference calls; their sum is certified."""
+    fit = learn(small, tau=1.0, stop="fixed")
+    assert [row["tau"] for row in fit.trace] == pytest.approx(np.arange(1, 11) / 10)
+    assert {"tau", "objective", "gap", "discrepancy", "inference_calls"} == set(fit.trace[0])
+    assert fit.certificate["inference_calls"] == sum(row["inference_calls"] for row in fit.trace)
+    assert fit.certificate["largest_gap"] == max(row["gap"] for row in fit.trace)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graph", ["chain3", "er"])
+def test_accuracy_on_the_papers_protocol(graph):
+    """T = 10, k = 5, N in {1e4, 1e5}, eps in {.5, 1}, 10 draws: the geometric mean of KL is at most 1.15 times that of
+    naive MLE with the best of five penalties, chosen by the truth, and at most .7 of the uniform model's."""
+    domain = Domain.from_sizes({f"x{place}": 5 for place in range(10)})
+    structure = chain(10, 5, 3) if graph == "chain3" else Structure.erdos_renyi(domain, 0.35, 3)
+    logs = []
+    for count, epsilon, seed in itertools.product((10_000, 100_000), (0.5, 1.0), range(10)):
+        model = population(structure, seed)
+        noisy = release(model, count, epsilon, seed)
+        kl_em = model.kl(learn(noisy).model)
+        naive = [
+            dpgm.learn(noisy, dpgm.make("learner", "naive-mle", l2=l2, tolerance=1e-4)).model
+            for l2 in (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
+        ]
+        kl_naive = min(model.kl(one) for one in naive)
+        kl_uniform = model.kl(dpgm.Model(structure, Tables.zeros(structure)))
+        logs.append([math.log(kl_em / kl_naive), math.log(kl_em / kl_uniform)])
+    over_naive, over_uniform = np.exp(np.mean(logs, axis=0))
+    assert over_naive <= 1.15
+    assert over_uniform <= 0.7
