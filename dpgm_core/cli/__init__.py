@@ -25,6 +25,7 @@ _COMMANDS = {
     "query": ("ask", "Marginals and conditionals of a model."),
     "sample": ("ask", "Draw synthetic records from a model."),
     "evaluate": ("ask", "Distances between models, or (not private) records."),
+    "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("owner", "The owner's check of a table; may show values."),
     "ledger": ("owner", "Create, show and list a budget ledger."),
     "plugins": ("parts", "List every component, and plugins that are broken."),

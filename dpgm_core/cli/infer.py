@@ -1,0 +1,82 @@
+"""dpgm infer: the UAI competition's tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, settings_option, talk
+
+if TYPE_CHECKING:
+    from dpgm_core.interop.uai import Task
+
+__all__ = ["infer"]
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("model", type=_file)
+@click.option("--evidence", type=_file, help="An evidence file: n variable state ...")
+@click.option("--task", type=click.Choice(["PR", "MAR", "MPE"]), required=True, help="What to compute.")
+@click.option("-o", "--output", type=_file, help="A result file to write; without it, stdout.")
+@click.option("--inference", default="junction-tree", show_default=True, help="Engine that answers.")
+@settings_option
+@json_option
+def infer(
+    model: Path,
+    evidence: Path | None,
+    task: str,
+    output: Path | None,
+    inference: str,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Answer one task of the UAI competition on MODEL, a .uai file, in its result format.
+
+    PR is log10 of the partition function, MAR every variable's marginal, MPE a most probable assignment. An answer of
+    an approximate engine that did not converge is given, and flagged on stderr.
+    """
+    from dpgm_core.files import atomic_write
+    from dpgm_core.interop.uai import infer_uai
+    from dpgm_core.registry import make
+
+    engine = make("inference", inference, **_options(settings))
+    text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)
+    converged = beliefs is None or beliefs.converged
+    if not converged and beliefs is not None:
+        talk(
+            f"dpgm: {inference} did not converge in {beliefs.iterations} iterations, so the answer is only where it "
+            "stopped; raise inference.max_iterations or inference.damping"
+        )
+    if output is not None:
+        atomic_write(output, text.encode("ascii"))
+    if as_json:
+        print_json(
+            {
+                "task": task,
+                "inference": inference,
+                "converged": converged,
+                "iterations": None if beliefs is None else beliefs.iterations,
+                "file": None if output is None else str(output),
+                "result": text if output is None else None,
+            }
+        )
+    else:
+        click.echo(text if output is None else f"{task}: {output}", nl=output is not None)
+
+
+def _options(settings: tuple[str, ...]) -> dict[str, object]:
+    """`inference.KEY=VALUE` as options of the engine."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.spec import parse_setting
+
+    options: dict[str, object] = {}
+    for setting in settings:
+        keys, value = parse_setting(setting)
+        if len(keys) != 2 or keys[0] != "inference":
+            raise OptionError(f"dpgm infer takes --set inference.KEY=VALUE only, got {setting!r}")
+        options[keys[1]] = value
+    return options
