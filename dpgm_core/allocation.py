@@ -37,8 +37,7 @@ def optimal_split(
     one size and weight get equal shares, and nothing is gained. weights: w > 0 per table, 1 where none is given.
 
     The shares are decimals that sum to exactly the whole. Raises BudgetError for (epsilon, delta), which does not add
-    without loss: ask for zCDP and state its (epsilon, delta) with `Budget.to_approx`. Source: Lagrange's conditions;
-    for Gaussian noise Li, Hay, Rastogi, Miklau, McGregor (2010) have the same square root.
+    without loss: ask for zCDP and state its (epsilon, delta) with `Budget.to_approx`. Source: Lagrange's conditions.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 4, "c": 8}), [("a", "b"), ("b", "c", "a")])
