@@ -48,6 +48,7 @@ _DEFAULTS = {
     ("mechanism", "gaussian"): "dpgm-gaussian",
     ("learner", "naive-mle"): "dpgm-naive-mle",
     ("learner", "cgm-em"): "dpgm-cgm-em",
+    ("learner", "psgd"): "dpgm-psgd",
 }
 
 
