@@ -176,8 +176,10 @@ def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
     try:
         archive = Archive(path)
         return read(archive)
-    except (ModelFileError, PluginError):
+    except PluginError:
         raise
+    except ModelFileError as error:
+        raise ModelFileError(str(error) if str(path) in str(error) else f"{path}: {error}") from None
     except DpgmError as error:
         raise ModelFileError(f"{path} is not a sound {what}: {error}") from None
     except FileNotFoundError:

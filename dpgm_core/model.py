@@ -314,6 +314,7 @@ class Model:
             else (structure.untied(), _over(structure.untied(), structure, potentials))
         )
         wider = Structure(structure.domain, [*structure.cliques, names])
+        self._engine(wider)  # refuses what does not fit before anything of its size is made
         return wider, _over(wider, structure, potentials)
 
 

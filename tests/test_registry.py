@@ -92,7 +92,7 @@ def test_broken_plugins_do_not_stop_the_host(tmp_path):
             "hook",
             "nohook",
             "nothing",
-        )  # fmt: skip
+        )
     )
     assert all(version == "1.2" and "\n" not in cause for version, cause in broken.values())
     assert broken["bad-import"][1] == "ModuleNotFoundError: No module named 'no_such_module_anywhere'"

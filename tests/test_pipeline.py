@@ -1,0 +1,113 @@
+"""The public face: each name of the contract works as it is written."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Structure, Tables
+
+DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
+STRUCTURE = Structure(DOMAIN, [("a", "b")])
+CODES = np.array([[0, 0], [1, 1], [2, 1]] * 30)
+
+
+def test_the_signature_of_fit():
+    """Order, defaults, and what has none."""
+    parameters = inspect.signature(dpgm.fit).parameters
+    positional = [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    assert positional == ["data", "structure", "budget", "mechanism", "learner", "inference"]
+    defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+    assert (defaults["mechanism"], defaults["learner"]) == ("laplace", "naive-mle")
+    assert (defaults["inference"], defaults["total"]) == ("junction-tree", "estimated")
+    assert defaults["randomness"] is defaults["ledger"] is None
+    assert parameters["neighbours"].default is inspect.Parameter.empty
+    with pytest.raises(TypeError, match="neighbours"):
+        dpgm.fit(CODES, STRUCTURE, Budget.pure(1))
+
+
+def test_names_tables_and_objects_are_the_same(tmp_path):
+    """With one seed, each way of naming the components gives the same model."""
+    made = [
+        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), *parts, neighbours="add-remove", randomness=dpgm.SeededRandomness(3))
+        for parts in (
+            (),
+            ("laplace", "naive-mle", "junction-tree"),
+            ({"name": "laplace"}, {"name": "naive-mle"}, {"name": "junction-tree"}),
+            (
+                dpgm.make("mechanism", "laplace"),
+                dpgm.make("learner", "naive-mle"),
+                dpgm.make("inference", "junction-tree"),
+            ),
+        )
+    ]
+    for fit in made:
+        assert np.array_equal(fit.model.potentials.values, made[0].model.potentials.values)
+        assert fit.trace
+    made[0].model.save(tmp_path / "m.dpgm")
+    assert np.array_equal(dpgm.load_model(tmp_path / "m.dpgm").marginal("a"), made[0].model.marginal("a"))
+    again = dpgm.learn(made[0].release, learner="naive-mle", inference="junction-tree")
+    assert np.array_equal(again.model.potentials.values, made[0].model.potentials.values)
+
+
+def test_compile_and_infer():
+    """make -> compile -> infer -> marginals and log_partition."""
+    tables = Tables.from_arrays(STRUCTURE, {("b", "a"): np.zeros((2, 3))})
+    beliefs = dpgm.make("inference", "junction-tree").compile(STRUCTURE).infer(tables)
+    assert np.allclose(beliefs.marginals["a", "b"], 1 / 6)
+    assert beliefs.log_partition == pytest.approx(np.log(6))
+
+
+def test_releases_go_without_a_learner():
+    """release(...) then learn(...), also into a larger structure that holds the measured cliques."""
+    release = dpgm.release(CODES, Structure(DOMAIN, [("a",), ("b",)]), Budget.zcdp(2), neighbours="add-remove")
+    assert release.cost == Budget.zcdp(2)
+    done = dpgm.learn(release, structure=STRUCTURE)
+    assert done.model.structure == STRUCTURE
+    with pytest.raises(dpgm.OptionError, match="load_release"):
+        dpgm.learn("x.release.dpgm")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"structure": [("a", "b")]}, dpgm.StructureError),
+        ({"budget": 1}, dpgm.BudgetError),
+        ({"neighbours": "none"}, dpgm.BudgetError),
+        ({"mechanism": "laplce"}, dpgm.UnknownComponent),
+        ({"learner": {"name": "naive-mle", "l3": 1}}, dpgm.OptionError),
+        ({"learner": {"name": "naive-mle", "l2": float("nan")}}, dpgm.OptionError),
+        ({"inference": 3}, dpgm.OptionError),
+        ({"data": 3}, dpgm.DataError),
+        ({"data": "no-such-file.csv"}, dpgm.DataError),
+        ({"data": CODES.astype(float)}, dpgm.DataError),
+        ({"total": -1}, dpgm.BudgetError),
+        ({"ledger": "no.ledger"}, dpgm.ModelFileError),
+        ({"structure": Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))}, dpgm.TooLarge),
+    ],
+)
+def test_wrong_entries_charge_nothing(tmp_path, change, error):
+    """Every argument of fit, wrong: its own error, and an untouched ledger."""
+    ledger = dpgm.Ledger.create(
+        tmp_path / "x.ledger", name="x", budget=Budget.pure(1), neighbours="add-remove", unit="one person"
+    )
+    right = {"data": CODES, "structure": STRUCTURE, "budget": Budget.pure(1), "neighbours": "add-remove"}
+    with pytest.raises(error):
+        dpgm.fit(**{**right, "ledger": ledger, "save_release": tmp_path / "r.dpgm", **change})
+    assert ledger.history() == ()
+    assert not (tmp_path / "r.dpgm").exists()
+
+
+def test_plan_says_what_proposition_4_says():
+    """MSE = mu (1 - mu) / N + 2 (L1/eps)^2 / N^2 at the average cell, with the discrete noise's own variance."""
+    planned = dpgm.plan(STRUCTURE, Budget.pure("0.1"), neighbours="replace-one", records=1000)
+    assert (planned.sensitivity.l1, planned.scale, planned.cost) == (2, 20.0, Budget.pure("0.1"))
+    [table] = planned.tables
+    assert table.noise == pytest.approx(20 * 2**0.5, rel=1e-3)
+    assert table.relative == pytest.approx((1 / 6 * 5 / 6 / 1000 + 2 * 20**2 / 1000**2) ** 0.5, rel=1e-3)
+    for wrong in (0, float("nan"), float("inf"), True, "many"):
+        with pytest.raises(dpgm.BudgetError):
+            dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", records=wrong)
