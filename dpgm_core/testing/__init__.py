@@ -1,0 +1,129 @@
+"""The public conformance kit: strategies, reference oracles, named checks and their runners (extra `testing`).
+
+Three ways to run it: ``pytest --dpgm-plugin DIST`` (or ``dpgm check DIST``) with no code written,
+``check_component(Mine)`` for a report, and ``class TestMine(MechanismConformance): component = Mine``. Checks refute;
+they do not prove. Names load on first use, because pytest imports this package in every run of every project.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpgm_core.testing.checks import Check, CheckFailed, Profile, require
+    from dpgm_core.testing.conformance import (
+        CollectiveConformance,
+        InferenceConformance,
+        LearnerConformance,
+        MechanismConformance,
+        SourceConformance,
+    )
+    from dpgm_core.testing.oracles import (
+        enumerated,
+        in_local_polytope,
+        in_marginal_polytope,
+        incidence,
+        worst_change,
+    )
+    from dpgm_core.testing.privacy_loss import (
+        admissible_shifts,
+        hockey_stick,
+        renyi_divergence,
+        worst_hockey_stick,
+        worst_loss,
+        worst_renyi,
+    )
+    from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, example_release
+    from dpgm_core.testing.runner import Outcome, Report, check_component, check_distribution, checks_of
+    from dpgm_core.testing.strategies import (
+        awkward_structures,
+        budgets,
+        domains,
+        neighbours,
+        noisy_tables,
+        potentials,
+        records,
+        structures,
+    )
+
+# module -> its public names
+_LAZY = {
+    "checks": ["Check", "CheckFailed", "Profile", "require"],
+    "conformance": [
+        "CollectiveConformance",
+        "InferenceConformance",
+        "LearnerConformance",
+        "MechanismConformance",
+        "SourceConformance",
+    ],
+    "oracles": ["enumerated", "in_local_polytope", "in_marginal_polytope", "incidence", "worst_change"],
+    "privacy_loss": [
+        "admissible_shifts",
+        "hockey_stick",
+        "renyi_divergence",
+        "worst_hockey_stick",
+        "worst_loss",
+        "worst_renyi",
+    ],
+    "reference": ["ReferenceGaussian", "ReferenceLaplace", "example_release"],
+    "runner": ["Outcome", "Report", "check_component", "check_distribution", "checks_of"],
+    "strategies": [
+        "awkward_structures",
+        "budgets",
+        "domains",
+        "neighbours",
+        "noisy_tables",
+        "potentials",
+        "records",
+        "structures",
+    ],
+}
+_HOME = {name: module for module, names in _LAZY.items() for name in names}
+
+__all__ = [
+    "Check",
+    "CheckFailed",
+    "CollectiveConformance",
+    "InferenceConformance",
+    "LearnerConformance",
+    "MechanismConformance",
+    "Outcome",
+    "Profile",
+    "ReferenceGaussian",
+    "ReferenceLaplace",
+    "Report",
+    "SourceConformance",
+    "admissible_shifts",
+    "awkward_structures",
+    "budgets",
+    "check_component",
+    "check_distribution",
+    "checks_of",
+    "domains",
+    "enumerated",
+    "example_release",
+    "hockey_stick",
+    "in_local_polytope",
+    "in_marginal_polytope",
+    "incidence",
+    "neighbours",
+    "noisy_tables",
+    "potentials",
+    "records",
+    "renyi_divergence",
+    "require",
+    "structures",
+    "worst_change",
+    "worst_hockey_stick",
+    "worst_loss",
+    "worst_renyi",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dpgm_core.testing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"dpgm_core.testing.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

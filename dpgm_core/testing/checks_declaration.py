@@ -1,0 +1,66 @@
+"""What every component's class must keep before any of it is run: the contract of its kind, and honest options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dpgm_core.options import build, describe, plain_options
+from dpgm_core.plugin import Component
+from dpgm_core.registry import Registry
+from dpgm_core.testing.checks import Checklist, require
+from dpgm_core.testing.subjects import SourceSubject, Subject
+
+__all__ = ["CHECKS"]
+
+CHECKS = Checklist("declaration")
+
+
+def _class(subject: Subject) -> Any:
+    return subject.component if isinstance(subject.component, type) else type(subject.component)
+
+
+def _kind(subject: Subject) -> str:
+    return type(subject).__name__.removesuffix("Subject").lower()
+
+
+@CHECKS.add()
+def keeps_its_contract(subject: Subject) -> None:
+    """It is a frozen, keyword-only attrs class whose method takes what the protocol of its kind says. Cannot show: what
+    the method does."""
+    cls, kind = _class(subject), _kind(subject)
+    registry = Registry()
+    declared = Component(kind=kind, name="subject", target="here:Subject", summary="the class under test")  # type: ignore[arg-type]
+    registry.add(declared, cls)
+    registry.load(kind, "subject")
+    frozen = any(base.__setattr__ is not object.__setattr__ for base in cls.__mro__[:-1])
+    require(frozen, f"{cls.__qualname__} can be changed after it is made; use @frozen(kw_only=True)")
+
+
+@CHECKS.add()
+def options_are_described(subject: Subject) -> None:
+    """Every option has a help text, and no option hides the contract's method or the key `name` of a spec file. Cannot
+    show: that the text is true."""
+    cls = _class(subject)
+    for one in describe(cls):
+        require(one.help, f"option {one.name!r} has no help text; declare it with dpgm_core.option(..., help=...)")
+        require(one.name != "name", "an option called 'name' cannot be set from a spec file; rename it")
+    for field in attrs.fields(cls):
+        require(field.name not in ("noise", "compile", "learn", "batches"), f"option {field.name!r} hides a method")
+
+
+@CHECKS.add()
+def options_survive_a_file(subject: Subject) -> None:
+    """Its options become plain values and make an equal component again. Cannot show: anything for sources, whose
+    options may be records."""
+    if isinstance(subject, SourceSubject):
+        return
+    component = subject.component
+    plain = {
+        name: value
+        for name, value in plain_options(component).items()
+        if "component" not in attrs.fields_dict(type(component))[name].metadata
+    }
+    again = build(type(component), plain, what="the component under test")
+    require(again == component, f"{component!r} became {again!r}")

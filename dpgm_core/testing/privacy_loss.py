@@ -1,0 +1,194 @@
+"""The privacy of an additive noise, computed from its log-density alone, over every admissible whole-numbered shift.
+
+Two neighbouring data sets shift the cells by an integer vector s; cells are independent, so losses and Renyi
+divergences add over cells and the hockey-stick divergence is a convolution. Every figure here is a lower bound of the
+true one (tails are cut, losses are rounded down), so a claim that is found too small is refuted for certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpgm_core.privacy import Sensitivity
+from dpgm_core.protocols import Noise
+from dpgm_core.tables import FloatArray
+
+__all__ = [
+    "admissible_shifts",
+    "grid",
+    "hockey_stick",
+    "log_masses",
+    "renyi_divergence",
+    "worst_hockey_stick",
+    "worst_loss",
+    "worst_renyi",
+]
+
+# How many standard deviations of noise are looked at; sums leave out less than exp(-40).
+_REACH = 45.0
+_MOST_POINTS = 400_000
+_MOST_LOSSES = 40_000
+
+
+def admissible_shifts(sensitivity: Sensitivity) -> Iterator[tuple[int, ...]]:
+    """Every way to change counts within the sensitivity: non-zero sizes, largest first; order and sign do not matter.
+
+    At most l0 cells, each by at most linf, norms within l1 and l2. Their number grows like the partitions of l1: for
+    small sensitivities, or linf = 1.
+
+    >>> list(admissible_shifts(Sensitivity(l0=3, l1=3, l2_squared=9, linf=3)))
+    [(1,), (1, 1), (1, 1, 1), (2,), (2, 1), (3,)]
+    """
+
+    def extend(l0: int, l1: int, l2_squared: int, most: int) -> Iterator[tuple[int, ...]]:
+        for first in range(1, most + 1):
+            if l0 < 1 or first > l1 or first**2 > l2_squared:
+                return
+            yield (first,)
+            for rest in extend(l0 - 1, l1 - first, l2_squared - first**2, first):
+                yield (first, *rest)
+
+    return extend(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared, sensitivity.linf)
+
+
+def grid(noise: Noise, *, exact: bool, reach: float = _REACH, beyond: int = 0) -> tuple[FloatArray, float]:
+    """Noise values to look at, (points,), and the distance between them: whole numbers, or a fine grid for floats.
+
+    reach: standard deviations. beyond: records added on both sides. Holds every shift of itself by whole numbers.
+    """
+    wide = reach * math.sqrt(noise.variance) + beyond + 4
+    per_record = 1 if exact else max(1, math.ceil(40 / math.sqrt(noise.variance)))
+    if not math.isfinite(wide) or 2 * wide * per_record > _MOST_POINTS:
+        wide, per_record = min(wide, _MOST_POINTS / 2), 1
+    ends = math.ceil(wide) * per_record
+    return np.arange(-ends, ends + 1) / per_record, 1 / per_record
+
+
+def log_masses(noise: Noise, points: FloatArray, step: float) -> FloatArray:
+    """Log-probabilities of the points: the log mass, or the log density times the step; (points,), nats."""
+    return np.asarray(noise.logpdf(points) + math.log(step))
+
+
+def _pair(noise: Noise, shift: int, *, exact: bool, beyond: int = 0) -> tuple[FloatArray, FloatArray]:
+    points, step = grid(noise, exact=exact, beyond=beyond + shift)
+    return log_masses(noise, points, step), log_masses(noise, points - shift, step)
+
+
+def worst_loss(noise: Noise, sensitivity: Sensitivity, *, exact: bool = True) -> tuple[float, tuple[int, ...]]:
+    """The largest log P(y) / P(y - s) over all outputs y and admissible shifts s, nats, and the shift; inf if one
+    output betrays the shift.
+
+    exact: the noise is whole-numbered.
+
+    >>> from dpgm_core.privacy import Budget
+    >>> from dpgm_core.testing.reference import ReferenceLaplace
+    >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+    >>> loss, shift = worst_loss(ReferenceLaplace().noise(pair, Budget.pure(1)), pair)
+    >>> round(loss, 9), shift
+    (1.0, (1, 1))
+    """
+
+    def loss(shift: int) -> float:
+        points, _ = grid(noise, exact=exact, beyond=shift)
+        far = np.array([1e2, 1e4, 1e6]) * max(1.0, math.sqrt(noise.variance))
+        points = np.concatenate([-np.round(far), points, np.round(far)])
+        here, there = np.asarray(noise.logpdf(points)), np.asarray(noise.logpdf(points - shift))
+        with np.errstate(invalid="ignore"):
+            gain = here - there
+            # what rounding may have added to the difference
+            gain -= 8 * np.finfo(float).eps * np.where(np.isfinite(here), np.abs(here), 0.0)
+        return float(np.nanmax(np.where(np.isneginf(here), -np.inf, gain)))
+
+    return _worst(loss, sensitivity)
+
+
+def renyi_divergence(noise: Noise, shift: int, order: float, *, exact: bool = True) -> float:
+    """D_alpha(P || P shifted by s) = log sum P(z)^alpha P(z - s)^(1 - alpha) / (alpha - 1), nats; alpha > 1."""
+    here, there = _pair(noise, shift, exact=exact, beyond=math.ceil(order * shift))
+    seen = ~np.isneginf(here)
+    if np.isneginf(there[seen]).any():
+        return math.inf
+    return float(logsumexp(order * here[seen] + (1 - order) * there[seen])) / (order - 1)
+
+
+def worst_renyi(
+    noise: Noise, sensitivity: Sensitivity, order: float, *, exact: bool = True
+) -> tuple[float, tuple[int, ...]]:
+    """The largest Renyi divergence of this order over all admissible shifts, and the shift.
+
+    >>> from dpgm_core.privacy import Budget
+    >>> from dpgm_core.testing.reference import ReferenceGaussian
+    >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+    >>> divergence, shift = worst_renyi(ReferenceGaussian().noise(pair, Budget.zcdp("0.02")), pair, 2.0)
+    >>> round(divergence, 9), shift
+    (0.04, (1, 1))
+    """
+    return _worst(lambda shift: renyi_divergence(noise, shift, order, exact=exact), sensitivity)
+
+
+def hockey_stick(noise: Noise, shift: tuple[int, ...], epsilon: float, *, exact: bool = True) -> float:
+    """delta(epsilon) = E (1 - exp(epsilon - L))_+ with L the privacy loss of shifting one cell by each entry.
+
+    >>> from dpgm_core.privacy import Budget
+    >>> from dpgm_core.testing.reference import ReferenceLaplace
+    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    >>> hockey_stick(ReferenceLaplace().noise(one, Budget.pure(1)), (1,), 1.0) < 1e-12
+    True
+    """
+    losses, masses = np.zeros(1), np.ones(1)
+    for size in shift:
+        here, there = _pair(noise, size, exact=exact)
+        seen = ~np.isneginf(here)
+        mass = np.exp(here[seen])
+        loss, mass = _merged(here[seen] - there[seen], mass, _MOST_LOSSES)
+        keep = mass > 1e-18
+        losses, masses = _merged(
+            (losses[:, None] + loss[keep]).reshape(-1), (masses[:, None] * mass[keep]).reshape(-1), _MOST_LOSSES
+        )
+        keep = masses > 1e-18
+        losses, masses = losses[keep], masses[keep]
+    above = losses > epsilon
+    return float(np.sum(masses[above] * -np.expm1(epsilon - losses[above])))
+
+
+def worst_hockey_stick(
+    noise: Noise, sensitivity: Sensitivity, epsilon: float, *, exact: bool = True
+) -> tuple[float, tuple[int, ...]]:
+    """The largest delta(epsilon) over all admissible shifts, and the shift."""
+    best: tuple[float, tuple[int, ...]] = (0.0, ())
+    for shift in _maximal(sensitivity):
+        best = max(best, (hockey_stick(noise, shift, epsilon, exact=exact), shift))
+    return best
+
+
+def _maximal(sensitivity: Sensitivity) -> Iterator[tuple[int, ...]]:
+    """Shifts to which no further cell can be added: forgetting a cell never raises a divergence."""
+    for shift in admissible_shifts(sensitivity):
+        left = sensitivity.l2_squared - sum(size**2 for size in shift)
+        full = len(shift) == sensitivity.l0 or sum(shift) == sensitivity.l1 or left < 1
+        if full:
+            yield shift
+
+
+def _worst(of_one: Callable[[int], float], sensitivity: Sensitivity) -> tuple[float, tuple[int, ...]]:
+    table = {size: of_one(size) for size in range(1, sensitivity.linf + 1)}
+    best: tuple[float, tuple[int, ...]] = (0.0, ())
+    for shift in _maximal(sensitivity):
+        best = max(best, (sum(table[size] for size in shift), shift))
+    return best
+
+
+def _merged(losses: FloatArray, masses: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
+    """The same law with equal losses merged (equal up to 1e-10), and rounded down to a grid where they are many."""
+    finite = losses[np.isfinite(losses)]
+    step = 1e-10
+    rounded = np.round(losses / step) * step
+    values, place = np.unique(rounded, return_inverse=True)
+    if len(values) > most and len(finite):
+        step = (finite.max() - finite.min()) / most
+        values, place = np.unique(np.floor(losses / step) * step, return_inverse=True)
+    return values, np.bincount(place, weights=masses, minlength=len(values)).astype(np.float64)

@@ -1,0 +1,148 @@
+"""``pytest --dpgm-plugin DIST``: every check on everything a distribution offers, from any folder, no code written.
+
+pytest loads this module in every run once dpgm-core is installed, so it imports pytest only; the rest loads on use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dpgm_core.registry import Offer
+    from dpgm_core.testing.checks import Check
+    from dpgm_core.testing.subjects import Subject
+
+__all__ = ["pytest_addoption", "pytest_collection", "pytest_collection_modifyitems", "pytest_report_header"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The two options."""
+    group = parser.getgroup("dpgm", "dpgm conformance kit")
+    group.addoption(
+        "--dpgm-plugin", action="append", default=[], metavar="DIST",
+        help="hold everything this installed distribution offers to the conformance checks; repeatable",
+    )  # fmt: skip
+    group.addoption("--dpgm-profile", default="default", choices=("default", "thorough"), help="how far the checks go")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is tested: distribution, versions, profile."""
+    names = config.getoption("--dpgm-plugin")
+    if not names:
+        return []
+    from importlib import metadata
+
+    from dpgm_core._version import __version__
+
+    found = []
+    for name in names:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"{name} (not installed)")
+    profile = config.getoption("--dpgm-profile")
+    return [f"dpgm conformance: {', '.join(found)}; dpgm-core {__version__}; profile {profile}"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """With --dpgm-plugin and no path on the command line, only the checks are collected."""
+    config = session.config
+    names = config.getoption("--dpgm-plugin")
+    # pytest puts the current folder (or testpaths) where nothing was named: those tests are somebody else's.
+    config.stash[_ALONE] = bool(names) and config.args_source is not pytest.Config.ArgsSource.ARGS
+    return (yield)
+
+
+_ALONE = pytest.StashKey[bool]()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Nothing of the current folder, unless it was named."""
+    return True if config.stash.get(_ALONE, False) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One item per component and check."""
+    names = config.getoption("--dpgm-plugin")
+    if not names:
+        return
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.registry import default_registry
+    from dpgm_core.testing.runner import offers_of
+
+    if config.stash[_ALONE]:
+        items.clear()
+    count = len(items)
+    for name in names:
+        try:
+            offers = offers_of(name, default_registry())
+        except DpgmError as error:
+            raise pytest.UsageError(f"--dpgm-plugin {name}: {error}") from None
+        for offer in offers:
+            node = _Component.of(session, offer)
+            report = config.hook.pytest_make_collect_report(collector=node)
+            config.hook.pytest_collectreport(report=report)  # so that pytest counts them
+            items += report.result
+    if len(items) == count:
+        raise pytest.UsageError(f"--dpgm-plugin {', '.join(names)}: there is nothing to check")
+
+
+class _Component(pytest.Collector):
+    """One component; its subject is made on first use."""
+
+    offer: Offer
+    _subject: Subject | None = None
+
+    @classmethod
+    def of(cls, session: pytest.Session, offer: Offer) -> _Component:
+        """The collector of an installed component's checks."""
+        name = f"{offer.component.kind} {offer.component.name}"
+        node: _Component = cls.from_parent(session, name=name, nodeid=f"{offer.distribution}::{name}")
+        node.offer = offer
+        return node
+
+    def collect(self) -> list[pytest.Item]:
+        from dpgm_core.testing.runner import checks_of
+
+        return [_Item.from_parent(self, name=check.name, check=check) for check in checks_of(self.offer.component.kind)]
+
+    @property
+    def subject(self) -> Subject:
+        if self._subject is None:
+            from dpgm_core.testing.runner import subject_of
+
+            one = self.offer.component
+            self._subject = subject_of(one.name, one.kind, profile=self.config.getoption("--dpgm-profile"))[0]
+        return self._subject
+
+
+class _Item(pytest.Item):
+    """One check of one component."""
+
+    def __init__(self, *, check: Check, **more: Any) -> None:
+        super().__init__(**more)
+        self.check = check
+
+    def runtest(self) -> None:
+        from dpgm_core.testing.runner import run_check
+
+        assert isinstance(self.parent, _Component)
+        skipped = run_check(self.check, self.parent.subject)
+        if skipped is not None:
+            pytest.skip(skipped)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+        from dpgm_core.testing.runner import explain
+
+        shown = explain(excinfo.value)
+        limit = f"\nThis check cannot show: {self.check.limit}" if self.check.limit else ""
+        return f"{self.check.name}: {self.check.claim}\n\n{shown}\n{limit}"
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        return self.path, None, self.nodeid

@@ -1,0 +1,180 @@
+"""What a check is given: the component, how to make it, and the capabilities it declares or shows by its behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dpgm_core.errors import BudgetError, OptionError, TooLarge
+from dpgm_core.privacy import Budget, Sensitivity
+from dpgm_core.protocols import Collective, Engine, Inference, Learner, Mechanism, Noise, Source
+from dpgm_core.structure import Structure
+from dpgm_core.testing.checks import Profile
+
+__all__ = [
+    "ClassSubject",
+    "CollectiveSubject",
+    "InferenceSubject",
+    "LearnerSubject",
+    "MechanismSubject",
+    "SourceSubject",
+    "Subject",
+]
+
+ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+
+#: Plain cliques, both relations, tied tables (one cell moved by 3) and several rows: how one person may move counts.
+SENSITIVITIES = {
+    "one cell": ONE,
+    "two cells": Sensitivity(l0=2, l1=2, l2_squared=2, linf=1),
+    "five cells": Sensitivity(l0=5, l1=5, l2_squared=5, linf=1),
+    "one cell by three": Sensitivity(l0=3, l1=3, l2_squared=9, linf=3),
+    "two cells by three": Sensitivity(l0=6, l1=6, l2_squared=18, linf=3),
+    "two tables, two rows": Sensitivity(l0=4, l1=4, l2_squared=8, linf=2),
+}
+
+#: One of each kind is asked for; what is refused with BudgetError is not supported.
+BUDGETS = {
+    "pure": (Budget.pure("1/100"), Budget.pure("1/10"), Budget.pure(1), Budget.pure("7/3")),
+    "zcdp": (Budget.zcdp("1/20000"), Budget.zcdp("1/200"), Budget.zcdp("1/2"), Budget.zcdp(2)),
+    "approx": (Budget.approx("1/2", "1e-3"), Budget.approx(1, "1e-6"), Budget.approx(2, "1e-9")),
+}
+
+
+class Subject:
+    """A component under test.
+
+    component: a ready instance. make: makes a fresh one. profile: how far to go. name: how to call it in messages.
+    """
+
+    def __init__(self, component: Any, make: Callable[[], Any], profile: Profile, name: str) -> None:
+        self.component, self.make, self.profile, self.name = component, make, profile, name
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """What it declares, or shows by what it refuses."""
+        return frozenset()
+
+
+class ClassSubject(Subject):
+    """A class of core itself (LiveCurator, Ledger) or a patched copy; `component` is the class."""
+
+
+class MechanismSubject(Subject):
+    """A mechanism; its capabilities are the budget kinds it does not refuse."""
+
+    component: Mechanism
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """Budget kinds served, and "argument" unless the noise draws from randomness of its own."""
+        own = {"argument"} if getattr(self.component, "own_randomness", None) is None else set()
+        return frozenset(own | {kind for kind, budgets in BUDGETS.items() if self._serves(budgets[1])})
+
+    def _serves(self, budget: Budget) -> bool:
+        try:
+            self.component.noise(ONE, budget)
+        except BudgetError:
+            return False
+        except Exception:  # not a refusal: the checks of this kind shall run, and say so
+            return True
+        return True
+
+    def noises(self, kind: str | None = None) -> list[tuple[str, Sensitivity, Budget, Noise]]:
+        """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served."""
+        kinds = [one for one in BUDGETS if one in self.capabilities] if kind is None else [kind]
+        return [
+            (f"{budget}, {what}", sensitivity, budget, self.component.noise(sensitivity, budget))
+            for one in kinds
+            for budget in BUDGETS[one]
+            for what, sensitivity in SENSITIVITIES.items()
+        ]
+
+    def one_per_kind(self) -> list[tuple[str, Sensitivity, Budget, Noise]]:
+        """One middling noise for each budget kind served, calibrated to one person moving one cell by three."""
+        what = "one cell by three"
+        return [
+            (f"{budget}, {what}", SENSITIVITIES[what], budget, self.component.noise(SENSITIVITIES[what], budget))
+            for budget in (BUDGETS[kind][-2] for kind in BUDGETS if kind in self.capabilities)
+        ]
+
+
+class InferenceSubject(Subject):
+    """An inference engine's factory; compiles structures once."""
+
+    component: Inference
+
+    def engine(self, structure: Structure) -> Engine:
+        """The engine for a structure, fresh."""
+        return self.component.compile(structure)
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """What its engines declare for a chain, and "exact" if they call themselves exact there."""
+        from dpgm_core.testing.strategies import awkward_structures
+
+        found: set[str] = set()
+        try:
+            engine = self.engine(awkward_structures()["chain"])
+            found |= set(engine.capabilities) | ({"exact"} if engine.exact else set())
+        except TooLarge:
+            pass
+        except Exception:  # not a refusal: every check shall run, and say so
+            found |= {"exact"}
+        return frozenset(found)
+
+
+class CollectiveSubject(Subject):
+    """A collective engine's factory."""
+
+    component: Collective
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """ "certificate" if it gives a duality gap over an exact engine."""
+        from dpgm_core.testing.checks_collective import solved
+
+        try:
+            return frozenset({"certificate"} if solved(self.component, "chain").gap is not None else ())
+        except Exception:  # not a declaration: every check shall run, and say so
+            return frozenset({"certificate"})
+
+
+class LearnerSubject(Subject):
+    """A learner."""
+
+    component: Learner
+
+
+class SourceSubject(Subject):
+    """A kind of source; `open` makes one that holds the given records.
+
+    open(table, folder): table is a pyarrow Table of texts, codes, numbers and nulls; folder is empty and may be
+    written to. None: nothing is known of how to give it records, so checks that need "records" are skipped.
+    """
+
+    def __init__(
+        self,
+        component: Any,
+        make: Callable[[], Any],
+        profile: Profile,
+        name: str,
+        open_records: Callable[[Any, Path], Source] | None,
+        features: Mapping[str, bool],
+    ) -> None:
+        super().__init__(component, make, profile, name)
+        self.open_records, self.features = open_records, features
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """ "records" if the kit can give it records, plus the features it declares."""
+        found = {name for name, present in self.features.items() if present}
+        return frozenset(found | ({"records"} if self.open_records is not None else set()))
+
+    def open(self, table: Any, folder: Path) -> Source:
+        """A source that holds the table's records."""
+        if self.open_records is None:
+            raise OptionError(f"{self.name} does not say how it is given records")
+        return self.open_records(table, folder)
