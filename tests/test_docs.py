@@ -60,6 +60,11 @@ def test_the_readme_runs(tmp_path):
     run_page(ROOT / "README.md", tmp_path)
 
 
+def test_the_noise_page_runs(tmp_path):
+    """So do those of the page on noise."""
+    run_page(DOCS / "noise.md", tmp_path)
+
+
 def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     """The files of write-a-plugin, put where pip would put them, are found, shown and learn a model."""
     files = {title: content for _, title, content in blocks(DOCS / "write-a-plugin.md") if title}

@@ -1,12 +1,17 @@
 """Every mechanism with every kind of budget, learner and engine on a tiny model: it works, or it says what would."""
 
 import itertools
+import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from dpgm_core.cli import main
 
+HEALTH = Path(__file__).resolve().parents[2] / "docs" / "examples" / "health"
 BUDGETS = {
     "pure": dpgm.Budget.pure(2),
     "zcdp": dpgm.Budget.zcdp("0.5"),
@@ -58,6 +63,17 @@ def test_every_learner_learns_from_every_noise(mechanism, kind, learner, inferen
     )  # fmt: skip
     true = np.bincount(codes[:, 0], minlength=2) / len(codes)
     assert fit.model.marginal("a") == pytest.approx(true, abs=0.02)
+
+
+def test_the_health_example_has_a_variant_at_epsilon_delta(tmp_path, capsys):
+    """health-gaussian.toml runs on a copy, spends (1, 1e-6) of (10, 1e-5), and keeps the number of rows in sight."""
+    folder = shutil.copytree(HEALTH, tmp_path / "health", ignore=shutil.ignore_patterns("out"))
+    main(["fit", str(folder / "health-gaussian.toml"), "--json"])
+    done = json.loads(capsys.readouterr().out)
+    assert done["spent"] == {"epsilon": "1", "delta": "1/1000000"}
+    assert done["left"] == {"epsilon": "9", "delta": "9/1000000"}
+    assert done["private"] and done["unsafe"] is None and done["converged"]
+    assert done["records"]["total"] == pytest.approx(20190, abs=200)  # 10 standard deviations of the estimate
 
 
 class Untouchable:

@@ -1,0 +1,140 @@
+"""Gaussian against Laplace noise: where each has the smaller variance, what a model gains, and how long noise takes.
+
+`python -m benchmarks.noise [--fits N]`; the tables of docs/noise.md. Errors are exact functions of the example's public
+rows, so this is a measurement and not private.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import dpgm_core as dpgm
+
+HEALTH = Path(__file__).parents[1] / "docs" / "examples" / "health"
+DELTAS = ("1e-4", "1e-6", "1e-9")
+
+
+def units(cliques: int) -> dpgm.Sensitivity:
+    """One record is in one cell of each table."""
+    return dpgm.Sensitivity(l0=cliques, l1=cliques, l2_squared=cliques, linf=1)
+
+
+def noise(name: str, cliques: int, budget: dpgm.Budget, **options: bool) -> dpgm.Noise:
+    """The noise of a mechanism for so many tables."""
+    mechanism: dpgm.Mechanism = dpgm.make("mechanism", name, **options)
+    return mechanism.noise(units(cliques), budget)
+
+
+def crossover(epsilon: str, delta: str) -> int:
+    """The least number of tables from which on Gaussian noise has the smaller variance."""
+    least = 1
+    while (
+        noise("gaussian", least, dpgm.Budget.approx(epsilon, delta)).variance
+        >= noise("laplace", least, dpgm.Budget.pure(epsilon)).variance
+    ):
+        least += 1
+    return least
+
+
+def variances() -> None:
+    """Noise standard deviation per cell, and the crossover."""
+    print("| tables | Laplace, epsilon = 1 | " + " | ".join(f"Gaussian, (1, {delta})" for delta in DELTAS) + " |")
+    for cliques in (1, 5, 9, 21, 100, 1000):
+        row = [noise("laplace", cliques, dpgm.Budget.pure(1))]
+        row += [noise("gaussian", cliques, dpgm.Budget.approx(1, delta)) for delta in DELTAS]
+        print(f"| {cliques} | " + " | ".join(f"{math.sqrt(one.variance):.2f}" for one in row) + " |")
+    print("\n| epsilon | " + " | ".join(f"delta = {delta}" for delta in DELTAS) + " |")
+    for epsilon in ("0.1", "0.5", "1", "2", "4"):
+        print(f"| {epsilon} | " + " | ".join(str(crossover(epsilon, delta)) for delta in DELTAS) + " |")
+
+
+def continuous() -> None:
+    """How much the textbook calibration misses: true delta / stated delta at the variance it gives."""
+    print("\n| epsilon | tables | textbook sigma | true delta / 1e-6 | exact sigma |")
+    for epsilon, cliques in (("1", 1), ("1", 24), ("4", 1), ("8", 1), ("8", 24), ("12", 1)):
+        budget = dpgm.Budget.approx(epsilon, "1e-6")
+        textbook = noise("gaussian", cliques, budget, exact=False, allow_unsafe=True).sigma_squared  # type: ignore[attr-defined]
+        exact = noise("gaussian", cliques, budget).sigma_squared  # type: ignore[attr-defined]
+        ratio = dpgm.discrete_delta(textbook, units(cliques), budget.epsilon) / 1e-6
+        print(f"| {epsilon} | {cliques} | {math.sqrt(textbook):.4f} | {ratio:.3f} | {math.sqrt(exact):.4f} |")
+
+
+def models(fits: int) -> None:
+    """Mean total variation between the pairs of a model of the health example and those of its rows."""
+    domain = dpgm.Domain.load(HEALTH / "domain.toml")
+    pairs = dpgm.Structure.complete(domain)
+    five = [("visits", "coinsurance"), ("visits", "health"), ("health", "limitation")]
+    five += [("diseases", "limitation"), ("coinsurance", "incentive")]
+    print("\n| structure | " + " | ".join(("Laplace, epsilon = 1", "Gaussian, (1, 1e-6)", "Gaussian, split")) + " |")
+    for name, structure in (("5 pairs", dpgm.Structure(domain, five)), ("all 21 pairs", pairs)):
+        true = dpgm.release(HEALTH / "health.csv", structure, dpgm.Budget.pure(10**6), neighbours="add-remove").tables
+        cliques = len(structure.cliques)
+        width = noise("gaussian", cliques, dpgm.Budget.approx(1, "1e-6")).sigma_squared  # type: ignore[attr-defined]
+        settings = (
+            ("laplace", dpgm.Budget.pure(1), "even"),
+            ("gaussian", dpgm.Budget.approx(1, "1e-6"), "even"),
+            ("gaussian", dpgm.Budget.zcdp(cliques / (2 * width)), "optimal"),  # the same rho
+        )
+        row = []
+        for mechanism, budget, split in settings:
+            errors = []
+            for seed in range(fits):
+                fit = dpgm.fit(
+                    HEALTH / "health.csv", structure, budget, mechanism,
+                    neighbours="add-remove", randomness=dpgm.SeededRandomness(seed), split=split,
+                )  # fmt: skip
+                for clique, table in zip(structure.cliques, true.arrays(), strict=True):
+                    errors.append(np.abs(fit.model.marginal(clique) - table / table.sum()).sum() / 2)
+            row.append(float(np.mean(errors)))
+        print(f"| {name} | " + " | ".join(f"{one:.4f}" for one in row) + " |")
+
+
+def seconds(call: Callable[[], object], runs: int = 3) -> float:
+    """The least of some runs."""
+    best = math.inf
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def speed() -> None:
+    """Seconds per million cells on bits from the operating system, and per calibration."""
+    count = 10**6
+    system = dpgm.SystemRandomness()
+    print("\n| 1,000,000 cells | seconds |")
+    for sigma in (0.5, 4.23, 19.36, 1e3, 1e6):
+        width = dpgm.bounded_variance(dpgm.Budget.zcdp(sigma**2).rho)
+        print(f"| Gaussian, sigma = {sigma:g} | {seconds(lambda: dpgm.discrete_gaussian(width, count, system)):.2f} |")  # noqa: B023
+    laplace = noise("laplace", 21, dpgm.Budget.pure(1))
+    print(f"| Laplace, scale = 21 | {seconds(lambda: laplace.sample((count,), system)):.2f} |")
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        pass
+    else:
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
+        measure, zeros = dp.m.make_gaussian(*space, scale=19.36), [0] * count
+        print(f"| OpenDP's Gaussian, sigma = 19.36 | {seconds(lambda: measure(zeros), 1):.2f} |")
+    print("\n| calibration | ms |")
+    for cliques, epsilon in ((24, "1"), (1000, "0.01"), (1, "8")):
+        budget = dpgm.Budget.approx(epsilon, "1e-6")
+        print(f"| {cliques} tables, {budget} | {1000 * seconds(lambda: noise('gaussian', cliques, budget)):.0f} |")  # noqa: B023
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fits", type=int, default=10)
+    fits = parser.parse_args().fits
+    variances()
+    continuous()
+    models(fits)
+    speed()
