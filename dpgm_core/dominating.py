@@ -106,7 +106,10 @@ def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: floa
         return None
     worst = 0.0
     for upper, lower in pair.subsampled(rate):
-        composed = _on_grid(upper, lower, pair.lost).self_compose(rounds, tail_mass_truncation=1e-15)
+        distribution = _on_grid(upper, lower, pair.lost)
+        if distribution is None:
+            return None
+        composed = distribution.self_compose(rounds, tail_mass_truncation=1e-15)
         # a little less delta pays for the rounding errors of masses and transforms
         worst = max(worst, float(composed.get_epsilon_for_delta(delta * (1 - 1e-6) - 1e-12)))
     return worst if math.isfinite(worst) else None
@@ -115,7 +118,9 @@ def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: floa
 def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
     kept = (log_upper > math.log(1e-40)) & (log_lower > -math.inf)
     lost += math.fsum(np.exp(log_upper[~kept]))
-    mass, loss = np.exp(log_upper[kept]), (log_upper - log_lower)[kept]
+    if not kept.any():  # the two never meet
+        return None
+    mass, loss = np.exp(log_upper[kept]), log_upper[kept] - log_lower[kept]
     mean = float(mass @ loss)
     spread = math.sqrt(float(mass @ (loss - mean) ** 2))
     # splitting adds at most step^2 / 4 to the variance of a loss: for most pairs 1/40000 of it
