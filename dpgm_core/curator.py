@@ -212,14 +212,14 @@ class LiveCurator:
         terms: dict[str, Any] = {"rounds": n, "sampling_rate": str(rate)}
         if clip is not None:
             terms |= {"clip_norm": str(clip.norm), "grid": clip.grid}
-        before = len(self.released)
+        before, records = len(self.released), rows.records
 
         def publish(values: Array, number: int) -> NoisyTables:
             tables = Tables(measured, values)
             total, variance = estimate_total(tables, np.full(len(measured.groups), noise.variance))
             if self._policy != "estimated":
-                total = max(1.0, float(rate) * (self._declared or rows.records))
-                variance = float(rate * (1 - rate)) * total
+                total = max(1.0, float(rate) * (self._declared or records))
+                variance = float(1 - rate) * total
             noisy = self._release(tables, (calibration,), (0,) * len(measured.groups), cost, entry, total, variance)
             noisy = evolve(noisy, provenance={**noisy.provenance, "rounds": {**terms, "round": number}})
             self.released[before:] = [noisy]  # the last round stands for all
