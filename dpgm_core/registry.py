@@ -176,9 +176,7 @@ class Registry:
         if isinstance(spec, Mapping):
             table = dict(spec)
             if "name" not in table:
-                raise OptionError(
-                    f"a {kind} given as a table needs a name, such as {{ name = 'laplace' }}; got {table!r}"
-                )
+                raise OptionError(f"a {kind} given as a table needs a name, {{ name = ... }}; got {table!r}")
             return self.make(kind, table.pop("name"), **(table | options))
         if isinstance(spec, type):
             raise OptionError(f"a {kind} must be an object, got the class {spec.__name__}; write {spec.__name__}()")

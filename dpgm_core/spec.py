@@ -36,6 +36,7 @@ _KEYS = (
     "output",
     "simulation",
 )
+_DEFAULTS = {"mechanism": "laplace", "learner": "naive-mle", "inference": "junction-tree"}
 _REQUIRED = ("data", "domain", "neighbours", "budget", "structure")
 
 
@@ -109,8 +110,8 @@ def _apply(plain: dict[str, Any], setting: str) -> None:
     keys, value = parse_setting(setting)
     table = plain
     for depth, key in enumerate(keys[:-1]):
-        inside = table.get(key, {})
-        if depth == 0 and key in ("mechanism", "learner", "inference") and isinstance(inside, str):
+        inside = table.get(key, _DEFAULTS.get(key, {}) if depth == 0 else {})
+        if depth == 0 and key in _DEFAULTS and isinstance(inside, str):
             inside = {"name": inside}  # `learner = "x"` is short for { name = "x" }
         if not isinstance(inside, dict):
             raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
@@ -143,9 +144,9 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         person=person,
         rows_per_person=plain.get("rows_per_person", 1),
         total=plain.get("total", "estimated"),
-        mechanism=plain.get("mechanism", "laplace"),
-        learner=plain.get("learner", "naive-mle"),
-        inference=plain.get("inference", "junction-tree"),
+        mechanism=plain.get("mechanism", _DEFAULTS["mechanism"]),
+        learner=plain.get("learner", _DEFAULTS["learner"]),
+        inference=plain.get("inference", _DEFAULTS["inference"]),
         split=check_split(plain.get("split", "even")),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / _text(where, "output.folder", output.get("folder", ".")),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dpgm_core.ledger import Ledger
     from dpgm_core.model import Model
-    from dpgm_core.protocols import Fit, Progress
+    from dpgm_core.protocols import Fit
     from dpgm_core.spec import Spec
 
 __all__ = ["fit", "learn", "plan", "release"]
@@ -36,7 +36,9 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
     run = load_spec(spec, settings)
     stem = _free_stem(run)
     saved, path = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
+    terms = _terms(run)
     with _ledger(run) as ledger, progress_bar() as progress:
+        _remarks(run)
         try:
             done = fit_records(
                 _data(run),
@@ -46,7 +48,9 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 run.learner,
                 run.inference,
                 save_release=saved,
-                **_terms(run, ledger, progress),
+                ledger=ledger,
+                progress=progress,
+                **terms,
             )
             done.model.save(path)
         except BaseException as error:
@@ -123,14 +127,18 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
 
     run = load_spec(spec, settings)
     saved = run.output / f"{_free_stem(run)}.release.dpgm"
+    terms = _terms(run)
     with _ledger(run) as ledger, progress_bar() as progress:
+        _remarks(run)
         noisy = release_records(
             _data(run),
             run.structure,
             run.budget,
             run.mechanism,
             save_release=saved,
-            **_terms(run, ledger, progress),
+            ledger=ledger,
+            progress=progress,
+            **terms,
         )
         left = None if ledger is None else ledger.remaining()
     if as_json:
@@ -190,26 +198,30 @@ def _data(run: Spec) -> object:
     return make("source", run.data) if isinstance(run.data, dict) else run.data
 
 
-def _terms(run: Spec, ledger: Ledger | None, progress: Progress) -> dict[str, Any]:
-    from dpgm_core.planning import delta_note
+def _terms(run: Spec) -> dict[str, Any]:
+    """What the curator is told, apart from the budget."""
     from dpgm_core.randomness import SeededRandomness
+
+    return {
+        "neighbours": run.neighbours,
+        "total": run.total,
+        "randomness": None if run.seed is None else SeededRandomness(run.seed),
+        "unit": run.unit,
+        "person": run.person,
+        "rows_per_person": run.rows_per_person,
+        "split": run.split,
+    }
+
+
+def _remarks(run: Spec) -> None:
+    """What the owner should know of before a release."""
+    from dpgm_core.planning import delta_note
 
     note = delta_note(run.budget, _declared(run))
     if note:
         talk(f"dpgm: {note}")
     if run.seed is not None:
         talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
-    return {
-        "neighbours": run.neighbours,
-        "total": run.total,
-        "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "ledger": ledger,
-        "unit": run.unit,
-        "person": run.person,
-        "rows_per_person": run.rows_per_person,
-        "split": run.split,
-        "progress": progress,
-    }
 
 
 def _declared(run: Spec) -> float | None:
@@ -247,13 +259,21 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
 
 def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
-    from dpgm_core.errors import DataError
+    from dpgm_core.curator import LiveCurator
+    from dpgm_core.errors import DataError, Overspent
+    from dpgm_core.files import check_writable
     from dpgm_core.pipeline import plan as make_plan
     from dpgm_core.registry import make
     from dpgm_core.sources import as_source
 
+    whole = None if run.ledger is None else run.ledger.budget
+    if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
+        raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
     make("learner", run.learner)
-    path = getattr(as_source(_data(run)), "path", None)
+    source = as_source(_data(run))
+    LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_terms(run))
+    check_writable(run.output / f"{_free_stem(run)}.release.dpgm")
+    path = getattr(source, "path", None)
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     make_plan(

@@ -1,0 +1,165 @@
+"""Naive MLE: the maximum-likelihood fit where there is one, and an honest answer where there is none."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+from dpgm_naive_mle.learner import NaiveMLE
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, OptionError, SeededRandomness, Structure, Tables
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
+CHAIN = Structure.chain(DOMAIN)
+RNG = np.random.default_rng(1)
+CODES = np.stack([RNG.integers(0, 2, 3000), RNG.integers(0, 3, 3000), RNG.integers(0, 2, 3000)], axis=1)
+CODES[:, 2] = np.where(RNG.random(3000) < 0.5, CODES[:, 0], CODES[:, 2])
+
+
+def released(structure=CHAIN, epsilon="1000000", codes=CODES, **terms):
+    return dpgm.release(
+        codes, structure, Budget.pure(epsilon), neighbours="add-remove", randomness=SeededRandomness(2), **terms
+    )
+
+
+def with_values(release, values, total=None):
+    """The same release, had the noise made it this."""
+    tables = Tables(release.structure, np.asarray(values))
+    return attrs.evolve(release, tables=tables, total=release.total if total is None else total)
+
+
+@pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
+def test_with_negligible_noise_it_is_the_empirical_fit(inference):
+    """On a tree the MLE has the empirical clique marginals: p(a,b) p(c|b) in closed form, whatever the engine."""
+    done = dpgm.learn(released(), NaiveMLE(l2=0.0, tolerance=1e-8), inference)
+    assert done.converged
+    counts = np.zeros((2, 3, 2))
+    np.add.at(counts, tuple(CODES.T), 1)
+    p = counts / counts.sum()
+    assert np.allclose(done.model.marginal(("a", "b")), p.sum(2), atol=1e-6)
+    assert np.allclose(done.model.marginal(("b", "c")), p.sum(0), atol=1e-6)
+    closed = p.sum(2)[:, :, None] * (p.sum(0) / p.sum((0, 2))[:, None])[None]
+    assert np.allclose(done.model.marginal(("a", "b", "c")), closed, atol=1e-6)
+    assert done.certificate["gradient"] <= 1e-8
+    assert done.notes == []
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-7])
+def test_the_gradient_is_as_small_as_said(tolerance):
+    """The certificate is the largest derivative of the penalised likelihood, computed anew here."""
+    l2 = 1e-3
+    release = released(epsilon=1)
+    done = dpgm.learn(release, NaiveMLE(l2=l2, tolerance=tolerance))
+    from dpgm_naive_mle.projection import targets
+
+    theta = done.model.potentials.values
+    slope = done.model.marginals().values - targets(release, project=True).values + 2 * l2 * theta
+    assert np.abs(slope).max() == pytest.approx(done.certificate["gradient"], abs=1e-12)
+    assert done.converged
+    assert done.certificate["gradient"] <= tolerance
+
+
+def test_discrepancy_stops_where_the_noise_does():
+    """The chosen penalty leaves the model within E|y - n| of the noisy tables, and the next stronger one does not."""
+    release = released(epsilon="0.2", codes=CODES[:300])
+    done = dpgm.learn(release, "naive-mle")
+    l2 = done.certificate["l2"]
+    allowed = sum(
+        cells * dpgm.expected_absolute(noise) for cells, noise in zip(CHAIN.sizes, release.noise, strict=True)
+    )
+
+    def distance(strength: float) -> float:
+        model = dpgm.learn(release, NaiveMLE(l2=strength)).model
+        return float(np.abs(release.tables.values - release.total * model.marginals().values).sum())
+
+    assert distance(l2) <= allowed * 1.001 or l2 == pytest.approx(1e-7)
+    if l2 < 0.1:
+        assert distance(l2 * math.sqrt(10)) > allowed * 0.999
+
+
+def test_a_stronger_penalty_is_nearer_to_uniform():
+    """|theta| falls with l2."""
+    release = released(epsilon=1)
+    norms = [dpgm.learn(release, NaiveMLE(l2=l2)).model.potentials.norm() for l2 in (1e-4, 1e-2, 1.0)]
+    assert norms == sorted(norms, reverse=True)
+
+
+def test_zeros_are_said():
+    """Where a target cell is empty the MLE does not exist; the note says so and what was done."""
+    codes = np.zeros((100, 3), int)
+    for l2, words in ((0.0, "no penalty"), (0.01, "keeps them finite")):
+        done = dpgm.learn(released(codes=codes), NaiveMLE(l2=l2))
+        assert any("does not exist" in note and words in note for note in done.notes)
+        assert np.all(np.isfinite(done.model.potentials.values))
+
+
+def test_too_few_steps_are_said():
+    """Not converged: the flag, the slope and what to raise; the model's file carries them."""
+    done = dpgm.learn(released(epsilon=1), NaiveMLE(l2=1e-6, tolerance=1e-12, max_iterations=1))
+    assert not done.converged
+    assert not done.model.converged
+    assert any("raise max_iterations" in note for note in done.notes)
+
+
+HARD = {
+    "all negative": lambda release: with_values(release, np.full(CHAIN.cells, -50)),
+    "all zero": lambda release: with_values(release, np.zeros(CHAIN.cells, int), total=1.0),
+    "one huge": lambda release: with_values(release, [2**60] + [-(2**60)] * (CHAIN.cells - 1)),
+    "total near zero": lambda release: with_values(release, np.arange(CHAIN.cells) - 5, total=1.0),
+    "contradictory": lambda release: with_values(release, [100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100]),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+@pytest.mark.parametrize("options", [{}, {"l2": 0.01}, {"project": False, "l2": 0.01}])
+@pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
+def test_hard_releases_give_a_model_never_nan(case, options, inference):
+    """Finite potentials and probabilities that sum to 1, or one InferenceError."""
+    release = HARD[case](released(epsilon=1))
+    try:
+        done = dpgm.learn(release, NaiveMLE(**options), inference)
+    except dpgm.InferenceError:
+        assert options.get("project") is False or inference == "loopy-bp"
+        return
+    assert np.all(np.isfinite(done.model.potentials.values))
+    assert done.model.marginal("a").sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        Structure(Domain.from_sizes({"a": 4}), [("a",)]),
+        Structure(Domain.from_sizes({"a": 1}), [("a",)]),
+        Structure(Domain.from_sizes({"a": 1, "b": 1}), [("a", "b"), ()]),
+        Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=[[("a", "b"), ("b", "c")]]),
+        Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("a",)]),
+    ],
+)
+def test_small_and_odd_structures(structure):
+    """One attribute, one label, the empty clique, ties, nested and missing attributes; also without any record."""
+    for count in (0, 50):
+        codes = np.zeros((count, len(structure.domain)), int)
+        done = dpgm.fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
+        for name in structure.domain.names:
+            assert done.model.marginal(name).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"l2": -1}, {"l2": -1.0}, {"l2": math.inf}, {"l2": math.nan}, {"l2": True}, {"l2": "discrepency"},
+        {"tolerance": 0}, {"tolerance": math.inf}, {"tolerance": math.nan}, {"max_iterations": 0},
+        {"max_iterations": 1.5}, {"project": 1}, {"l2": Fraction(1, 2)},
+    ],
+)  # fmt: skip
+def test_senseless_options_are_refused(wrong):
+    """By name through make, and on the object itself, before anything is charged."""
+    with pytest.raises(OptionError):
+        dpgm.make("learner", "naive-mle", **wrong)
+    if wrong != {"project": 1}:
+        with pytest.raises((ValueError, TypeError)):
+            NaiveMLE(**wrong)
