@@ -1,0 +1,159 @@
+"""Spec files: every key checked, paths against the file's folder, and nothing foreign raised."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DpgmError, OptionError
+from dpgm_core.privacy import Budget
+from dpgm_core.spec import load_spec, parse_setting
+
+SPEC = """
+data = "d.csv"
+domain = { a = 2, b = 3 }
+neighbours = "add-remove"
+budget = { epsilon = 1 }
+structure = { cliques = [["a", "b"]] }
+[ledger]
+path = "l.ledger"
+[output]
+folder = "out"
+"""
+
+toml_values = st.recursive(
+    st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats()
+    | st.text(st.characters(codec="utf-8"), max_size=3)
+    | st.just(datetime.date(2020, 1, 1)),
+    lambda inside: (
+        st.lists(inside, max_size=3) | st.dictionaries(st.sampled_from(["a", "path", "x"]), inside, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+KEYS = [
+    "name",
+    "data",
+    "domain",
+    "neighbours",
+    "unit",
+    "person",
+    "total",
+    "mechanism",
+    "learner",
+    "inference",
+    "budget",
+    "structure",
+    "ledger",
+    "output",
+    "simulation",
+    "split",
+    "budget.epsilon",
+    "budget.delta",
+    "structure.graph",
+    "structure.tied",
+    "domain.a",
+    "data.source",
+    "ledger.budget",
+    "ledger.create",
+    "output.folder",
+    "learner.l2",
+    "nonsense",
+]
+
+
+def toml(value: object) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(inside)}" for key, inside in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, (bool, float)) else str(value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(KEYS),
+            toml_values,
+        ),
+        max_size=3,
+    )
+)
+@example([("data", {"source": "csv", "path": 3})])
+@example([("output.folder", "\0")])
+@example([("structure.graph", "complete"), ("structure.order", 10**18)])
+def test_any_values_are_a_spec_or_a_refusal(tmp_path, changes):
+    """Every key set to every kind of value: only DpgmErrors, in one line."""
+    path = tmp_path / "x.toml"
+    path.write_text(SPEC)
+    for _, value in changes:
+        assert "v" in tomllib.loads(f"v = {toml(value)}")  # the test writes TOML
+    try:
+        load_spec(path, [f"{key}={toml(value)}" for key, value in changes])
+    except DpgmError as error:
+        assert "\n" not in str(error)
+
+
+def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
+    """Wherever the command runs from; absolute paths stay."""
+    path = tmp_path / "deep" / "x.toml"
+    path.parent.mkdir()
+    path.write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+    run = load_spec(Path("deep/x.toml"))
+    assert (run.data, run.ledger.path, run.output) == tuple(Path("deep") / one for one in ("d.csv", "l.ledger", "out"))
+    assert run.name == "x"
+    assert load_spec(path, ["data=/abs/d.csv"]).data == Path("/abs/d.csv")
+    assert load_spec(path, ["data={source = 'csv', path = 'e.csv'}"]).data == {
+        "name": "csv",
+        "path": str(path.parent / "e.csv"),
+    }
+
+
+def test_settings_reach_into_components(tmp_path):
+    """A name becomes a table; a component nobody named is the default one; the last setting wins."""
+    path = tmp_path / "x.toml"
+    path.write_text(SPEC)
+    run = load_spec(path, ["learner.l2=0.5", "inference=loopy-bp", "inference.damping=0.1", "budget={rho=1}"])
+    assert run.learner == {"name": "naive-mle", "l2": 0.5}
+    assert run.inference == {"name": "loopy-bp", "damping": 0.1}
+    assert run.budget == Budget.zcdp(1)
+    assert run.domain == Domain.from_dict({"a": 2, "b": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "value"),
+    [
+        ("a=1", ["a"], 1),
+        (" a . b = [1, 2]", ["a", "b"], [1, 2]),
+        ("a=plain text", ["a"], "plain text"),
+        ("a=1\nb=2", ["a"], "1\nb=2"),
+        ("a=", ["a"], ""),
+        ("a=x=y", ["a"], "x=y"),
+        ("a='0x'", ["a"], "0x"),
+        ("a=0x" + "f" * 5000, ["a"], "0x" + "f" * 5000),
+    ],
+)
+def test_a_setting_is_toml_or_text(text, keys, value):
+    """What is no TOML value is taken as it stands; one setting never sets two keys."""
+    assert parse_setting(text) == (keys, value)
+
+
+@pytest.mark.parametrize("text", ["", "a", "=1", "a..b=1", ".=1"])
+def test_a_setting_needs_keys(text):
+    """KEY=VALUE, or KEY.KEY=VALUE."""
+    with pytest.raises(OptionError, match="KEY=VALUE"):
+        parse_setting(text)
