@@ -196,8 +196,9 @@ def clipped_sum(cells: IntArray, lengths: IntArray | None, mu: FloatArray, clip:
         # g = sum over the person's rows of (T(x) - mu)
         score = np.bincount(flat, minlength=len(own) * len(mu)).reshape(len(own), -1) - own[:, None] * mu
         norms = np.sqrt(np.einsum("ij,ij->i", score, score))
-        # a hair below min(1, norm / |g|), against rounding; truncation is towards zero
-        scale = clip.grid * np.minimum(1.0, float(clip.norm) / np.maximum(norms, 1e-300)) * (1 - 1e-12)
+        # min(1, norm / |g|), where it shortens a hair less against rounding; truncation is towards zero
+        norm = float(clip.norm)
+        scale = clip.grid * np.where(norms <= norm, 1.0, norm / np.maximum(norms, norm) * (1 - 1e-12))
         units = np.trunc(score * scale[:, None])
         # exact in doubles, so the bound needs no trust in the lines above; nobody is ever left out by it
         units[~(np.einsum("ij,ij->i", units, units) <= most)] = 0.0
