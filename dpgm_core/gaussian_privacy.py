@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,8 +105,8 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
     """
     sigma2 = float(variance)
     w0 = epsilon * variance - Fraction(cells, 2)
-    # P(|W| > reach) <= 2 exp(-reach^2 / (2 k sigma^2)), the sum being sub-Gaussian (CKS, Corollary 17); twice k times
-    # that bounds the mass beyond of all partial sums together.
+    # P(|W| > reach) <= 2 exp(-reach^2 / (2 k sigma^2)): E exp(t Z) <= exp(t^2 sigma^2 / 2), because a Gaussian sum over
+    # the whole numbers is largest where it is centred on one. 2 k times that bounds what all partial sums leave out.
     exponent = max(float(w0), 0.0) ** 2 / (2 * cells * sigma2)
     if exponent > _LARGEST:
         return math.exp(-_LARGEST)
@@ -118,7 +119,7 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
         mass = _sum_mass(sigma2, cells, reach)[first + reach :]
     else:
         mass = np.exp(-np.square(w) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
-    gain = -np.expm1(-(float(first - w0) + w - first) / sigma2)
+    gain = -np.expm1(-(float(first - w0) + (w - first)) / sigma2)
     return min(1.0, float(np.sum(mass * gain)) * _ROUNDING + beyond)
 
 
@@ -144,10 +145,11 @@ def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fract
     square = max(sensitivity.l2_squared, 1)
     spread = float(square * variance)
     w0 = float(epsilon * variance) - square / 2
-    if variance <= 1 or w0 < math.sqrt(spread):
+    log_excess = math.log(2 * math.pi * square) / 2 + 1e-8 * sensitivity.l0
+    log_excess -= 2 * math.pi**2 * float((variance - 1) / square)
+    if variance <= 1 or log_excess > 0 or w0 < math.sqrt(spread):
         return 1.0
-    log_excess = -2 * math.pi**2 * float((variance - 1) / square) + math.log(2 * math.pi * square) / 2
-    excess = math.exp(min(0.0, log_excess + 1e-8 * sensitivity.l0))
+    excess = math.exp(log_excess)
     # max f <= max p(w) (w - w0) / sigma^2, where w (w - w0) = S sigma^2
     top = (w0 + math.sqrt(w0**2 + 4 * spread)) / 2
     largest = math.exp(-(top**2) / (2 * spread)) / math.sqrt(2 * math.pi * spread) * (top - w0) / float(variance)
@@ -237,7 +239,8 @@ def least_variance(
         raise BudgetError(f"delta = {float(delta):.3g} is too small to calibrate to; ask for zCDP (rho) instead")
 
     def private(variance: Fraction) -> bool:
-        return Fraction(delta_of(variance, sensitivity, epsilon)) <= delta
+        # a little below, so that a machine with other last digits finds it private too when it reads the file
+        return Fraction(delta_of(variance, sensitivity, epsilon)) <= delta * (1 - Fraction(1, 10**12))
 
     low, high = Fraction(1, 1 << 29), Fraction(1, 1 << 29)
     while not private(high):
@@ -256,7 +259,7 @@ def least_variance(
     return high
 
 
-_FEW = np.arange(1.0, 2 * math.ceil(math.sqrt(2 * _SMOOTH * 750)))  # beyond, exp(-z^2 / (2 sigma^2)) underflows
+_FEW = np.arange(1.0, math.ceil(math.sqrt(2 * _SMOOTH * 750)))  # beyond, exp(-z^2 / (2 sigma^2)) underflows
 
 
 def _peak(sigma2: float, cells: int) -> float:
@@ -268,7 +271,11 @@ def _peak(sigma2: float, cells: int) -> float:
     is a sum over A*_{k-1} that falls to 1 as sigma grows, times at most 1, so that of sigma^2 = 8 serves all above.
     P(W = 0) is at most the mean of E exp(i t Z)^k over any grid of t: that mean is the sum of P(W = jM) over j.
     """
-    sigma2 = min(sigma2, _SMOOTH)
+    return _peak_below(min(sigma2, _SMOOTH), cells)
+
+
+@lru_cache(maxsize=256)
+def _peak_below(sigma2: float, cells: int) -> float:
     points = 2 * math.ceil(math.sqrt(2 * cells * sigma2 * _NEGLIGIBLE)) + 2
     reach = math.ceil(math.sqrt(2 * sigma2 * _NEGLIGIBLE)) + 1
     z = np.arange(-reach, reach + 1, dtype=np.float64)

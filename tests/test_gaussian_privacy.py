@@ -114,6 +114,30 @@ def test_no_shift_exceeds_the_bound_for_all(shift, relative):
             assert any_shift_delta(variance, norms(shift), epsilon) < 2 * exact
 
 
+@pytest.mark.parametrize("shift", [(2,), (1, 1), (2, 1), (5, 7), (2, 2, 2), (4, 1, 1, 1), (1,) * 12])
+@pytest.mark.parametrize("variance", ["1.01", "1.5", "3", "10", "40"])
+def test_the_bound_for_all_shifts_gives_up_rather_than_lie(shift, variance):
+    """Where sigma is small beside the shift the lattice argument fails; the bound is then 1, never too small."""
+    total = norms(shift).l2_squared
+    for spread in (1.0, 1.5, 2, 4):
+        size = math.sqrt(total / Fraction(variance))
+        epsilon = Fraction(size**2 / 2 + spread * size).limit_denominator(10**6)
+        exact = by_sum(Fraction(variance), shift, float(epsilon))
+        bound = any_shift_delta(Fraction(variance), norms(shift), epsilon)
+        assert exact <= bound <= 1
+        log_excess = math.log(2 * math.pi * total) / 2 - 2 * math.pi**2 * (float(variance) - 1) / total
+        smooth = analytic_delta(Fraction(variance), norms(shift), epsilon)
+        assert bound == 1 or (log_excess < 0 and bound > (1 + math.exp(log_excess)) * smooth)
+
+
+def test_the_bound_pays_for_the_spacing_of_what_a_single_cell_shows():
+    """Moving one cell by 5 shows multiples of 5 only: five times the correction of 25 cells moved by 1."""
+    variance, epsilon = Fraction(18 * 25), Fraction(1)
+    smooth = analytic_delta(variance, units(25), epsilon)
+    one, many = (any_shift_delta(variance, shift, epsilon) - smooth for shift in (norms((5,)), units(25)))
+    assert one / many == pytest.approx(5, rel=1e-3) and many > 0
+
+
 @pytest.mark.parametrize("admissible", [(2, 4, 6, 2), (3, 6, 14, 3)])
 def test_the_bound_covers_every_admissible_shift(admissible):
     """All whole-numbered shifts within (L0, L1, L2^2, Linf), enumerated; the bound is not refuted by any."""
