@@ -1,0 +1,106 @@
+"""Every learner x mechanism x kind of budget x way of taking it: it works and costs what was asked, or is refused.
+
+One release is `test_mechanisms_and_budgets.py`; here come the many rounds of `psgd` and subsampled releases.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core.sources import as_source
+
+BUDGETS = {
+    "pure": dpgm.Budget.pure(2),
+    "zcdp": dpgm.Budget.zcdp("0.5"),
+    "approx": dpgm.Budget.approx(2, "1e-4"),
+}
+MECHANISMS = ("laplace", "gaussian")
+LEARNERS = ("naive-mle", "cgm-em", "psgd", "psgd-clip")
+
+#: Kinds of budget that one release of a mechanism can spend.
+ONE = {"laplace": {"pure", "zcdp"}, "gaussian": {"zcdp", "approx"}}
+#: Kinds that many rounds can: the accountant turns (epsilon, delta) into zCDP per round, for any noise.
+MANY = {"laplace": {"pure", "zcdp", "approx"}, "gaussian": {"zcdp", "approx"}}
+
+CHAIN = dpgm.Structure.chain(dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
+CODES = np.random.default_rng(5).integers(0, [2, 3, 2], (300, 3))
+
+
+class Trap:
+    """A source that must never be read."""
+
+    def batches(self, domain, columns):
+        raise AssertionError("the records were touched")
+
+
+def made(learner):
+    """The learner, small; skipped where its plugin is not installed."""
+    options = {"epochs": 2, "sampling_rate": 0.5, "mode": "clip"} if learner == "psgd-clip" else {}
+    options = {"epochs": 2, "sampling_rate": 0.5} if learner == "psgd" else options
+    return found("learner", learner.removesuffix("-clip"), **options)
+
+
+def found(kind, name, **options):
+    """A component, or a skip."""
+    try:
+        return dpgm.make(kind, name, **options)
+    except dpgm.UnknownComponent:
+        pytest.skip(f"{kind} {name} is not installed")
+
+
+@pytest.mark.parametrize(("learner", "mechanism", "kind"), list(itertools.product(LEARNERS, MECHANISMS, BUDGETS)))
+def test_every_learner_with_every_mechanism_and_budget(learner, mechanism, kind):
+    """What is served spends at most the budget and learns a proper model; the rest is refused with nothing read."""
+    budget, noise = BUDGETS[kind], found("mechanism", mechanism)
+    served = (MANY if learner.startswith("psgd") else ONE)[mechanism]
+    terms = {"neighbours": "add-remove", "total": 300.0, "randomness": dpgm.SeededRandomness(2)}
+    if kind not in served:
+        with pytest.raises(dpgm.BudgetError, match=mechanism):
+            dpgm.fit(Trap(), CHAIN, budget, noise, made(learner), **terms)
+        return
+    done = dpgm.fit(CODES, CHAIN, budget, noise, made(learner), **terms)
+    assert done.release.cost <= budget and done.release.cost.kind == kind
+    assert done.model.marginal("a").sum() == pytest.approx(1)
+    assert math.isfinite(done.model.entropy())
+
+
+@pytest.mark.parametrize(("mechanism", "kind"), list(itertools.product(MECHANISMS, BUDGETS)))
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_every_subsampled_release(mechanism, kind, neighbours):
+    """A release at rate 1/2 is served like rounds, under add-remove only."""
+    source = CODES if neighbours == "add-remove" and kind in MANY[mechanism] else Trap()
+    curator = dpgm.LiveCurator(
+        source if isinstance(source, Trap) else as_source(source),
+        CHAIN,
+        found("mechanism", mechanism),
+        neighbours=neighbours,
+        budget=BUDGETS[kind],
+        randomness=dpgm.SeededRandomness(2),
+    )
+    if isinstance(source, Trap):
+        with pytest.raises(dpgm.BudgetError):
+            curator.release(sampling_rate=0.5)
+        assert curator.remaining == BUDGETS[kind]
+    else:
+        assert curator.release(sampling_rate=0.5).cost == BUDGETS[kind]
+        assert curator.remaining.is_zero
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_both_relations_without_subsampling(learner, neighbours):
+    """At rate 1 every learner works under either relation, and replace-one draws more noise."""
+    options = {"sampling_rate": 1, "epochs": 2} if learner.startswith("psgd") else {}
+    mode = {"mode": "clip"} if learner == "psgd-clip" else {}
+    name = learner.removesuffix("-clip")
+    done = dpgm.fit(
+        CODES, CHAIN, dpgm.Budget.zcdp(1), found("mechanism", "gaussian"), found("learner", name, **options, **mode),
+        neighbours=neighbours, total=300.0, randomness=dpgm.SeededRandomness(2),
+    )  # fmt: skip
+    calibration = done.release.calibrations[0]
+    factor = 1 if neighbours == "add-remove" else 4 if mode else 2
+    base = 2 * 1024**2 if mode else 2
+    assert calibration.sensitivity.l2_squared == factor * base
