@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.cgm_protocol import Population, draw_release, structure_of
 from dpgm_core import Collective, NoisyTables, Tables, learn, make
 
-LAMBDAS = [10.0 ** (-half / 2) for half in range(4, 15)]
+LAMBDAS = [10.0 ** (-half / 2) for half in range(4, 11)]
 
 
 def path(
@@ -99,28 +99,28 @@ def calls(smoke: bool) -> None:
 
 
 def merging(smoke: bool) -> None:
-    """The KL of merged EM relative to unmerged EM at the same tau, E-steps solved tightly; 5 draws."""
-    print(f"{'graph':8}{'k':>4}{'N':>9}{'eps':>6}{'rounds':>8}  largest |KL / KL - 1|, tau .4 to 2, by step of tau")
-    print(" " * 37 + "".join(f"{step:>10}" for step in (0.05, 0.1, 0.2, 0.5)))
-    for graph, size, total, epsilon in (
-        ("chain1", 5, 10**4, 0.1),
-        ("chain3", 5, 10**5, 0.1),
-        ("er", 10, 10**5, 0.1),
-    )[: 1 if smoke else None]:
-        worst = np.zeros(4)
+    """|KL / KL - 1| of merged against unmerged EM, E-steps solved tightly, by the merged step's share of tau; worst of
+    5 draws: for the least KL on the path / for any tau from .4 to 2."""
+    steps = (0.05, 0.1, 0.2, 0.5)
+    print(f"{'graph':8}{'k':>4}{'N':>9}{'eps':>6}{'unmerged':>10}" + "".join(f"{step:>17}" for step in steps))
+    cells = [("chain1", 5, 10**4, 0.1), ("chain3", 5, 10**5, 0.1), ("er", 10, 10**5, 0.1)]
+    for graph, size, total, epsilon in cells[: 1 if smoke else None]:
+        best, worst = np.zeros(len(steps)), np.zeros(len(steps))
         for seed in range(1 if smoke else 5):
             population = Population.draw(structure_of(graph, size), seed)
             noisy = draw_release(population, total, epsilon, seed)
-            e_step = make("collective", "collective-dual", tolerance=1e-7, share=0.002, max_calls=300)
+            e_step = make("collective", "collective-dual", tolerance=1e-7, share=0.002)
             once = max(noise.dual.bound for noise in noisy.noise)
-            plain = {round(row[0], 6): row[1] for row in path(population, noisy, e_step, tau=2.0, step=once)}
-            at, values = list(plain), list(plain.values())
-            for place, step in enumerate((0.05, 0.1, 0.2, 0.5)):
-                for tau, kl, _, _ in path(population, noisy, e_step, tau=2.0, step=step):
-                    if tau >= 0.4 - 1e-9:
-                        worst[place] = max(worst[place], abs(kl / np.interp(tau, at, values) - 1))
+            at, plain = np.array([row[:2] for row in path(population, noisy, e_step, tau=2.0, step=once)]).T
+            for place, step in enumerate(steps):
+                taus, kls = np.array([row[:2] for row in path(population, noisy, e_step, tau=2.0, step=step)]).T
+                apart = np.abs(kls / np.interp(taus, at, plain) - 1)
+                worst[place] = max(worst[place], apart[taus > 0.4 - 1e-9].max())
+                best[place] = max(best[place], abs(kls.min() / plain.min() - 1))
         print(
-            f"{graph:8}{size:4}{total:9}{epsilon:6}{once:8.4f} " + "".join(f"{one:10.2%}" for one in worst), flush=True
+            f"{graph:8}{size:4}{total:9}{epsilon:6}{once:10.4f}"
+            + "".join(f"{one:8.2%} /{two:7.2%}" for one, two in zip(best, worst, strict=True)),
+            flush=True,
         )
 
 

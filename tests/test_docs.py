@@ -55,6 +55,11 @@ def test_the_tutorial_runs(tmp_path):
     run_page(DOCS / "tutorial.md", tmp_path)
 
 
+def test_the_method_page_runs(tmp_path):
+    """And those of the page on CGM-EM."""
+    run_page(DOCS / "cgm-em.md", tmp_path)
+
+
 def test_the_readme_runs(tmp_path):
     """So do those of the README."""
     run_page(ROOT / "README.md", tmp_path)

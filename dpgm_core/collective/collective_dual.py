@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.collective.evidence import Evidence, check_request, evidence_of, gaps, match
+from dpgm_core.collective.evidence import Evidence, check_request, evidence_of, gap_of, match
 from dpgm_core.errors import InferenceError, NotConverged
 from dpgm_core.options import option
 from dpgm_core.protocols import CollectiveBeliefs, Engine
@@ -122,14 +122,13 @@ class _Solver:
         self.calls += 1
         marginals = beliefs.marginals.values
         residual = self.terms.noisy - marginals
-        gap = float(np.sum(gaps(self.terms, residual, u)))
+        gap, misfit, conjugate = gap_of(self.terms, residual, u)
         if math.isnan(gap):
             raise InferenceError("the duality gap is NaN; the release or the noise's dual term is at fault")
         if gap < self.gap:
             # D(u) = N A(theta + u) - u.y + psi*(u)
-            dual = self.total * beliefs.log_partition - float(u @ self.terms.noisy)
-            self.gap, self.dual = gap, dual + float(np.sum(self.terms.conjugate(u)))
-            self.misfit, self.settled = float(np.sum(self.terms.misfit(residual))), beliefs.converged
+            self.dual = self.total * beliefs.log_partition - float(u @ self.terms.noisy) + conjugate
+            self.gap, self.misfit, self.settled = gap, misfit, beliefs.converged
             self.multipliers, self.marginals = u, marginals
         return residual
 

@@ -24,7 +24,7 @@ __all__ = [
     "GeneralEvidence",
     "check_request",
     "evidence_of",
-    "gaps",
+    "gap_of",
     "match",
 ]
 
@@ -77,10 +77,8 @@ class DualEvidence:
         return np.clip(multipliers, -self.bound, self.bound)
 
     def pull(self, residual: FloatArray) -> FloatArray:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            slope = np.where(self.curvature > 0, residual / self.curvature, np.sign(residual) * np.inf)
-        # 0 * inf: no noise seen in a cell whose psi has a kink pulls nowhere
-        return self.inside(np.where(residual == 0, 0.0, slope))
+        with np.errstate(over="ignore"):  # no curvature: the sign of r, times infinity until it is clipped
+            return self.inside(residual / np.maximum(self.curvature, 1e-300))
 
     def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
         return self.inside((metric * start + residual) / (metric + self.curvature))
@@ -169,9 +167,14 @@ def evidence_of(release: NoisyTables, weight: float) -> DualEvidence | GeneralEv
     )
 
 
-def gaps(evidence: Evidence, residual: FloatArray, multipliers: FloatArray) -> FloatArray:
-    """psi(r) + psi*(u) - u r of each cell: 0 where u = psi'(r), and never negative but for rounding."""
-    return np.maximum(evidence.misfit(residual) + evidence.conjugate(multipliers) - multipliers * residual, 0.0)
+def gap_of(evidence: Evidence, residual: FloatArray, multipliers: FloatArray) -> tuple[float, float, float]:
+    """(gap, psi(r), psi*(u)), summed over cells, nats.
+
+    The gap of a cell, psi(r) + psi*(u) - u r, is 0 where u = psi'(r) and never negative but for rounding.
+    """
+    misfit, conjugate = evidence.misfit(residual), evidence.conjugate(multipliers)
+    gaps = np.maximum(misfit + conjugate - multipliers * residual, 0.0)
+    return float(np.sum(gaps)), float(np.sum(misfit)), float(np.sum(conjugate))
 
 
 def match(engine: Engine, evidence: NoisyTables) -> None:

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.collective.evidence import check_request, evidence_of, gaps, match
+from dpgm_core.collective.evidence import check_request, evidence_of, gap_of, match
 from dpgm_core.errors import NotConverged
 from dpgm_core.options import option
 from dpgm_core.protocols import Beliefs, CollectiveBeliefs, Engine
@@ -138,7 +138,7 @@ class _Run:
         self.calls += 1
         if self.certified:
             residual = self.terms.noisy - self.beliefs.marginals.values
-            self.gap = float(np.sum(gaps(self.terms, residual, u)))
-            dual = self.total * self.beliefs.log_partition - float(u @ self.terms.noisy)
-            self.objective = dual + float(np.sum(self.terms.conjugate(u))) - self.gap
+            self.gap, _, conjugate = gap_of(self.terms, residual, u)
+            dual = self.total * self.beliefs.log_partition - float(u @ self.terms.noisy) + conjugate
+            self.objective = dual - self.gap
             self.measure = self.gap / max(1.0, abs(self.objective))

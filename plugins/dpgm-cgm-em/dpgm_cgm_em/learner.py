@@ -41,7 +41,7 @@ from dpgm_core import (
 
 __all__ = ["CgmEm"]
 
-# One proximal step per this much of tau keeps the path's KL within 2 % of unmerged EM (benchmarks/cgm_em.py).
+# One proximal step per this much of tau keeps the path's least KL within 2 % of unmerged EM's (benchmarks/cgm_em.py).
 _STEP = 0.1
 # Over how much of tau the plateau rule looks back, and the fall below which noise is all that is left to fit.
 _WINDOW = 0.5
