@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dpgm_core.consistency import consistent
     from dpgm_core.curator import LiveCurator, ReplayCurator
     from dpgm_core.discrepancy import expected_absolute
-    from dpgm_core.domain import Attribute, Domain
+    from dpgm_core.attribute import Attribute
+    from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
         ContestedComponent,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         Progress,
         Randomness,
         Rounds,
+        SecondOrder,
         Source,
     )
     from dpgm_core.randomness import SeededRandomness, SystemRandomness
@@ -85,7 +87,8 @@ _LAZY = {
     "consistency": ["consistent"],
     "curator": ["LiveCurator", "ReplayCurator"],
     "discrepancy": ["expected_absolute"],
-    "domain": ["Attribute", "Domain"],
+    "attribute": ["Attribute"],
+    "domain": ["Domain"],
     "errors": [
         "BudgetError",
         "ContestedComponent",
@@ -138,6 +141,7 @@ _LAZY = {
         "Progress",
         "Randomness",
         "Rounds",
+        "SecondOrder",
         "Source",
     ],
     "randomness": ["SeededRandomness", "SystemRandomness"],
@@ -200,6 +204,7 @@ __all__ = [
     "Registry",
     "ReplayCurator",
     "Rounds",
+    "SecondOrder",
     "SeededRandomness",
     "Sensitivity",
     "Source",

@@ -1,4 +1,4 @@
-"""The public side of the data: attributes, their labels or bins, and where unknown and null values go.
+"""The public side of the data: the ordered attributes of a table, declared in a file or in code.
 
 A :class:`Domain` is declared by the owner and never inferred from records: whatever is read from the data to
 choose labels would be a leak. Every raw value, however broken, lands on exactly one code (DESIGN section 4).
@@ -6,295 +6,17 @@ choose labels would be a leak. Every raw value, however broken, lands on exactly
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from attrs import field, frozen
-
+from dpgm_core.attribute import Attribute, bin_edge, code_dtype, repeated
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
-
-MAX_SIZE = 2**22
-
-_ATTRIBUTE_KEYS = ("labels", "bins", "size", "unknown", "null", "null_values", "coded")
-
-
-@frozen(kw_only=True)
-class Attribute:
-    """One public attribute: a finite list of labels, and the label every unknown or null value falls on.
-
-    name: the column's name. labels: one text per code, code = position. edges: for binned numbers the k + 1
-    ascending bin edges (bin i is [e_i, e_(i+1)), the last one closed); the labels of the bins come first in
-    `labels`, and a label of its own for null or unknown may follow. unknown, null: codes. null_values: raw
-    texts that mean null, besides a true null and, for numbers, NaN. coded: raw values are the codes
-    themselves ("0", "1", ...), not the labels.
-
-    Raises DomainError when a part is wrong. Use `of_labels`, `of_bins` or `of_size`.
-
-    >>> sex = Attribute.of_labels("sex", ["F", "M"], unknown="not stated")
-    >>> sex.labels, sex.code(b"M"), sex.code(b"?"), sex.code(None)
-    (('F', 'M', 'not stated'), 1, 2, 2)
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    unknown: int
-    null: int
-    edges: tuple[float, ...] | None = None
-    null_values: tuple[str, ...] = ("",)
-    coded: bool = False
-    _codes: dict[bytes, int] = field(init=False, repr=False, eq=False)
-
-    def __attrs_post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise DomainError(f"an attribute needs a name, a non-empty text; got {self.name!r}")
-        if not _is_text(self.name):
-            raise DomainError(f"attribute {self.name!r}: the name is no valid Unicode text; rename it")
-        where = f"attribute {self.name!r}"
-        if not self.labels:
-            raise DomainError(f"{where} has no labels; give at least one")
-        if len(self.labels) > MAX_SIZE:
-            raise DomainError(f"{where} has {len(self.labels)} labels; at most {MAX_SIZE} are possible")
-        for label in self.labels:
-            if not _is_text(label):
-                raise DomainError(f"{where}: a label must be a text, got {label!r}; write it in quotes")
-        for text in self.null_values:
-            if not _is_text(text):
-                raise DomainError(f"{where}: a null value must be a text, got {text!r}; write it in quotes")
-        twice = _twice(self.labels)
-        if twice is not None:
-            raise DomainError(f"{where}: label {twice!r} stands twice; remove one")
-        for what, code in (("unknown", self.unknown), ("null", self.null)):
-            if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code < len(self.labels):
-                raise DomainError(f"{where}: {what} must be a code below {len(self.labels)}, got {code!r}")
-        if self.edges is not None:
-            _check_edges(where, self.edges, len(self.labels))
-        # The raw texts that hit a label exactly; everything else is unknown.
-        texts = (str(code) for code in range(len(self.labels))) if self.coded else iter(self.labels)
-        known = {text.encode(): code for code, text in enumerate(texts)}
-        known |= {text.encode(): self.null for text in self.null_values if text.encode() not in known}
-        object.__setattr__(self, "_codes", known)
-
-    @property
-    def size(self) -> int:
-        """The number of labels, hence of codes.
-
-        >>> Attribute.of_size("a", 3).size
-        3
-        """
-        return len(self.labels)
-
-    @classmethod
-    def of_labels(
-        cls,
-        name: str,
-        labels: Iterable[str],
-        *,
-        unknown: str,
-        null: str | None = None,
-        null_values: Iterable[str] = ("",),
-        coded: bool = False,
-    ) -> Attribute:
-        """An attribute with text labels; `unknown` and `null` name a label, which is appended if it is new.
-
-        null: the label of null values; the unknown label when it is None.
-
-        >>> Attribute.of_labels("smoker", ["no", "yes"], unknown="no").size
-        2
-        """
-        if isinstance(labels, str):
-            raise DomainError(f"attribute {name!r}: labels must be a list of texts, got the text {labels!r}")
-        all_labels, codes = _with_special(list(labels), unknown, null)
-        return cls(
-            name=name,
-            labels=tuple(all_labels),
-            unknown=codes[0],
-            null=codes[1],
-            null_values=tuple(null_values),
-            coded=coded,
-        )
-
-    @classmethod
-    def of_bins(
-        cls,
-        name: str,
-        edges: Iterable[float],
-        *,
-        unknown: str,
-        null: str | None = None,
-        labels: Iterable[str] | None = None,
-        null_values: Iterable[str] = ("",),
-    ) -> Attribute:
-        """A number cut into bins [e_0, e_1), [e_1, e_2), ..., the last bin closed; edges may be infinite.
-
-        Values outside the edges, and texts that are no number, are unknown.
-
-        >>> age = Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?")
-        >>> age.labels, age.code(b"18"), age.code(b"-1"), age.code(b"old")
-        (('[0, 18)', '[18, 65)', '[65, inf]', '?'), 1, 3, 3)
-        """
-        ends = tuple(_edge(name, edge) for edge in edges)
-        if len(ends) < 2:
-            raise DomainError(f"attribute {name!r}: bins need at least two edges, got {len(ends)}")
-        names = list(labels) if labels is not None else _bin_labels(ends)
-        if len(names) != len(ends) - 1:
-            raise DomainError(
-                f"attribute {name!r}: {len(ends)} edges make {len(ends) - 1} bins, but {len(names)} labels are given"
-            )
-        all_labels, codes = _with_special(names, unknown, null)
-        return cls(
-            name=name,
-            labels=tuple(all_labels),
-            unknown=codes[0],
-            null=codes[1],
-            edges=ends,
-            null_values=tuple(null_values),
-        )
-
-    @classmethod
-    def of_size(cls, name: str, size: int, *, unknown: int = 0, null: int | None = None) -> Attribute:
-        """Codes 0 ... size - 1, labelled by their digits; unknown and null values go to code 0 unless told.
-
-        >>> Attribute.of_size("a", 2).labels
-        ('0', '1')
-        """
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
-            raise DomainError(f"attribute {name!r}: size must be a whole number of at least 1, got {size!r}")
-        if size > MAX_SIZE:
-            raise DomainError(f"attribute {name!r}: size {size} is above the largest possible, {MAX_SIZE}")
-        return cls(
-            name=name,
-            labels=tuple(str(code) for code in range(int(size))),
-            unknown=unknown,
-            null=unknown if null is None else null,
-        )
-
-    def code(self, text: bytes | str | None) -> int:
-        """The code of one raw value. This function defines what every source must do, value by value.
-
-        None is null. Labels match byte for byte; bins parse the text as a number. Never raises.
-
-        >>> Attribute.of_size("a", 3).code("2"), Attribute.of_size("a", 3).code("3")
-        (2, 0)
-        """
-        if text is None:
-            return self.null
-        raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-        if self.edges is None:
-            return self._codes.get(raw, self.unknown)
-        if any(raw == null.encode() for null in self.null_values):
-            return self.null
-        number = parse_number(raw)
-        if number is None:
-            return self.unknown
-        return int(self.bin_codes(np.array([number]))[0])
-
-    def bin_codes(self, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Codes of float64 numbers under the bins; NaN is null, outside the edges is unknown.
-
-        >>> Attribute.of_bins("x", [0, 1, 2], unknown="?").bin_codes(np.array([0.5, 2.0, 7.0, np.nan])).tolist()
-        [0, 1, 2, 2]
-        """
-        if self.edges is None:
-            raise DomainError(f"attribute {self.name!r} has no bins; its values are matched as labels")
-        edges = np.asarray(self.edges)
-        codes = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
-        bins = len(edges) - 1
-        codes[numbers == edges[-1]] = bins - 1  # the last bin is closed
-        codes[(codes < 0) | (codes >= bins)] = self.unknown
-        codes[np.isnan(numbers)] = self.null
-        return codes
-
-    def label_code(self, label: object) -> int:
-        """The code of a label, or of a code given as a whole number, as a *user* names it in a query.
-
-        Raises DomainError with a suggestion: unlike `code`, a query must not fall on `unknown` silently.
-
-        >>> Attribute.of_labels("sex", ["F", "M"], unknown="F").label_code("M")
-        1
-        """
-        if isinstance(label, str):
-            if label in self.labels:
-                return self.labels.index(label)
-            raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
-        if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
-            if 0 <= label < self.size:
-                return int(label)
-            raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}, not {label}")
-        raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The attribute as plain TOML / JSON values; `Domain.from_dict` reads it back.
-
-        >>> Attribute.of_size("a", 2).to_dict()
-        {'labels': ['0', '1'], 'unknown': '0', 'null': '0'}
-        """
-        plain: dict[str, Any] = {"labels": list(self.labels)}
-        if self.edges is not None:
-            bins = len(self.edges) - 1
-            # JSON has no infinity, so infinite edges travel as texts.
-            ends = [edge if math.isfinite(edge) else str(edge) for edge in self.edges]
-            plain = {"bins": ends, "labels": list(self.labels[:bins])}
-        plain |= {"unknown": self.labels[self.unknown], "null": self.labels[self.null]}
-        if self.null_values != ("",):
-            plain["null_values"] = list(self.null_values)
-        if self.coded:
-            plain["coded"] = True
-        return plain
-
-    @classmethod
-    def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Attribute:
-        """Read one attribute table: `labels`, `bins` or `size`, with `unknown` (required for the first two).
-
-        >>> Attribute.from_dict("a", {"size": 4}).size
-        4
-        """
-        where = f"attribute {name!r}"
-        if not isinstance(plain, Mapping):
-            raise DomainError(f"{where} must be a table such as {{ size = 3 }}, got {plain!r}")
-        for key in plain:
-            if key not in _ATTRIBUTE_KEYS:
-                raise DomainError(f"{where} has no setting {key!r}{did_you_mean(key, _ATTRIBUTE_KEYS)}")
-        shapes = [key for key in ("bins", "size", "labels") if key in plain]
-        if not shapes or ("size" in shapes and len(shapes) > 1):
-            raise DomainError(f"{where} needs one of labels, bins or size; it has {shapes or 'none of them'}")
-        if "size" in plain:
-            if "null_values" in plain or "coded" in plain:
-                raise DomainError(f"{where}: null_values and coded go with labels, not with size")
-            unknown = _code(where, "unknown", plain.get("unknown", 0))
-            null = _code(where, "null", plain["null"]) if "null" in plain else None
-            return cls.of_size(name, plain["size"], unknown=unknown, null=null)
-        if "unknown" not in plain:
-            raise DomainError(
-                f"{where} does not say where unknown values go; add unknown = LABEL, "
-                "an existing label or a new one of its own"
-            )
-        texts = {key: plain[key] for key in ("unknown", "null") if key in plain}
-        for key, text in texts.items():
-            if not isinstance(text, str):
-                raise DomainError(f"{where}: {key} must be a label (a text in quotes), got {text!r}")
-        options: dict[str, Any] = dict(texts)
-        for key in ("labels", "null_values"):
-            if key in plain:
-                options[key] = _texts(where, key, plain[key])
-        if "bins" in plain:
-            if not isinstance(plain["bins"], (list, tuple)):
-                raise DomainError(f"{where}: bins must be a list of edges, got {plain['bins']!r}")
-            if "coded" in plain:
-                raise DomainError(f"{where}: coded goes with labels, not with bins")
-            return cls.of_bins(name, plain["bins"], **options)
-        if not isinstance(plain.get("coded", False), bool):
-            raise DomainError(f"{where}: coded must be true or false, got {plain['coded']!r}")
-        return cls.of_labels(name, options.pop("labels"), coded=plain.get("coded", False), **options)
 
 
 class Domain:
@@ -321,7 +43,7 @@ class Domain:
                     f"a domain is made of Attribute objects, got {attribute!r}; see Domain.from_sizes and from_dict"
                 )
         self._by_name = {attribute.name: attribute for attribute in self.attributes}
-        twice = _twice(attribute.name for attribute in self.attributes)
+        twice = repeated(attribute.name for attribute in self.attributes)
         if twice is not None:
             raise DomainError(f"attribute {twice!r} stands twice in the domain; rename or remove one")
 
@@ -466,87 +188,6 @@ class Domain:
         return cls.from_dict(plain)
 
 
-def code_dtype(size: int) -> np.dtype[Any]:
-    """The smallest unsigned type that holds codes below `size`.
-
-    >>> code_dtype(256), code_dtype(257)
-    (dtype('uint8'), dtype('uint16'))
-    """
-    return np.dtype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
-
-
-def parse_number(raw: bytes) -> float | None:
-    """A decimal number in ASCII, blanks around it allowed; None for anything else. NaN texts give NaN.
-
-    >>> parse_number(b" 1e3 "), parse_number(b"1_000"), parse_number(b"0x10")
-    (1000.0, None, None)
-    """
-    if b"_" in raw:  # Python's float() takes underscores, no data file means them
-        return None
-    try:
-        return float(raw.decode("ascii"))
-    except (UnicodeDecodeError, ValueError):
-        return None
-
-
-def _is_text(value: object) -> bool:
-    # JSON can spell halves of characters, which no file can hold.
-    try:
-        return isinstance(value, str) and value.encode() is not None
-    except UnicodeEncodeError:
-        return False
-
-
-def _twice(names: Iterable[str]) -> str | None:
-    return next((name for name, times in Counter(names).items() if times > 1), None)
-
-
-def _with_special(labels: list[str], unknown: str, null: str | None) -> tuple[list[str], tuple[int, int]]:
-    special = (unknown, unknown if null is None else null)
-    for label in special:
-        if label not in labels:
-            labels.append(label)
-    return labels, (labels.index(special[0]), labels.index(special[1]))
-
-
-def _bin_labels(ends: Sequence[float]) -> list[str]:
-    labels = [f"[{low:g}, {high:g})" for low, high in itertools.pairwise(ends)]
-    labels[-1] = labels[-1][:-1] + "]"
-    if len(set(labels)) < len(labels):  # edges closer than six digits
-        labels = [f"[{low!r}, {high!r})" for low, high in itertools.pairwise(ends)]
-    return labels
-
-
-def _check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
-    if len(edges) < 2 or len(edges) - 1 > labels:
-        raise DomainError(f"{where}: {len(edges)} edges do not fit {labels} labels")
-    if any(math.isnan(edge) for edge in edges) or any(not low < high for low, high in itertools.pairwise(edges)):
-        raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)}")
-
-
-def _edge(name: str, edge: object) -> float:
-    if isinstance(edge, str) and edge in ("inf", "-inf"):
-        return float(edge)
-    if isinstance(edge, (int, float, np.integer, np.floating)) and not isinstance(edge, bool):
-        with contextlib.suppress(OverflowError):
-            return float(edge)
-    raise DomainError(f"attribute {name!r}: a bin edge must be a number (or inf), got {edge!r}")
-
-
-def _code(where: str, key: str, value: object) -> int:
-    text = value if isinstance(value, str) else None
-    code = int(text) if text is not None and text.isascii() and text.isdigit() else value
-    if not isinstance(code, int) or isinstance(code, bool):
-        raise DomainError(f"{where}: {key} must be a code such as 0, got {value!r}")
-    return code
-
-
-def _texts(where: str, key: str, values: object) -> list[str]:
-    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise DomainError(f"{where}: {key} must be a list of texts in quotes, got {values!r}")
-    return list(values)
-
-
 def _short_attribute(name: str, entry: object) -> Attribute:
     if isinstance(entry, int) and not isinstance(entry, bool):
         return Attribute.of_size(name, entry)
@@ -573,7 +214,7 @@ def _nist_attribute(name: str, entry: Any) -> Attribute:
         if not labels:
             raise DomainError(f"NIST schema: column {name!r} has an empty list of values")
         return Attribute.of_labels(name, labels, unknown=null or labels[0], null_values=null_values)
-    low, high = _edge(name, entry["min"]), _edge(name, entry["max"])
+    low, high = bin_edge(name, entry["min"]), bin_edge(name, entry["max"])
     unknown = null or "unknown"
     if low.is_integer() and high.is_integer() and high - low < 200 and "int" in str(entry.get("dtype", "")):
         labels = [str(value) for value in range(int(low), int(high) + 1)]

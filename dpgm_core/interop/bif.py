@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dpgm_core.domain import Attribute, Domain, parse_number
+from dpgm_core.attribute import Attribute, parse_number
+from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import FloatArray, Tables

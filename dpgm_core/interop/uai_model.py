@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.domain import Domain, parse_number
+from dpgm_core.attribute import parse_number
+from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.files import atomic_write
 from dpgm_core.structure import Clique, Structure

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from dpgm_core.domain import Attribute, Domain, code_dtype, parse_number
+from dpgm_core.attribute import Attribute, code_dtype, parse_number
+from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.texts import as_text, is_textual, plain
 
