@@ -1,6 +1,7 @@
 """CGM-EM: what its path is, where it ends, how accurate it is, and what it says when something went wrong."""
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -333,3 +334,24 @@ def test_accuracy_on_the_papers_protocol(graph):
     over_naive, over_uniform = np.exp(np.mean(logs, axis=0))
     assert over_naive <= 1.15
     assert over_uniform <= 0.7
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    """A release file."""
+    small.save(tmp_path / "small.release.dpgm")
+    return tmp_path / "small.release.dpgm"
+
+
+@pytest.mark.parametrize(("calls", "converged"), [(1, False), (2000, True)])
+def test_the_command_line_says_whether_it_converged(saved, tmp_path, capsys, calls, converged):
+    """dpgm learn and dpgm query show the flag, in JSON and in words."""
+    from dpgm_core.cli import main
+
+    options = [f"learner.e_step={{name = 'collective-dual', max_calls = {calls}}}", "learner.tau=0.5"]
+    settings = [word for option in options for word in ("--set", option)]
+    model = tmp_path / "m.dpgm"
+    main(["learn", str(saved), "--learner", "cgm-em", "-o", str(model), *settings, "--json"])
+    assert json.loads(capsys.readouterr().out)["converged"] is converged
+    main(["query", str(model)])
+    assert ("WARNING: the learner did not converge" in capsys.readouterr().out) is not converged
