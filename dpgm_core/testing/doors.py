@@ -1,0 +1,203 @@
+"""A curator with an alarm on every door but its protocol, records with a booby trap, and noise of fixed bad luck."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.curator import LiveCurator
+from dpgm_core.domain import Domain, code_dtype
+from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
+from dpgm_core.protocols import DualTerm, Mechanism, Noise, Randomness, Rounds
+from dpgm_core.randomness import SeededRandomness
+from dpgm_core.releases import NoisyTables
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Array, FloatArray, IntArray
+from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
+
+if TYPE_CHECKING:
+    from dpgm_core.protocols import Codes
+
+__all__ = ["Door", "SunkMechanism", "TrappedRecords", "live_curator"]
+
+# Modules of core that may read records.
+_READERS = ("dpgm_core.curator", "dpgm_core.counting", "dpgm_core.rounds")
+
+
+class TrappedRecords:
+    """A source of codes that remembers who read it without the curator.
+
+    codes: (records, attributes), in the domain's order. rows: per batch. trespassers: modules that asked for records
+    while the curator was not at work. reads: how often records were asked for.
+    """
+
+    def __init__(self, codes: IntArray, *, rows: int = 1000) -> None:
+        self.codes, self.rows = codes, rows
+        self.trespassers: list[str] = []
+        self.reads = 0
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Batches of codes."""
+        self.reads += 1
+        frame = sys._getframe(1)
+        callers = []
+        while frame is not None:
+            callers.append(str(frame.f_globals.get("__name__")))
+            frame = frame.f_back  # type: ignore[assignment]
+        if not any(caller in _READERS for caller in callers):
+            self.trespassers.append(callers[0])
+        places = [domain.names.index(name) for name in columns]
+        kinds = [code_dtype(domain[name].size) for name in columns]
+        for start in range(0, len(self.codes), self.rows):
+            part = self.codes[start : start + self.rows]
+            yield [part[:, place].astype(kind) for place, kind in zip(places, kinds, strict=True)]
+
+
+class Door:
+    """The protocol of a curator and nothing else; whatever else is asked of it is remembered and refused.
+
+    touched: the names asked for. handed: every release that went out.
+    """
+
+    def __init__(self, curator: LiveCurator) -> None:
+        self.touched: list[str] = []
+        self.handed: list[NoisyTables] = []
+
+        # closures, so that no attribute leads to the curator
+        def call(name: str, **more: Any) -> Any:
+            return getattr(curator, name)(**more)
+
+        def read(name: str) -> Any:
+            return getattr(curator, name)
+
+        self._call, self._read = call, read
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            self.touched.append(name)
+        raise AttributeError(
+            f"a curator offers structure, neighbours, budget, remaining, release and rounds; not {name!r}"
+        )
+
+    @property
+    def structure(self) -> Structure:
+        """The model's structure."""
+        found: Structure = self._read("structure")
+        return found
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The declared relation."""
+        found: Neighbours = self._read("neighbours")
+        return found
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in all."""
+        found: Budget = self._read("budget")
+        return found
+
+    @property
+    def remaining(self) -> Budget:
+        """What may still be spent."""
+        found: Budget = self._read("remaining")
+        return found
+
+    def release(
+        self,
+        *,
+        budget: Budget | Mapping[Clique, Budget] | None = None,
+        cliques: Iterable[Clique] | None = None,
+        sampling_rate: float = 1.0,
+    ) -> NoisyTables:
+        """Noisy tables."""
+        found: NoisyTables = self._call("release", budget=budget, cliques=cliques, sampling_rate=sampling_rate)
+        self.handed.append(found)
+        return found
+
+    def rounds(self, n: int, **more: Any) -> AbstractContextManager[Rounds]:
+        """Many subsampled releases."""
+        return self._watched(self._call("rounds", n=n, **more))
+
+    @contextmanager
+    def _watched(self, opened: AbstractContextManager[Rounds]) -> Iterator[Rounds]:
+        with opened as rounds:
+            yield _Watched(rounds, self.handed)
+
+
+class _Watched:
+    def __init__(self, rounds: Rounds, handed: list[NoisyTables]) -> None:
+        self._next, self._handed = rounds.next, handed
+
+    def next(self, *arguments: Any, **more: Any) -> NoisyTables:
+        self._handed.append(self._next(*arguments, **more))
+        return self._handed[-1]
+
+
+@frozen(kw_only=True)
+class _SunkNoise:
+    """Another noise whose draws are all far below zero."""
+
+    inner: Noise
+
+    @property
+    def cost(self) -> Budget:
+        return self.inner.cost
+
+    @property
+    def event(self) -> PrivacyEvent:
+        return self.inner.event
+
+    @property
+    def variance(self) -> float:
+        return self.inner.variance
+
+    @property
+    def dual(self) -> DualTerm | None:
+        return self.inner.dual
+
+    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+        return np.full(shape, -1_000_000, dtype=np.int64)
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        return self.inner.logpdf(residual)
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        return self.inner.score(residual)
+
+
+@frozen(kw_only=True)
+class SunkMechanism:
+    """A mechanism out of luck: it calibrates as `inner` does, and every draw is -1 000 000."""
+
+    inner: Mechanism
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> Noise:
+        """The sunk noise."""
+        return _SunkNoise(inner=self.inner.noise(sensitivity, budget))
+
+
+def live_curator(
+    source: TrappedRecords,
+    structure: Structure,
+    kind: str,
+    *,
+    seed: int = 1,
+    wrap: Callable[..., Mechanism] | None = None,
+) -> LiveCurator:
+    """A curator over these records with reference noise: epsilon = 1 under add-remove, with delta = 1e-5 if `kind` is
+    "approx"."""
+    mechanism: Mechanism = ReferenceLaplace() if kind == "pure" else ReferenceGaussian()
+    return LiveCurator(
+        source,
+        structure,
+        mechanism if wrap is None else wrap(inner=mechanism),
+        neighbours="add-remove",
+        budget=Budget.pure(1) if kind == "pure" else Budget.approx(1, "1e-5"),
+        randomness=SeededRandomness(seed),
+    )
