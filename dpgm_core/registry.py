@@ -20,6 +20,8 @@ import pluggy
 from dpgm_core import options as option_tools
 from dpgm_core import plugin as plugin_module
 from dpgm_core import protocols
+from dpgm_core._version import __version__
+from dpgm_core.compatibility import unmet
 from dpgm_core.errors import (
     ContestedComponent,
     DpgmError,
@@ -48,6 +50,7 @@ _DEFAULTS = {
     ("mechanism", "gaussian"): "dpgm-gaussian",
     ("learner", "naive-mle"): "dpgm-naive-mle",
     ("learner", "cgm-em"): "dpgm-cgm-em",
+    ("learner", "eb-map"): "dpgm-eb-map",
     ("learner", "psgd"): "dpgm-psgd",
 }
 
@@ -268,6 +271,9 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
 
 
 def _components(entry_point: metadata.EntryPoint) -> list[Component]:
+    wanted = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
+    if wanted is not None:
+        raise IncompatiblePlugin(f"it needs {wanted}, but this is dpgm-core {__version__}; upgrade one of the two")
     module = entry_point.load()
     manager = pluggy.PluginManager("dpgm")
     manager.add_hookspecs(plugin_module)
@@ -303,6 +309,11 @@ def _check_contract(kind: str, cls: type, where: str) -> None:
     for field in attrs.fields(cls):
         if field.init and not field.kw_only:
             raise IncompatiblePlugin(f"{where}: option {field.name!r} must be keyword-only; use @frozen(kw_only=True)")
+        # In a spec file `name` says which component is meant, and `source` which source.
+        if field.name in ("name", *_CONTRACTS[kind][1], *(("source",) if kind == "source" else ())):
+            raise IncompatiblePlugin(
+                f"{where}: option {field.name!r} hides what a {kind} needs that name for; rename it"
+            )
     _check_methods(kind, cls, where)
 
 

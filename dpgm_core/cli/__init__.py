@@ -30,6 +30,7 @@ _COMMANDS = {
     "ledger": ("owner", "Create, show and list a budget ledger."),
     "plugins": ("parts", "List every component, and plugins that are broken."),
     "show": ("parts", "Every option of one component."),
+    "new": ("new", "Make a folder with a plugin that works as it stands."),
     "check": ("check", "Hold a plugin to the conformance checks."),
 }
 

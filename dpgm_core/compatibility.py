@@ -1,0 +1,60 @@
+"""Whether a plugin's metadata ask for another core than the one that runs."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable
+
+__all__ = ["unmet"]
+
+_REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[[^]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
+_CLAUSE = re.compile(r"\s*(~=|==|!=|<=|>=|<|>)\s*v?(\d+(?:\.\d+)*)(\.\*)?\s*")
+_COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:
+    """The first unconditional requirement on `name` that `version` does not meet, as written; None if there is none.
+
+    Versions compare by their release numbers (PEP 440 without pre-releases and epochs). What cannot be read so, or
+    hangs on a condition, is taken as met: pip judged it at installation, this only explains what came after.
+
+    >>> unmet(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
+    'dpgm_core>=0.9,<2'
+    >>> unmet(["dpgm-core~=0.1.0"], "dpgm-core", "0.1.7") is None
+    True
+    """
+    for text in requirements:
+        found = _REQUIREMENT.fullmatch(text)
+        if found is None or re.sub(r"[-_.]+", "-", found[1]).lower() != name or found[3]:
+            continue
+        if not all(_holds(clause, version) for clause in found[2].split(",") if clause.strip()):
+            return text.strip()
+    return None
+
+
+def _holds(clause: str, version: str) -> bool:
+    found, own = _CLAUSE.fullmatch(clause), re.match(r"\d+(\.\d+)*", version)
+    if found is None or own is None:
+        return True
+    sign, wanted, here = found[1], _numbers(found[2]), _numbers(own[0])
+    if sign == "~=":  # ~= 1.4.2 is >= 1.4.2, == 1.4.*
+        return _compared(">=", here, wanted) and here[: len(wanted) - 1] == wanted[:-1]
+    return _compared(sign, here[: len(wanted)] if found[3] else here, wanted)
+
+
+def _compared(sign: str, here: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    width = max(len(here), len(wanted))
+    padded = [numbers + (0,) * (width - len(numbers)) for numbers in (here, wanted)]
+    return _COMPARE[sign](padded[0], padded[1])
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
