@@ -13,10 +13,10 @@ from dpgm_core._version import __version__
 
 if TYPE_CHECKING:
     from dpgm_core.allocation import optimal_split
+    from dpgm_core.attribute import Attribute
     from dpgm_core.consistency import consistent
     from dpgm_core.curator import LiveCurator, ReplayCurator
     from dpgm_core.discrepancy import expected_absolute
-    from dpgm_core.attribute import Attribute
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,10 @@ def fit(
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    **terms: Any,
+    unit: str | None = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
+    split: str = "even",
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
@@ -47,8 +51,9 @@ def fit(
     mechanism, learner, inference: names, tables with options, or objects. neighbours: "add-remove" or
     "replace-one", in persons; no default. total: "estimated", "public" or a declared number. randomness: None takes
     the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged
-    before any noise is drawn. save_release: file for the release, written before learning. terms: unit, person,
-    rows_per_person, split (see LiveCurator).
+    before any noise is drawn. save_release: file for the release, written before learning. unit: what is protected, in
+    words; the ledger's when None. person, rows_per_person: the person key's column, if persons have several rows, and
+    how many of them count. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
 
     Returns a Fit with `.model`, `.release`, `.trace`. Everything that can be refused is refused before anything is
     charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
@@ -68,25 +73,23 @@ def fit(
     inference_made: Inference = make("inference", inference)
     mechanism_made: Mechanism = make("mechanism", mechanism)
     inference_made.compile(structure)  # a structure that cannot be served is refused before anything is charged
-    opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
-    try:
-        curator = LiveCurator(
-            as_source(data),
-            structure,
-            mechanism_made,
-            neighbours=neighbours,
-            budget=budget,
-            randomness=randomness,
-            ledger=opened,
-            total=total,
-            save_to=None if save_release is None else Path(save_release),
-            progress=progress,
-            **terms,
-        )
+    with _curator(
+        data,
+        structure,
+        budget,
+        mechanism_made,
+        neighbours=neighbours,
+        total=total,
+        randomness=randomness,
+        ledger=ledger,
+        save_release=save_release,
+        progress=progress,
+        unit=unit,
+        person=person,
+        rows_per_person=rows_per_person,
+        split=split,
+    ) as curator:
         return _learn(curator, learner_made, inference_made, randomness, progress)
-    finally:
-        if opened is not None and opened is not ledger:
-            opened.close()
 
 
 def release(
@@ -101,28 +104,29 @@ def release(
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    **terms: Any,
+    unit: str | None = None,
+    person: str | None = None,
+    rows_per_person: int = 1,
+    split: str = "even",
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`."""
-    opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
-    try:
-        curator = LiveCurator(
-            as_source(data),
-            structure,
-            make("mechanism", mechanism),
-            neighbours=neighbours,
-            budget=budget,
-            randomness=randomness,
-            ledger=opened,
-            total=total,
-            save_to=None if save_release is None else Path(save_release),
-            progress=progress,
-            **terms,
-        )
+    with _curator(
+        data,
+        structure,
+        budget,
+        make("mechanism", mechanism),
+        neighbours=neighbours,
+        total=total,
+        randomness=randomness,
+        ledger=ledger,
+        save_release=save_release,
+        progress=progress,
+        unit=unit,
+        person=person,
+        rows_per_person=rows_per_person,
+        split=split,
+    ) as curator:
         return curator.release()
-    finally:
-        if opened is not None and opened is not ledger:
-            opened.close()
 
 
 def learn(
@@ -169,6 +173,47 @@ def plan(
         records=records,
         split=split,
     )
+
+
+@contextmanager
+def _curator(
+    data: object,
+    structure: Structure,
+    budget: Budget,
+    mechanism: Mechanism,
+    *,
+    neighbours: Neighbours | str,
+    total: str | float,
+    randomness: Randomness | None,
+    ledger: Ledger | str | Path | None,
+    save_release: str | Path | None,
+    progress: Progress,
+    unit: str | None,
+    person: str | None,
+    rows_per_person: int,
+    split: str,
+) -> Iterator[LiveCurator]:
+    opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
+    try:
+        yield LiveCurator(
+            as_source(data),
+            structure,
+            mechanism,
+            neighbours=neighbours,
+            budget=budget,
+            randomness=randomness,
+            ledger=opened,
+            unit=unit,
+            person=person,
+            rows_per_person=rows_per_person,
+            total=total,
+            save_to=None if save_release is None else Path(save_release),
+            split=split,
+            progress=progress,
+        )
+    finally:
+        if opened is not None and opened is not ledger:
+            opened.close()
 
 
 def _learn(

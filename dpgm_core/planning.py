@@ -36,7 +36,11 @@ class TableError:
 
 @frozen(kw_only=True)
 class Plan:
-    """Everything that can be said before any record is read. scale: of the widest noise. notes: what to reconsider."""
+    """Everything that can be said before any record is read.
+
+    scale: of the widest noise. inference_cost: the engine's own words on sizes, if it has any. notes: what to
+    reconsider.
+    """
 
     structure: StructureReport
     neighbours: Neighbours
@@ -46,6 +50,7 @@ class Plan:
     scale: float
     tables: tuple[TableError, ...]
     seconds_per_inference: float
+    inference_cost: str | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +64,7 @@ class Plan:
             "scale": self.scale,
             "tables": [asdict(table) for table in self.tables],
             "seconds_per_inference": self.seconds_per_inference,
+            "inference_cost": self.inference_cost,
             "notes": list(self.notes),
         }
 
@@ -120,6 +126,7 @@ def make_plan(
             for group, cells, one in zip(structure.groups, structure.sizes, noise, strict=True)
         ),
         seconds_per_inference=seconds,
+        inference_cost=str(engine.cost) if hasattr(engine, "cost") else None,
         notes=tuple(filter(None, [delta_note(budget, records)])),
     )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, progress_bar, settings_option, talk
+from dpgm_core.errors import ModelFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +36,8 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    stem = _free_stem(run)
-    saved, path = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
     terms = _terms(run)
-    with _ledger(run) as ledger, progress_bar() as progress:
+    with _reserved(run) as (saved, path), _ledger(run) as ledger, progress_bar() as progress:
         _remarks(run)
         try:
             done = fit_records(
@@ -100,7 +100,8 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         f"noise scale {planned.scale:.6g} records per cell"
     )
     click.echo(str(planned.structure))
-    click.echo(f"exact inference: about {1000 * planned.seconds_per_inference:.3g} ms a call\n")
+    cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
+    click.echo(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call\n")
     header = ["table", "cells", "noise sd (records)", "error of a probability"]
     rows = [
         [
@@ -126,9 +127,8 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    saved = run.output / f"{_free_stem(run)}.release.dpgm"
     terms = _terms(run)
-    with _ledger(run) as ledger, progress_bar() as progress:
+    with _reserved(run) as (saved, _), _ledger(run) as ledger, progress_bar() as progress:
         _remarks(run)
         noisy = release_records(
             _data(run),
@@ -261,7 +261,6 @@ def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
     from dpgm_core.curator import LiveCurator
     from dpgm_core.errors import DataError, Overspent
-    from dpgm_core.files import check_writable
     from dpgm_core.pipeline import plan as make_plan
     from dpgm_core.registry import make
     from dpgm_core.sources import as_source
@@ -272,7 +271,6 @@ def _check_before_creating(run: Spec) -> None:
     make("learner", run.learner)
     source = as_source(_data(run))
     LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_terms(run))
-    check_writable(run.output / f"{_free_stem(run)}.release.dpgm")
     path = getattr(source, "path", None)
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
@@ -287,14 +285,36 @@ def _check_before_creating(run: Spec) -> None:
     )
 
 
-def _free_stem(run: Spec) -> str:
-    """The run's name, numbered so that a paid release is never overwritten."""
-    number = 1
-    while True:
-        stem = run.name if number == 1 else f"{run.name}-{number}"
-        if not any(os.path.lexists(run.output / f"{stem}{end}") for end in (".dpgm", ".release.dpgm")):
-            return stem
-        number += 1
+@contextmanager
+def _reserved(run: Spec) -> Iterator[tuple[Path, Path]]:
+    """Files for the release and the model that nobody has, not even a run of the same spec at the same time.
+
+    A paid release is never overwritten: names are numbered, and one is held by a marker file while the run lasts.
+    """
+    made = not run.output.exists()
+    try:
+        run.output.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count(1):
+            stem = run.name if number == 1 else f"{run.name}-{number}"
+            marker = run.output / f".{stem}.reserved"
+            release, model = run.output / f"{stem}.release.dpgm", run.output / f"{stem}.dpgm"
+            try:
+                marker.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            if not os.path.lexists(release) and not os.path.lexists(model):
+                break
+            marker.unlink()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelFileError(f"cannot write to the output folder {run.output}: {reason}") from None
+    try:
+        yield release, model
+    finally:
+        marker.unlink(missing_ok=True)
+        if made:
+            with suppress(OSError):  # something was written, so it stays
+                run.output.rmdir()
 
 
 def _free_path(path: Path) -> Path:

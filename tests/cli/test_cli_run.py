@@ -13,6 +13,8 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core.cli import main
+from dpgm_core.cli.run import _reserved
+from dpgm_core.spec import load_spec
 
 SPEC = """
 name = "visits"
@@ -391,3 +393,11 @@ def test_a_reader_that_leaves_early_is_no_traceback(model):
     os.close(writing)
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+def test_runs_at_the_same_time_never_share_a_file(spec):
+    """Each of two runs holds its own names until it ends, so neither can overwrite the other's paid release."""
+    run = load_spec(spec)
+    with _reserved(run) as first, _reserved(run) as second:
+        assert set(first).isdisjoint(second)
+    assert not files(run.output)
