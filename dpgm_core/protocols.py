@@ -7,7 +7,7 @@ unless said otherwise; potentials and log-partitions are in nats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -46,6 +46,7 @@ __all__ = [
     "Randomness",
     "Rounds",
     "Sampler",
+    "SecondOrder",
     "Source",
 ]
 
@@ -53,7 +54,7 @@ if not TYPE_CHECKING:
     #: One batch of records: one unsigned-integer array of codes per column asked for, all of one length.
     Codes = Sequence
 
-Capability: TypeAlias = Literal["maximize", "sample"]
+Capability: TypeAlias = Literal["curvature", "maximize", "sample"]
 
 
 # --- noise ------------------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do besides marginals: see `Maximizer` and `Sampler`."""
+        """What it can do besides marginals: see `Maximizer`, `Sampler` and `SecondOrder`."""
         ...
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
@@ -204,6 +205,19 @@ class Sampler(Protocol):
         ...
 
 
+@runtime_checkable
+class SecondOrder(Protocol):
+    """An engine with capability "curvature": exact second derivatives of its log-partition."""
+
+    def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
+        """V -> Cov(T) V at these potentials, for directions V of shape (cells,) or (cells, m).
+
+        Cov(T) V is the derivative of the marginals of one record along V, the Hessian of log Z times V; its m columns
+        are computed together. Raises InferenceError as `infer` does, and for directions that are not finite.
+        """
+        ...
+
+
 @frozen(kw_only=True)
 class CollectiveBeliefs:
     """Inference over the hidden true tables.
@@ -228,7 +242,7 @@ class CollectiveEngine(Protocol):
     def infer(
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
     ) -> CollectiveBeliefs:
-        """The maximiser for these potentials; start: marginals of an earlier call, to begin from."""
+        """The maximiser for these potentials; start: multipliers of an earlier call, to begin from."""
         ...
 
 
