@@ -231,13 +231,14 @@ def _bisected(
         except BudgetError:
             return None
 
-    def within(log2_rho: float, tight: bool) -> bool:
+    def excess(log2_rho: float, tight: bool) -> float:
+        """ln of what the rounds cost over what they may; infinite where no noise can be drawn."""
         noise = drawn(log2_rho)
         if noise is None:
-            return False
+            return math.inf
         accountant = compose(noise.event, sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
         found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
-        return found <= wanted
+        return math.log(found / wanted) if found > 0 else -math.inf
 
     if drawn(0.0) is None:
         mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
@@ -246,28 +247,45 @@ def _bisected(
     tight = has_dp_accounting()
     widest = next(float(at) for at in range(_LEAST, 1) if drawn(at) is not None)
     low: float | None = None
-    if within(widest, False):
-        low = _edge(widest, _MOST, lambda at: within(at, False))
+    if excess(widest, False) <= 0:
+        low = _edge(lambda at: excess(at, False), widest, _MOST)
     elif tight:
-        low = next((float(at) for at in range(20, int(widest) - 1, -1) if within(at, True)), None)
+        low = next((float(at) for at in range(20, int(widest) - 1, -1) if excess(at, True) <= 0), None)
     if low is None:
         raise BudgetError(
             f"{rounds} rounds at sampling rate {float(rate):g} within {budget} need more noise than "
             f"{type(mechanism).__name__} can draw or the accountant can tell apart; ask for fewer rounds or more budget"
         )
     if tight:
-        high = low
-        while high < _MOST and within(high + 1, True):
-            high += 1
-        low = _edge(high, high + 1, lambda at: within(at, True))
+        high = low + 0.5
+        while high < _MOST and excess(high, True) <= 0:
+            low, high = high, high + 1
+        low = _edge(lambda at: excess(at, True), low, high)
     return mechanism.noise(sensitivity, asked(low)), asked(low)
 
 
-def _edge(low: float, high: float, holds: Callable[[float], bool]) -> float:
-    """The largest point found where a condition that holds at `low` still does, to 2^-10."""
-    while high - low > 2**-10:
+def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
+    """The largest point, to 2^-10, where a rising function that is at most 0 at `low` still is; by secants."""
+    near = 2.0**-10
+    below, above = excess(low), excess(high)
+
+    def probe(at: float) -> None:
+        nonlocal low, high, below, above
+        if low < at < high:
+            value = excess(at)
+            if value <= 0:
+                low, below = at, value
+            else:
+                high, above = at, value
+
+    while high - low > near:
+        width = high - low
         middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        cross = low + width * below / (below - above) if math.isfinite(above) and math.isfinite(below) else middle
+        probe(min(max(cross, low + near / 2), high - near / 2))
+        probe(low + near if low >= cross - near else high - near)  # a step across the root closes the bracket
+        if high - low > width / 2:
+            probe((low + high) / 2)
     return low
 
 

@@ -213,11 +213,13 @@ class LiveCurator:
         if clip is not None:
             terms |= {"clip_norm": str(clip.norm), "grid": clip.grid}
         before, records = len(self.released), rows.records
+        variances = np.full(len(measured.groups), noise.variance)
 
         def publish(values: Array, number: int) -> NoisyTables:
             tables = Tables(measured, values)
-            total, variance = estimate_total(tables, np.full(len(measured.groups), noise.variance))
-            if self._policy != "estimated":
+            if self._policy == "estimated":
+                total, variance = estimate_total(tables, variances)
+            else:
                 total = max(1.0, float(rate) * (self._declared or records))
                 variance = float(1 - rate) * total
             noisy = self._release(tables, (calibration,), (0,) * len(measured.groups), cost, entry, total, variance)
