@@ -13,7 +13,7 @@ from dpgm_core.errors import OptionError, did_you_mean
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["ALARM", "PROFILES", "Check", "CheckFailed", "Checklist", "Profile", "explore", "profile_of", "require"]
+__all__ = ["ALARM", "PROFILES", "Check", "CheckFailed", "Checklist", "Profile", "Unserved", "explore", "profile_of", "require"]
 
 T = TypeVar("T")
 
@@ -23,6 +23,10 @@ ALARM = 1e-7
 
 class CheckFailed(AssertionError):
     """A component does not keep what a check claims; the message says what was found and what was expected."""
+
+
+class Unserved(Exception):
+    """The component declares that it does not serve this input, and refused it as it should."""
 
 
 def require(condition: object, message: str) -> None:
@@ -138,8 +142,12 @@ def explore(
     """
     from hypothesis import HealthCheck, Phase, given, settings
 
+    def served(case: T) -> None:
+        with suppress(Unserved):
+            claim(case)
+
     for case in worst:
-        claim(case)
+        served(case)
     phases = (Phase.generate, Phase.shrink) if profile.shrink else (Phase.generate,)
 
     @settings(
@@ -152,6 +160,6 @@ def explore(
     )
     @given(inputs)
     def run(case: T) -> None:
-        claim(case)
+        served(case)
 
     run()
