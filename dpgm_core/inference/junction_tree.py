@@ -14,6 +14,7 @@ from dpgm_core.inference import logspace
 from dpgm_core.inference.plan import Plan, candidate_plans
 from dpgm_core.inference.probability import ProbabilityExecutor
 from dpgm_core.inference.program import Program, lower
+from dpgm_core.inference.second_order import Curvature, Means, means_of
 from dpgm_core.protocols import Beliefs, Capability, Codes
 from dpgm_core.structure import Structure, human_bytes
 from dpgm_core.tables import FloatArray, Tables
@@ -123,8 +124,8 @@ class JunctionTreeEngine:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The most probable record and exact samples."""
-        return frozenset({"maximize", "sample"})
+        """The most probable record, exact samples and second derivatives."""
+        return frozenset({"curvature", "maximize", "sample"})
 
     @cached_property
     def cost(self) -> Cost:
@@ -212,6 +213,26 @@ class JunctionTreeEngine:
         domain = self._structure.domain
         # Attributes of one label have no letter: their code is 0.
         return [codes.get(name, np.zeros(count, dtype=code_dtype(domain[name].size))) for name in domain.names]
+
+    def curvature(self, potentials: Tables) -> Curvature:
+        """Cov(T) at these potentials as a linear map: `curvature(theta)(V)` for V of shape (cells,) or (cells, m).
+
+        Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> JunctionTree().compile(structure).curvature(Tables.zeros(structure))(np.eye(2)).tolist()
+        [[0.25, -0.25], [-0.25, 0.25]]
+        """
+        theta, _ = self._checked(potentials)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        _refuse_infinite(self._value(values))
+        return Curvature(self.plan, self._structure, self._means, values, logspace.backward(self.plan, values))
+
+    @cached_property
+    def _means(self) -> Means:
+        return means_of(self.plan)
 
     def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
         """The potentials as float64 and the maximum of each table."""
