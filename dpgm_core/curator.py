@@ -15,7 +15,7 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core import counting
-from dpgm_core.accounting import round_noise, sampling_probability
+from dpgm_core.accounting import sampling_probability
 from dpgm_core.allocation import check_split, optimal_split
 from dpgm_core.errors import BudgetError, DataError, DpgmError, IncompatiblePlugin, Overspent, StructureError
 from dpgm_core.files import check_writable
@@ -32,6 +32,7 @@ from dpgm_core.releases import (
     estimate_total,
     total_cost,
 )
+from dpgm_core.round_noise import round_noise
 from dpgm_core.rounds import ClippedScore, LiveRounds, read_rows
 from dpgm_core.sources.persons import KeyedSource, PersonSource
 from dpgm_core.structure import Clique, Structure
@@ -177,7 +178,7 @@ class LiveCurator:
         """n releases, each of a fresh Poisson subsample of persons, charged in full here; see `Rounds`.
 
         budget: of all rounds together (None: all that remains). clip: release clipped scores instead of counts. The
-        noise is calibrated by `dpgm_core.accounting`. Raises BudgetError or Overspent with nothing read or charged.
+        noise is calibrated by `dpgm_core.round_noise`. Raises BudgetError or Overspent with nothing read or charged.
         """
         return self._opened(self._structure, n, sampling_rate, budget, clip)
 
