@@ -103,8 +103,8 @@ class NoisyTables:
         rounds = self.provenance.get("rounds")
         if rounds:
             text += (
-                f"These are round {rounds['round']} of {rounds['rounds']}, each on a secret Poisson subsample at rate "
-                f"{decimal_text(Fraction(rounds['sampling_rate']))}; the guarantee holds for all rounds together. "
+                f"This is round {rounds['round']} of {rounds['rounds']}; each draws a secret Poisson subsample at rate "
+                f"{decimal_text(Fraction(rounds['sampling_rate']))}, and the guarantee holds for all of them together. "
             )
             if "grid" in rounds:
                 text += f"The tables hold sums of clipped scores in units of 1/{rounds['grid']}, no counts. "
