@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
@@ -13,7 +14,18 @@ from dpgm_core.errors import OptionError, did_you_mean
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["ALARM", "PROFILES", "Check", "CheckFailed", "Checklist", "Profile", "Unserved", "explore", "profile_of", "require"]
+__all__ = [
+    "ALARM",
+    "PROFILES",
+    "Check",
+    "CheckFailed",
+    "Checklist",
+    "Profile",
+    "Unserved",
+    "explore",
+    "profile_of",
+    "require",
+]
 
 T = TypeVar("T")
 

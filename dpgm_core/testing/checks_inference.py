@@ -14,7 +14,7 @@ from dpgm_core.errors import DpgmError, InferenceError, TooLarge
 from dpgm_core.protocols import Beliefs, Engine, Maximizer, Sampler
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Array, Tables
-from dpgm_core.testing.checks import ALARM, Checklist, explore, require
+from dpgm_core.testing.checks import ALARM, Checklist, Unserved, explore, require
 from dpgm_core.testing.oracles import all_records, enumerated, in_local_polytope, in_marginal_polytope, incidence
 from dpgm_core.testing.strategies import awkward_structures, potentials, structures
 from dpgm_core.testing.subjects import InferenceSubject
@@ -298,7 +298,10 @@ def evidence_is_conditioning(subject: InferenceSubject) -> None:
     for name in ("chain", "cycle", "third order", "disconnected"):
         structure = awkward_structures()[name]
         theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
-        engine = subject.engine(structure)
+        try:
+            engine = subject.engine(structure)
+        except Unserved:
+            continue
         clique = structure.cliques[0]
         mask = np.full(structure.domain.shape(clique), -np.inf)
         mask[1] = 0.0
@@ -333,10 +336,10 @@ def calls_are_independent(subject: InferenceSubject) -> None:
         first = engine.infer(one)
         kept = first.marginals.values.copy(), first.log_partition
         engine.infer(two, total=1e4)
+        require(np.array_equal(kept[0], first.marginals.values), f"{name}: a later call overwrote an earlier result")
         again = engine.infer(one)
         require(np.array_equal(kept[0], again.marginals.values), f"{name}: another call changed the answer")
         require(kept[1] == again.log_partition, f"{name}: another call changed log Z")
-        require(np.array_equal(kept[0], first.marginals.values), f"{name}: a later call overwrote an earlier result")
         require(np.array_equal(before, one.values), f"{name}: the potentials were changed")
 
 
@@ -351,7 +354,7 @@ def what_cannot_fit_is_refused(subject: InferenceSubject) -> None:
     for what, structure in hopeless.items():
         try:
             subject.engine(structure)
-        except TooLarge:
+        except (TooLarge, Unserved):
             continue
         except Exception as error:
             require(False, f"{what}: {type(error).__name__} instead of TooLarge: {str(error)[:80]}")
@@ -387,7 +390,10 @@ def samples_follow_the_model(subject: InferenceSubject) -> None:
     """Sampled records have the enumerated probabilities (chi-squared, false alarm 1e-7 per structure, fixed seeds) and
     never an impossible one. Cannot show: errors below about 2 % of a record's probability."""
     for number, theta in enumerate(awkward_potentials()):
-        engine: Engine = subject.engine(theta.structure)
+        try:
+            engine: Engine = subject.engine(theta.structure)
+        except Unserved:
+            continue
         if not engine.exact or not isinstance(engine, Sampler) or "sample" not in engine.capabilities:
             continue
         count = 20_000

@@ -37,11 +37,6 @@ _ROUNDING = 1 + 1e-9
 _ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
 
 
-def _exact(noise: Noise) -> bool:
-    """Whether the noise is whole-numbered, by what it draws."""
-    return noise.sample((1,), SeededRandomness(0)).dtype.kind == "i"
-
-
 @CHECKS.add()
 def serves_a_budget(subject: MechanismSubject) -> None:
     """It calibrates noise for at least one kind of budget and refuses the others with BudgetError. Cannot show: that
@@ -88,7 +83,7 @@ def pure_loss_within_cost(subject: MechanismSubject) -> None:
     is at most the cost. Exact: a scale one part in a million small is refuted. Cannot show: that the samples follow
     logpdf, or other sensitivities than those tried."""
     for what, sensitivity, _, noise in subject.noises("pure"):
-        loss, shift = worst_loss(noise, sensitivity, exact=_exact(noise))
+        loss, shift = worst_loss(noise, sensitivity, exact=subject.exact(noise))
         claimed = float(noise.cost.epsilon)
         require(
             loss <= claimed * _ROUNDING,
@@ -101,7 +96,7 @@ def renyi_loss_within_cost(subject: MechanismSubject) -> None:
     """For every admissible integer shift the Renyi divergence of logpdf at orders from 1.01 to 64 is at most rho times
     the order. Cannot show: other orders; that the samples follow logpdf."""
     for what, sensitivity, _, noise in subject.noises("zcdp"):
-        exact = _exact(noise)
+        exact = subject.exact(noise)
         for order in _ORDERS:
             divergence, shift = worst_renyi(noise, sensitivity, order, exact=exact)
             allowed = float(noise.cost.rho) * order
@@ -117,7 +112,7 @@ def hockey_stick_within_delta(subject: MechanismSubject) -> None:
     """For every admissible integer shift the hockey-stick divergence of logpdf at the cost's epsilon is at most its
     delta. Exact up to rounding down. Cannot show: that the samples follow logpdf."""
     for what, sensitivity, _, noise in subject.noises("approx"):
-        delta, shift = worst_hockey_stick(noise, sensitivity, float(noise.cost.epsilon), exact=_exact(noise))
+        delta, shift = worst_hockey_stick(noise, sensitivity, float(noise.cost.epsilon), exact=subject.exact(noise))
         claimed = float(noise.cost.delta)
         require(
             delta <= claimed * (1 + 1e-6) + 1e-16,
@@ -170,7 +165,7 @@ def masses_sum_to_one(subject: MechanismSubject) -> None:
     """exp(logpdf) sums to 1 over the whole numbers (integrates to 1 for floats), has mean 0 and the stated variance.
     Cannot show: what lies beyond 45 standard deviations."""
     for what, _, _, noise in subject.noises():
-        points, step = grid(noise, exact=_exact(noise))
+        points, step = grid(noise, exact=subject.exact(noise))
         masses = np.exp(log_masses(noise, points, step))
         tolerance = 1e-6 if step == 1 else 1e-3
         require(abs(masses.sum() - 1) < tolerance, f"{what}: the masses sum to {masses.sum():.9g}")
@@ -227,7 +222,7 @@ def integers_in_integers_out(subject: MechanismSubject) -> None:
     hold to the letter. Cannot show: that whole numbers were not made of rounded floats."""
     for what, _, _, noise in subject.one_per_kind():
         for shape in ((), (0,), (3,), (2, 3), (2, 0, 2)):
-            drawn = noise.sample(shape, SeededRandomness(1))
+            drawn = noise.sample(shape, subject.randomness(1))
             require(
                 isinstance(drawn, np.ndarray) and drawn.shape == shape, f"{what}: sample({shape}) has no such shape"
             )
@@ -275,7 +270,7 @@ def global_random_state_is_left_alone(subject: MechanismSubject) -> None:
             random.seed(1)
             np.random.seed(1)  # noqa: NPY002 - the global state is what is watched
             before = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
-            draws.append(noise.sample((64,), SeededRandomness(len(draws))))
+            draws.append(noise.sample((64,), subject.randomness(len(draws))))
             after = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
             require(before == after, f"{what}: drawing noise moves a global random state")
         require(not np.array_equal(draws[0], draws[1]), f"{what}: the same global seed repeats the noise")
@@ -286,8 +281,12 @@ def fresh_noise_every_time(subject: MechanismSubject) -> None:
     """Draws differ from call to call, from cell to cell and between two random streams. False alarm below 1e-30.
     Cannot show: independence (see the statistical checks)."""
     for what, _, _, noise in subject.one_per_kind():
-        stream = SeededRandomness(5)
-        draws = [noise.sample((200,), stream), noise.sample((200,), stream), noise.sample((200,), SeededRandomness(6))]
+        stream = subject.randomness(5)
+        draws = [
+            noise.sample((200,), stream),
+            noise.sample((200,), stream),
+            noise.sample((200,), subject.randomness(6)),
+        ]
         for one, two in ((0, 1), (0, 2), (1, 2)):
             require(not np.array_equal(draws[one], draws[two]), f"{what}: the same noise is drawn twice")
         require(len(np.unique(draws[0])) > 1, f"{what}: 200 cells get the same noise")
@@ -322,10 +321,10 @@ def randomness_comes_from_the_argument(subject: MechanismSubject) -> None:
 def samples_follow_logpdf(subject: MechanismSubject) -> None:
     """Chi-squared, mean |z| and mean z^2 of the draws against exp(logpdf). False alarm 1e-7 per noise (fixed seed);
     with a million draws a scale 1 % off is missed with probability below 1e-4. Cannot show: smaller errors."""
-    count = subject.profile.draws
+    count = subject.draws
     for what, _, _, noise in subject.one_per_kind():
-        draws = noise.sample((count,), SeededRandomness(11)).astype(np.float64)
-        points, step = grid(noise, exact=_exact(noise))
+        draws = noise.sample((count,), subject.randomness(11)).astype(np.float64)
+        points, step = grid(noise, exact=subject.exact(noise))
         masses = np.exp(log_masses(noise, points, step))
         masses /= masses.sum()
         for name, value in (("|z|", np.abs), ("z^2", np.square), ("z", np.asarray)):
@@ -364,15 +363,15 @@ def audit_finds_no_more_loss(subject: MechanismSubject) -> None:
     """From samples alone, without logpdf: for the worst shifts no event "the sum, or the least, of the shifted cells is
     large" has odds beyond (epsilon, delta), by Clopper-Pearson bounds. False alarm 1e-7 per noise (fixed seed). Power:
     noise about 10 % small in epsilon. Cannot show: smaller violations, or other events."""
-    count = max(1, subject.profile.draws // 5)
+    count = max(1, subject.draws // 5)
     for what, sensitivity, _, noise in subject.one_per_kind():
         cost = noise.cost if noise.cost.kind != "zcdp" else noise.cost.to_approx("1e-3")
         epsilon, delta = float(cost.epsilon), float(cost.delta)
         shifts = [shift for shift in admissible_shifts(sensitivity) if sum(shift) == sensitivity.l1]
         for number, shift in enumerate(shifts):
             size = np.array(shift)
-            far = noise.sample((count, len(shift)), SeededRandomness(2 * number))
-            near = noise.sample((count, len(shift)), SeededRandomness(2 * number + 1)) + size
+            far = noise.sample((count, len(shift)), subject.randomness(2 * number))
+            near = noise.sample((count, len(shift)), subject.randomness(2 * number + 1)) + size
             worst = max(
                 _refuted(near @ size, far @ size, epsilon, delta, len(shifts)),
                 _refuted((near - size).min(axis=1), (far - size).min(axis=1), epsilon, delta, len(shifts)),

@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.errors import BudgetError, OptionError, TooLarge
+from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
 from dpgm_core.privacy import Budget, Sensitivity
-from dpgm_core.protocols import Collective, Engine, Inference, Learner, Mechanism, Noise, Source
+from dpgm_core.protocols import Collective, Engine, Inference, Learner, Mechanism, Noise, Randomness, Source
+from dpgm_core.randomness import SeededRandomness, SystemRandomness
 from dpgm_core.structure import Structure
-from dpgm_core.testing.checks import Profile
+from dpgm_core.testing.checks import CheckFailed, Profile, Unserved
 
 __all__ = [
     "ClassSubject",
@@ -82,6 +83,21 @@ class MechanismSubject(Subject):
             return True
         return True
 
+    def randomness(self, seed: int) -> Randomness:
+        """Repeatable, unless the noise draws from randomness of its own, which no seed can steer."""
+        return SeededRandomness(seed) if "argument" in self.capabilities else SystemRandomness()
+
+    @property
+    def draws(self) -> int:
+        """How many samples a statistical check takes: a tenth of the profile's from randomness of its own, because
+        other libraries' samplers are slow (an error of the scale below 3 % then goes unseen).
+        """
+        return self.profile.draws if "argument" in self.capabilities else self.profile.draws // 10
+
+    def exact(self, noise: Noise) -> bool:
+        """Whether the noise is whole-numbered, by what it draws."""
+        return noise.sample((1,), self.randomness(0)).dtype.kind == "i"
+
     def noises(self, kind: str | None = None) -> list[tuple[str, Sensitivity, Budget, Noise]]:
         """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served."""
         kinds = [one for one in BUDGETS if one in self.capabilities] if kind is None else [kind]
@@ -102,13 +118,25 @@ class MechanismSubject(Subject):
 
 
 class InferenceSubject(Subject):
-    """An inference engine's factory; compiles structures once."""
+    """An inference engine's factory; compiles structures once.
+
+    A component that serves small cliques only says so in `max_order`, the most attributes of several labels in one.
+    """
 
     component: Inference
 
     def engine(self, structure: Structure) -> Engine:
-        """The engine for a structure, fresh."""
-        return self.component.compile(structure)
+        """The engine for a structure, fresh. Beyond `max_order`: Unserved if it is refused, else CheckFailed."""
+        most = getattr(self.component, "max_order", None)
+        sizes = structure.domain.sizes
+        order = max(sum(sizes[name] > 1 for name in clique) for clique in structure.cliques)
+        if most is None or order <= most:
+            return self.component.compile(structure)
+        try:
+            self.component.compile(structure)
+        except (StructureError, TooLarge):
+            raise Unserved(f"cliques of {order} attributes are beyond max_order = {most}") from None
+        raise CheckFailed(f"max_order is {most}, but a clique of {order} attributes is compiled, not refused")
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
