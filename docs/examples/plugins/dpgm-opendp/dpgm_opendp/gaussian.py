@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import opendp.prelude as dp
@@ -24,7 +24,18 @@ from dpgm_core import (
     discrete_variance,
     log_normaliser,
 )
-from dpgm_opendp.measure import LEAST_VARIANCE, MOST, check_request, draw, exactly, numbers, smallest, unit, within
+from dpgm_opendp.measure import (
+    LEAST_VARIANCE,
+    MOST,
+    OWN_RANDOMNESS,
+    check_request,
+    draw,
+    exactly,
+    numbers,
+    smallest,
+    unit,
+    within,
+)
 
 __all__ = ["OpendpGaussian", "OpendpGaussianNoise"]
 
@@ -135,6 +146,8 @@ class OpendpGaussian:
     10.0
     """
 
+    own_randomness: ClassVar[str] = OWN_RANDOMNESS
+
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> OpendpGaussianNoise:
         """The least noise that costs at most `budget`; touches no data.
 
@@ -145,19 +158,25 @@ class OpendpGaussian:
             "opendp-gaussian", sensitivity, budget, ("zcdp", "approx"), "ask for Budget.zcdp or Budget.approx"
         )
         sensitivity = unit(sensitivity)
+        return OpendpGaussianNoise(scale=_scale(sensitivity, budget), sensitivity=sensitivity, cost=budget)
 
-        def fits(tried: float) -> bool:
-            return within(lambda: _costs(tried, sensitivity, budget), budget)
 
-        if budget.kind == "zcdp":
-            # sigma^2 = L2^2 / (2 rho)
-            needed = sensitivity.l2_squared / (2 * budget.rho)
-            start = math.sqrt(needed) if needed < MOST**2 else math.inf
-        else:
-            start = _search(fits, sensitivity.l2)
-        if start > MOST:
-            raise BudgetError(f"{budget} at L2 = {sensitivity.l2:.6g} needs Gaussian noise too wide for 64-bit counts")
-        return OpendpGaussianNoise(scale=smallest(start, fits, budget), sensitivity=sensitivity, cost=budget)
+@lru_cache(maxsize=64)
+def _scale(sensitivity: Sensitivity, budget: Budget) -> float:
+    """The least sigma at which OpenDP's map fits the budget. Raises BudgetError above 2^31."""
+
+    def fits(tried: float) -> bool:
+        return within(lambda: _costs(tried, sensitivity, budget), budget)
+
+    if budget.kind == "zcdp":
+        # sigma^2 = L2^2 / (2 rho)
+        needed = sensitivity.l2_squared / (2 * budget.rho)
+        start = math.sqrt(needed) if needed < MOST**2 else math.inf
+    else:
+        start = _search(fits, sensitivity.l2)
+    if start > MOST:
+        raise BudgetError(f"{budget} at L2 = {sensitivity.l2:.6g} needs Gaussian noise too wide for 64-bit counts")
+    return smallest(start, fits, budget)
 
 
 def _search(fits: Callable[[float], bool], l2: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import opendp.prelude as dp
@@ -14,6 +14,7 @@ from dpgm_core import Array, Budget, BudgetError, DualTerm, FloatArray, PrivacyE
 from dpgm_opendp.measure import (
     LEAST_VARIANCE,
     MOST,
+    OWN_RANDOMNESS,
     check_request,
     draw,
     exactly,
@@ -115,6 +116,8 @@ class OpendpLaplace:
     >>> OpendpLaplace().noise(four, Budget.pure("0.5")).scale
     8.0
     """
+
+    own_randomness: ClassVar[str] = OWN_RANDOMNESS
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> OpendpLaplaceNoise:
         """The least noise that costs at most `budget`; touches no data.

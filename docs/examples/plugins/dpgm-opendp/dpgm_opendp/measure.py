@@ -30,6 +30,8 @@ __all__ = [
     "within",
 ]
 
+# Declared by the mechanisms: no stream of random words can be given to them.
+OWN_RANDOMNESS = "OpenDP draws its own randomness and takes no seed"
 # Noise and the norms it hides stay this far inside 64 bits, where OpenDP saturates.
 MOST = 1 << 31
 # A positive floor for variances that underflow, so that weights 1/variance and their sums stay finite.
@@ -76,7 +78,7 @@ def draw(measurement: Any, shape: tuple[int, ...], randomness: Randomness) -> Ar
     """Fresh noise: what the measurement makes of zeros, int64. Raises OptionError for seeded randomness."""
     if not randomness.private:
         raise OptionError(
-            f"OpenDP draws its own randomness and takes no seed, so {randomness!r} cannot repeat its noise; "
+            f"{OWN_RANDOMNESS}, so {randomness!r} cannot repeat its noise; "
             "for simulations use the mechanisms of dpgm-laplace and dpgm-gaussian"
         )
     return np.array(measurement([0] * math.prod(shape)), dtype=np.int64).reshape(shape)
