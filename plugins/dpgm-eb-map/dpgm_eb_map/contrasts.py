@@ -1,0 +1,209 @@
+"""The identifiable parameters of a structure: main effects and interactions in orthonormal contrasts (ANOVA).
+
+An *effect* is a set of attributes inside some clique; its parameters are the products of orthonormal contrasts of
+its attributes, so that no two effects say the same. Cliques that contain the effect share its parameters. The noisy
+tables tell about an effect as often as cliques contain it; the reduced statistics z are the means of these tellings,
+weighted by their precision, and the potentials theta = B phi are spread with the same weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core import Clique, FloatArray, NoisyTables, Structure
+
+__all__ = ["Basis", "Effect", "Holder", "basis_of", "contrasts"]
+
+# Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
+_LEAST_VARIANCE = 1e-6
+
+
+@frozen(kw_only=True)
+class Holder:
+    """A table that tells about an effect.
+
+    group: whose table. share: of its word among all holders. outside: cells summed into one of the margin. order: the
+    table's axes as the effect has them. beside: the other axes. spread: the shape that broadcasts over them.
+    """
+
+    group: int
+    share: float
+    outside: int
+    order: tuple[int, ...]
+    beside: tuple[int, ...]
+    spread: tuple[int, ...]
+
+    def margin(self, table: FloatArray) -> FloatArray:
+        """Of a table with one more axis, summed over the other attributes, axes as the effect has them."""
+        summed = table.sum(axis=self.beside) if self.beside else table
+        return summed.transpose(*_ranks(self.order), len(self.order))
+
+    def spread_out(self, margin: FloatArray) -> FloatArray:
+        """The effect's table with the axes of the holder's, to be broadcast."""
+        ascending = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return margin.transpose(*ascending, len(self.order)).reshape(*self.spread, -1)
+
+
+@lru_cache(maxsize=1024)
+def _ranks(order: tuple[int, ...]) -> tuple[int, ...]:
+    ascending = sorted(order)
+    return tuple(ascending.index(axis) for axis in order)
+
+
+@lru_cache(maxsize=256)
+def contrasts(size: int) -> FloatArray:
+    """(size, size - 1): orthonormal columns that sum to 0 (Helmert's).
+
+    >>> contrasts(3).round(3).tolist()
+    [[0.707, 0.408], [-0.707, 0.408], [0.0, -0.816]]
+    """
+    matrix = np.zeros((size, size - 1))
+    for column in range(size - 1):
+        matrix[: column + 1, column] = 1.0
+        matrix[column + 1, column] = -(column + 1.0)
+        matrix[:, column] /= math.sqrt((column + 1) * (column + 2))
+    matrix.flags.writeable = False
+    return matrix
+
+
+@frozen(kw_only=True, eq=False)
+class Effect:
+    """One main effect or interaction.
+
+    holders: the tables that tell about it; their shares sum to 1. shape: labels per attribute. part: where its
+    parameters stand.
+    """
+
+    holders: tuple[Holder, ...]
+    shape: tuple[int, ...]
+    part: slice
+
+
+@frozen(kw_only=True, eq=False)
+class Basis:
+    """theta = B phi and z = B'y, never written as a matrix.
+
+    size: number of parameters p. group: of each parameter (p,), 0 for main effects, else its clique's. groups: how
+    many. variances: of z, records**2 (p,). weights: the prior precision of each parameter if that of each potential
+    is 1 (p,).
+    """
+
+    structure: Structure
+    effects: tuple[Effect, ...]
+    size: int
+    group: np.ndarray[tuple[int], np.dtype[np.intp]]
+    groups: int
+    variances: FloatArray
+    weights: FloatArray
+
+    def potentials(self, phi: FloatArray) -> FloatArray:
+        """B phi: (p,) or (p, m) to (cells,) or (cells, m)."""
+        count = math.prod(phi.shape[1:])
+        columns = phi.reshape(self.size, count)
+        theta = np.zeros((self.structure.cells, count))
+        for effect in self.effects:
+            table = columns[effect.part].reshape(*(size - 1 for size in effect.shape), count)
+            for axis, size in enumerate(effect.shape):
+                table = _along(contrasts(size), table, axis)
+            for holder in effect.holders:
+                self._block(theta, holder.group)[...] += holder.spread_out(holder.share * table)
+        return theta.reshape(self.structure.cells, *phi.shape[1:])
+
+    def statistics(self, tables: FloatArray) -> FloatArray:
+        """B'y: (cells,) or (cells, m) to (p,) or (p, m)."""
+        return self._reduced(tables, lambda holder: holder.share)
+
+    def parameters(self, potentials: FloatArray) -> FloatArray:
+        """The phi (p,) of potentials (cells,): the model is the same, as the constant does not count."""
+        return self._reduced(potentials, lambda holder: 1.0 / holder.outside)
+
+    def _reduced(self, tables: FloatArray, share: Callable[[Holder], float]) -> FloatArray:
+        columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
+        reduced = np.empty((self.size, columns.shape[1]))
+        for effect in self.effects:
+            margins = (share(one) * one.margin(self._block(columns, one.group)) for one in effect.holders)
+            table = np.ascontiguousarray(sum(margins))
+            for axis, size in enumerate(effect.shape):
+                table = _along(contrasts(size).T, table, axis)
+            reduced[effect.part] = table.reshape(-1, columns.shape[1])
+        return reduced.reshape(self.size, *tables.shape[1:])
+
+    def _block(self, columns: FloatArray, group: int) -> FloatArray:
+        return columns[self.structure.slices[group]].reshape(*self.structure.shapes[group], -1)
+
+
+def basis_of(release: NoisyTables) -> Basis:
+    """The basis for the release's structure and noise; tied groups have the effects of their shared tables."""
+    structure = release.structure
+    variances = np.maximum(release.variances, _LEAST_VARIANCE)
+    effects: list[Effect] = []
+    columns: list[tuple[float, ...]] = []
+    hosts: dict[int, int] = {}
+    start = 0
+    for cliques, places in _told(structure).items():
+        shape = structure.domain.shape(cliques[0])
+        size = math.prod(labels - 1 for labels in shape)
+        cells = math.prod(shape)
+        # A contrast of a margin has the noise of all the cells summed into it.
+        outside = np.array([structure.sizes[number] // cells for number, _ in places])
+        precision = 1.0 / (variances[[number for number, _ in places]] * outside)
+        shares = precision / precision.sum()
+        holders = tuple(map(partial(_holder, structure), places, shares.tolist(), outside.tolist()))
+        effects.append(Effect(holders=holders, shape=shape, part=slice(start, start + size)))
+        start += size
+        host = min(holders, key=lambda holder: holder.outside).group
+        group = 0 if len(shape) == 1 else hosts.setdefault(host, len(hosts) + 1)
+        columns += [(group, 1 / precision.sum(), 1 / np.sum(1 / outside))] * size
+    table = np.array(columns).reshape(-1, 3)
+    return Basis(
+        structure=structure,
+        effects=tuple(effects),
+        size=start,
+        group=table[:, 0].astype(np.intp),
+        groups=len(hosts) + 1,
+        variances=table[:, 1],
+        weights=table[:, 2],
+    )
+
+
+def _told(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]]:
+    """Each effect, named by the cliques it is summed over, and the tables that tell about it with its axes there."""
+    told: dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]] = {}
+    for number, group in enumerate(structure.groups):
+        live = [axis for axis, size in enumerate(structure.shapes[number]) if size > 1]
+        for order in range(1, len(live) + 1):
+            for chosen in itertools.combinations(live, order):
+                # In the order of axes that names it first: equal statistics of different tables are one effect.
+                cliques, axes = min(
+                    (tuple(sorted(tuple(clique[axis] for axis in axes) for clique in group)), axes)
+                    for axes in itertools.permutations(chosen)
+                )
+                told.setdefault(cliques, []).append((number, axes))
+    return told
+
+
+def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: float, outside: int) -> Holder:
+    number, order = place
+    shape = structure.shapes[number]
+    return Holder(
+        group=number,
+        share=share,
+        outside=outside,
+        order=order,
+        beside=tuple(axis for axis in range(len(shape)) if axis not in order),
+        spread=tuple(size if axis in order else 1 for axis, size in enumerate(shape)),
+    )
+
+
+def _along(matrix: FloatArray, table: FloatArray, axis: int) -> FloatArray:
+    """The matrix applied along one axis."""
+    before, size, after = table.shape[:axis], table.shape[axis], table.shape[axis + 1 :]
+    found = np.matmul(matrix, table.reshape(math.prod(before), size, math.prod(after)))
+    applied: FloatArray = found.reshape(*before, len(matrix), *after)
+    return applied
