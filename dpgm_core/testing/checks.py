@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -124,13 +123,13 @@ class Checklist(list[Check]):
         """A decorator that appends a function as a check."""
 
         def register(run: Callable[[Any], None]) -> Callable[[Any], None]:
-            claim, _, limit = (inspect.getdoc(run) or "").partition("Cannot show:")
+            claim, _, limit = " ".join((run.__doc__ or "").split()).partition(" Cannot show: ")
             self.append(
                 Check(
                     kind=self.kind,
                     name=run.__name__.replace("_", "-"),
-                    claim=" ".join(claim.split()),
-                    limit=" ".join(limit.split()),
+                    claim=claim,
+                    limit=limit,
                     needs=needs,
                     run=run,
                 )

@@ -1,0 +1,333 @@
+"""Deliberately wrong curators and ledgers, patched copies of core's own, each killed by the check meant for it."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import attrs
+import numpy as np
+import pytest
+
+from dpgm_core import Budget, Ledger, LiveCurator, Tables
+from dpgm_core import counting as counting_module
+from dpgm_core.errors import DataError, Overspent
+from dpgm_core.privacy import Neighbours
+
+# --- curators -----------------------------------------------------------------------------------------------------
+
+
+class ChargesAfterTheNoise(LiveCurator):
+    """Draws noise first: a crash in between leaks a release nobody paid for."""
+
+    def release(self, **asked):
+        ledger, self._ledger = self._ledger, None
+        try:
+            noisy = super().release(**asked)
+        finally:
+            self._ledger = ledger
+        ledger.charge(noisy.cost)
+        return noisy
+
+
+class NeverCharges(LiveCurator):
+    """Forgets the ledger."""
+
+    def release(self, **asked):
+        ledger, self._ledger = self._ledger, None
+        try:
+            return super().release(**asked)
+        finally:
+            self._ledger = ledger
+
+
+class OneTableBare(LiveCurator):
+    """The last table is published as counted."""
+
+    def _noisy(self, counted, *rest):
+        noisy = super()._noisy(counted, *rest)
+        values = noisy.tables.values.copy()
+        last = noisy.structure.slices[-1]
+        values[last] = counted.tables.values[last]
+        return attrs.evolve(noisy, tables=Tables(noisy.structure, values))
+
+
+class NoisePerBatch(LiveCurator):
+    """Noise for each of three batches, added up: not what was calibrated."""
+
+    def _noisy(self, counted, calibrations, *rest):
+        noisy = super()._noisy(counted, calibrations, *rest)
+        values = noisy.tables.values.copy()
+        for _ in range(2):
+            values = values + calibrations[0].noise.sample(values.shape, self._randomness)
+        return attrs.evolve(noisy, tables=Tables(noisy.structure, values))
+
+
+class NoiseShared(LiveCurator):
+    """Tables of one shape get the same noise: their difference is exact."""
+
+    def _noisy(self, counted, *rest):
+        noisy = super()._noisy(counted, *rest)
+        added = (noisy.tables - counted.tables).arrays()
+        first = {}
+        same = [first.setdefault(part.shape, part).reshape(-1) for part in added]
+        return attrs.evolve(noisy, tables=counted.tables + Tables(noisy.structure, np.concatenate(same)))
+
+
+class WrongRelation(LiveCurator):
+    """Always the sensitivity of add-remove."""
+
+    def _calibration(self, measured, budget):
+        declared, self._neighbours = self._neighbours, Neighbours.ADD_REMOVE
+        try:
+            return super()._calibration(measured, budget)
+        finally:
+            self._neighbours = declared
+
+
+class ExactTotal(LiveCurator):
+    """The exact number of records serves as the estimate."""
+
+    def _noisy(self, counted, *rest):
+        return attrs.evolve(super()._noisy(counted, *rest), total=float(counted.records))
+
+
+class ExactTotalInProvenance(LiveCurator):
+    """The exact number of records goes into the provenance, for the record."""
+
+    def _noisy(self, counted, *rest):
+        noisy = super()._noisy(counted, *rest)
+        return attrs.evolve(noisy, provenance={**noisy.provenance, "rows": counted.records})
+
+
+class PublicTotalUnstamped(LiveCurator):
+    """Publishes N and calls it an estimate."""
+
+    def _noisy(self, counted, *rest):
+        return attrs.evolve(super()._noisy(counted, *rest), total_policy="estimated")
+
+
+class NeverSpent(LiveCurator):
+    """Each release starts with the whole budget."""
+
+    def release(self, **asked):
+        self._spent = Budget.zero(self._budget.kind)
+        ledger, self._ledger = self._ledger, None
+        try:
+            return super().release(**asked)
+        finally:
+            self._ledger = ledger
+
+
+class LargestPartCounts(LiveCurator):
+    """Budgets per clique cost their maximum (parallel composition, where there is none)."""
+
+    def _noisy(self, counted, calibrations, calibration_of, cost, entry):
+        cost = max((one.noise.cost for one in calibrations), key=lambda one: one.epsilon)
+        return super()._noisy(counted, calibrations, calibration_of, cost, entry)
+
+
+class ReadsBeforeItLooks(LiveCurator):
+    """Counts the records before it looks at the budget."""
+
+    def release(self, **asked):
+        counting_module.count(self._source, self._structure)
+        return super().release(**asked)
+
+
+class BelievesMechanisms(LiveCurator):
+    """Charges what was asked, whatever the noise costs."""
+
+    def _calibrated(self, noise, sensitivity, budget):
+        return super()._calibrated(attrs.evolve(noise, cost=budget), sensitivity, budget)
+
+
+class ShowsTheCause(LiveCurator):
+    """A failing source's exception travels on as the cause."""
+
+    def _count(self, measured):
+        try:
+            next(self._source.batches(measured.domain, measured.domain.names))
+        except ValueError as error:
+            raise DataError("the records could not be read") from error
+        return super()._count(measured)
+
+
+class ReprShowsRecords(LiveCurator):
+    """A helpful repr."""
+
+    def __repr__(self):
+        return f"LiveCurator({len(self._source.codes)} records)" if hasattr(self._source, "codes") else "LiveCurator()"
+
+
+class NothingStamped(LiveCurator):
+    """Calls every release private."""
+
+    def _release(self, *parts):
+        return attrs.evolve(super()._release(*parts), private=True)
+
+
+class TermsUnread(LiveCurator):
+    """Charges any ledger, whatever relation it keeps."""
+
+    def __init__(self, *parts, ledger=None, **more):
+        super().__init__(*parts, **more)
+        self._ledger = ledger
+
+
+CURATORS = [
+    (ChargesAfterTheNoise, "noise-comes-after-the-charge"),
+    (NeverCharges, "noise-comes-after-the-charge"),
+    (OneTableBare, "every-cell-gets-fresh-noise-once"),
+    (NoisePerBatch, "every-cell-gets-fresh-noise-once"),
+    (NoiseShared, "every-cell-gets-fresh-noise-once"),
+    (WrongRelation, "sensitivity-is-that-of-the-relation"),
+    (ExactTotal, "exact-total-stays-secret"),
+    (ExactTotalInProvenance, "exact-total-stays-secret"),
+    (PublicTotalUnstamped, "public-total-is-stamped"),
+    (NeverSpent, "overspending-is-refused"),
+    (LargestPartCounts, "budgets-per-clique-add-up"),
+    (ReadsBeforeItLooks, "nonsense-is-refused-unread"),
+    (BelievesMechanisms, "costly-noise-is-refused"),
+    (ShowsTheCause, "errors-and-reprs-show-nothing"),
+    (ReprShowsRecords, "errors-and-reprs-show-nothing"),
+    (NothingStamped, "seeds-are-stamped"),
+    (TermsUnread, "other-relations-are-refused"),
+]
+
+
+# --- ledgers ------------------------------------------------------------------------------------------------------
+
+
+class Uncommitted(Ledger):
+    """The charge is written in a transaction that is rolled back on close."""
+
+    def charge(self, budget, *, note=""):
+        self.check(budget)
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute(
+                "INSERT INTO charges (charged_at, cost, note, status) VALUES ('2026', ?, ?, 'charged')",
+                (json.dumps(budget.to_dict()), note),
+            )
+            return row.lastrowid
+
+
+class KeptInMemory(Ledger):
+    """Charges are written when the next one comes."""
+
+    pending = None
+
+    def charge(self, budget, *, note=""):
+        if self.pending is not None:
+            super().charge(self.pending)
+        self.check(budget)
+        self.pending = budget
+        return 1
+
+
+class FloatSums(Ledger):
+    """Adds epsilons as doubles: ten times 0.1 is 0.9999999999999999."""
+
+    def _refuse(self, budget, entries):
+        spent = 0.0
+        for entry in entries:
+            spent += float(entry.cost.epsilon)
+        if spent + float(budget.epsilon) > float(self.terms.budget.epsilon):
+            raise Overspent("too much")
+
+
+class ChargesBeforeItChecks(Ledger):
+    """A refused charge stays in the file."""
+
+    def charge(self, budget, *, note=""):
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute(
+                "INSERT INTO charges (charged_at, cost, note, status) VALUES "
+                "('2026-01-01T00:00:00+00:00', ?, ?, 'charged')",
+                (json.dumps(budget.to_dict()), note),
+            )
+            connection.commit()
+        self.check(Budget.pure("1e-300"))
+        return len(self.history())
+
+
+class Racy(Ledger):
+    """Looks, waits a little, then writes: two processes may both look first."""
+
+    def charge(self, budget, *, note=""):
+        import time
+
+        self.check(budget)
+        time.sleep(0.05)
+        with closing(sqlite3.connect(self.path, timeout=30)) as connection:
+            row = connection.execute(
+                "INSERT INTO charges (charged_at, cost, note, status) VALUES "
+                "('2026-01-01T00:00:00+00:00', ?, ?, 'charged')",
+                (json.dumps(budget.to_dict()), note),
+            )
+            connection.commit()
+            return row.lastrowid
+
+
+class RhoIsEpsilon(Ledger):
+    """Adds up whatever numbers come, rho as if it were epsilon."""
+
+    def spent(self):
+        entries = self.history()
+        if self.terms.budget.kind != "zcdp":
+            return super().spent()
+        return Budget.zcdp(sum(entry.cost.epsilon + entry.cost.rho for entry in entries))
+
+
+class AnyTerms(Ledger):
+    """Takes releases under any relation."""
+
+    def check_terms(self, **terms):
+        return None
+
+
+class CreatesOnOpen(Ledger):
+    """A missing ledger is made on the spot, with a budget of its own choosing."""
+
+    @classmethod
+    def open(cls, path):
+        if not path.exists():
+            return cls.create(path, name="x", budget=Budget.pure(1), neighbours="add-remove")
+        return super().open(path)
+
+
+class NumbersAreEpsilon(Ledger):
+    """A bare number is charged as epsilon."""
+
+    def charge(self, budget, *, note=""):
+        return super().charge(budget if isinstance(budget, Budget) else Budget.pure(budget), note=note)
+
+
+LEDGERS = [
+    (Uncommitted, "charges-are-on-disk-when-charge-returns"),
+    (KeptInMemory, "charges-are-on-disk-when-charge-returns"),
+    (FloatSums, "sums-are-exact"),
+    (ChargesBeforeItChecks, "refused-charges-leave-no-trace"),
+    (Racy, "races-do-not-overspend"),
+    (RhoIsEpsilon, "kinds-add-up-by-their-rules"),
+    (AnyTerms, "terms-are-fixed"),
+    (CreatesOnOpen, "nonsense-is-refused"),
+    (NumbersAreEpsilon, "nonsense-is-refused"),
+]
+
+EVERY = [("curator", *one) for one in CURATORS] + [("ledger", *one) for one in LEDGERS]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mutant", "check"), EVERY, ids=[f"{check}-{n}" for n, (_, _, check) in enumerate(EVERY)]
+)
+def test_the_check_meant_for_it_kills_the_mutant(verdict, kind, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    found = verdict(mutant, kind, check)
+    assert found is not None and found.startswith(("CheckFailed", "ModelFileError")), found
+
+
+@pytest.mark.parametrize(("kind", "check"), sorted({(kind, check) for kind, _, check in EVERY}))
+def test_the_originals_pass(verdict, kind, check):
+    """Core's own curator and ledger pass."""
+    assert verdict(LiveCurator if kind == "curator" else Ledger, kind, check) is None

@@ -1,0 +1,232 @@
+"""Deliberately wrong learners, each killed by the check meant for it."""
+
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+from attrs import frozen
+
+from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables
+
+KEPT = []
+
+
+@frozen(kw_only=True)
+class Plain:
+    """The learner the mutants are made from: clip, normalise, penalised maximum likelihood."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release(budget=self.budget(curator))
+        engine = inference.compile(release.structure)
+        potentials = self.potentials(release, engine, randomness, progress)
+        return Fit(model=Model(curator.structure, potentials, release=release), release=release)
+
+    def budget(self, curator):
+        return None
+
+    def potentials(self, release, engine, randomness, progress):
+        problem = Likelihood(engine, self.target(release), progress)
+        theta, _ = problem.minimise(self.start(release, randomness), 1e-3, 1e-6, 500)
+        return Tables(release.structure, theta)
+
+    def target(self, release):
+        clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
+        tables = Tables(release.structure, clipped)
+        return tables.like(clipped * tables.repeat(np.array(release.structure.multiplicities) / tables.sums()))
+
+    def start(self, release, randomness):
+        return np.zeros(release.structure.cells)
+
+
+@frozen(kw_only=True)
+class Peeks(Plain):
+    """Looks at the curator's source for the exact number of records."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        getattr(curator, "_source", None)
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class ReadsTheRecords(Plain):
+    """Finds the records in memory and reads them."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        import gc
+
+        for thing in gc.get_objects():
+            if type(thing).__name__ == "TrappedRecords":
+                next(thing.batches(curator.structure.domain, curator.structure.domain.names), None)
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class KeepsTheCurator(Plain):
+    """A module-level cache holds on to the curator, and with it to the records."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        KEPT.append(curator)
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class ForgesTheStamp(Plain):
+    """Takes the stamp off what a seed made."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return attrs.evolve(fit, release=attrs.evolve(fit.release, private=True))
+
+
+@frozen(kw_only=True)
+class SpendsHalf(Plain):
+    """Leaves half of the budget unused."""
+
+    def budget(self, curator):
+        return curator.remaining * Fraction(1, 2)
+
+
+@frozen(kw_only=True)
+class InfinitePotentials(Plain):
+    """NaN in one cell of the answer."""
+
+    def potentials(self, release, engine, randomness, progress):
+        values = super().potentials(release, engine, randomness, progress).values.copy()
+        values[0] = np.inf
+        return Tables(release.structure, values)
+
+
+@frozen(kw_only=True)
+class GlobalStart(Plain):
+    """Starts from numpy's global generator."""
+
+    def start(self, release, randomness):
+        return np.random.normal(size=release.structure.cells)  # noqa: NPY002
+
+
+@frozen(kw_only=True)
+class UnseededStart(Plain):
+    """Starts from a generator of its own, and stops before that is forgotten."""
+
+    def start(self, release, randomness):
+        return np.random.default_rng().normal(scale=0.1, size=release.structure.cells)
+
+
+@frozen(kw_only=True)
+class Caches(Plain):
+    """The first model of a structure serves for ever."""
+
+    known: dict = attrs.field(factory=dict, metadata={"help": "models by structure"})
+
+    def potentials(self, release, engine, randomness, progress):
+        if release.structure not in self.known:
+            self.known[release.structure] = super().potentials(release, engine, randomness, progress)
+        return self.known[release.structure]
+
+
+@frozen(kw_only=True)
+class TakesLogs(Plain):
+    """The log of the noisy counts."""
+
+    def potentials(self, release, engine, randomness, progress):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return Tables(release.structure, np.log(release.tables.values.astype(float)))
+
+
+@frozen(kw_only=True)
+class NeedsRecords(Plain):
+    """Refuses data sets whose noisy total is small."""
+
+    def target(self, release):
+        if release.total < 20:
+            raise InferenceError("too few records")
+        return super().target(release)
+
+
+@frozen(kw_only=True)
+class PairsOnly(Plain):
+    """Knows tables of two attributes only."""
+
+    def target(self, release):
+        for table in release.tables.arrays():
+            rows, columns = table.shape
+            assert rows * columns
+        return super().target(release)
+
+
+@frozen(kw_only=True)
+class NeverLearns(Plain):
+    """The uniform model, whatever the data say."""
+
+    def potentials(self, release, engine, randomness, progress):
+        return Tables.zeros(release.structure)
+
+
+@frozen(kw_only=True)
+class IndependentModel(Plain):
+    """Margins only: no better with more records once those are known."""
+
+    def potentials(self, release, engine, randomness, progress):
+        theta = super().potentials(release, engine, randomness, progress)
+        parts = []
+        for table in theta.arrays():
+            main = table.mean(axis=0, keepdims=True) + table.mean(axis=1, keepdims=True) if table.ndim == 2 else table
+            parts.append(np.broadcast_to(main, table.shape).reshape(-1))
+        return Tables(release.structure, np.concatenate(parts))
+
+
+@frozen(kw_only=True)
+class ExactEnginesOnly(Plain):
+    """Asks every engine for its most probable record."""
+
+    def potentials(self, release, engine, randomness, progress):
+        theta = super().potentials(release, engine, randomness, progress)
+        engine.maximize(theta)
+        return theta
+
+
+@frozen(kw_only=True)
+class SwallowsNan(Plain):
+    """A NaN gradient counts as 0."""
+
+    def potentials(self, release, engine, randomness, progress):
+        target, theta = self.target(release), np.zeros(release.structure.cells)
+        for _ in range(50):
+            marginals = engine.infer(Tables(release.structure, theta)).marginals
+            theta = theta + np.nan_to_num(target.values - marginals.values)
+        return Tables(release.structure, theta)
+
+
+MUTANTS = [
+    (Peeks, "records-only-through-the-curator"),
+    (ReadsTheRecords, "records-only-through-the-curator"),
+    (KeepsTheCurator, "records-are-not-kept"),
+    (ForgesTheStamp, "release-is-the-one-handed-out"),
+    (SpendsHalf, "spends-what-it-is-given"),
+    (InfinitePotentials, "fit-is-usable"),
+    (GlobalStart, "deterministic-under-a-seed"),
+    (UnseededStart, "deterministic-under-a-seed"),
+    (Caches, "fits-are-independent"),
+    (TakesLogs, "survives-negative-counts"),
+    (NeedsRecords, "survives-empty-data"),
+    (PairsOnly, "survives-awkward-structures"),
+    (NeverLearns, "improves-with-more-records"),
+    (IndependentModel, "improves-with-more-records"),
+    (ExactEnginesOnly, "engines-can-be-swapped"),
+    (SwallowsNan, "nan-is-not-swallowed"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
+def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    found = verdict(mutant, "learner", check)
+    KEPT.clear()
+    assert found is not None
+
+
+@pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
+def test_the_original_passes(verdict, check):
+    """The learner that the mutants are made from passes."""
+    assert verdict(Plain, "learner", check) is None

@@ -1,0 +1,400 @@
+"""Deliberately wrong mechanisms, each killed by the check meant for it."""
+
+import math
+import os
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+from attrs import frozen
+
+from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, Sensitivity, option
+from dpgm_core.gaussian_privacy import analytic_delta, least_variance
+from dpgm_core.sampling import bounded_variance, discrete_laplace
+from dpgm_core.testing.reference import (
+    ReferenceGaussian,
+    ReferenceGaussianNoise,
+    ReferenceLaplace,
+    ReferenceLaplaceNoise,
+)
+
+PERCENT = Fraction(99, 100)
+
+
+def fields(noise):
+    return attrs.asdict(noise, recurse=False)
+
+
+def laplace_with(noise_class):
+    """Reference Laplace calibration with another noise class."""
+
+    @frozen(kw_only=True)
+    class Mutant(ReferenceLaplace):
+        def noise(self, sensitivity, budget):
+            return noise_class(**fields(super().noise(sensitivity, budget)))
+
+    return Mutant
+
+
+# --- what is claimed ----------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class ScaleOnePercentSmall(ReferenceLaplace):
+    """Claims epsilon with a scale of 0.99 L1 / epsilon."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * PERCENT)
+
+
+@frozen(kw_only=True)
+class CalibratedToLinf(ReferenceLaplace):
+    """Hides one cell's change only."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=max(sensitivity.linf, 1) / budget.epsilon)
+
+
+@frozen(kw_only=True)
+class StaircaseNoise(ReferenceLaplaceNoise):
+    """log mass falls by epsilon per L1: right for one cell moved by L1, wrong for L1 cells moved by 1."""
+
+    def logpdf(self, residual):
+        epsilon = self.l1 / float(self.scale)
+        steps = np.floor(np.abs(residual) / self.l1)
+        log_normaliser = math.log(2 * self.l1 / -math.expm1(-epsilon) - 1)
+        return -epsilon * steps - log_normaliser
+
+
+@frozen(kw_only=True)
+class CutOffNoise(ReferenceLaplaceNoise):
+    """No noise beyond 5 scales: an output there betrays the shift."""
+
+    def logpdf(self, residual):
+        return np.where(np.abs(residual) > 5 * float(self.scale), -np.inf, super().logpdf(residual))
+
+
+@frozen(kw_only=True)
+class GaussianByLinf(ReferenceGaussian):
+    """rho for one cell's change only."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, sigma_squared=bounded_variance(good.sigma_squared / good.l2_squared))
+
+
+@frozen(kw_only=True)
+class GaussianSigmaOnePercentSmall(ReferenceGaussian):
+    """sigma is 0.99 of what rho, or (epsilon, delta), needs."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, sigma_squared=bounded_variance(good.sigma_squared * PERCENT**2))
+
+
+@frozen(kw_only=True)
+class GaussianByBalleWang(ReferenceGaussian):
+    """The continuous Gaussian's (epsilon, delta) for discrete noise."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        if budget.kind == "zcdp":
+            return good
+        width = least_variance(analytic_delta, sensitivity, budget.epsilon, budget.delta)
+        return attrs.evolve(good, sigma_squared=width)
+
+
+@frozen(kw_only=True)
+class CostsMore(ReferenceLaplace):
+    """Rounds its epsilon up."""
+
+    def noise(self, sensitivity, budget):
+        if not isinstance(budget, Budget) or budget.is_zero:
+            raise BudgetError("no")
+        return super().noise(sensitivity, Budget.pure(budget.epsilon + Fraction(1, 10**6)))
+
+
+@frozen(kw_only=True)
+class BoastfulEventNoise(ReferenceLaplaceNoise):
+    """Tells the accountant of 1 % more noise than there is."""
+
+    @property
+    def event(self):
+        return PrivacyEvent(kind="discrete-laplace", scale=1.01 * float(self.scale), sensitivity=float(self.l1))
+
+
+@frozen(kw_only=True)
+class RefusesAll:
+    """Serves nobody."""
+
+    def noise(self, sensitivity, budget):
+        raise BudgetError("not today")
+
+
+@frozen(kw_only=True)
+class TakesAnything(ReferenceLaplace):
+    """Reads a bare number as epsilon."""
+
+    def noise(self, sensitivity, budget):
+        if isinstance(budget, (int, float)) and budget > 0 and math.isfinite(budget):
+            budget = Budget.pure(budget)
+        return super().noise(sensitivity, budget)
+
+
+@frozen(kw_only=True)
+class MoreBudgetMoreNoise(ReferenceLaplace):
+    """Never less noise than at epsilon = 1, and ten times as much above 2."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * (10 if budget.epsilon > 2 else 1))
+
+
+# --- what is drawn ------------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class SamplerOnePercentSmall(ReferenceLaplaceNoise):
+    """The claim is right, the draws are 1 % too small."""
+
+    def sample(self, shape, randomness):
+        return discrete_laplace(self.scale * PERCENT, math.prod(shape), randomness).reshape(shape)
+
+
+@frozen(kw_only=True)
+class SamplerTooNarrow(ReferenceLaplaceNoise):
+    """Draws at 0.7 of the scale."""
+
+    def sample(self, shape, randomness):
+        return discrete_laplace(self.scale * Fraction(7, 10), math.prod(shape), randomness).reshape(shape)
+
+
+@frozen(kw_only=True)
+class OneSidedNoise(ReferenceLaplaceNoise):
+    """Forgets the sign."""
+
+    def sample(self, shape, randomness):
+        return np.abs(super().sample(shape, randomness))
+
+
+@frozen(kw_only=True)
+class OneDrawForAll(ReferenceLaplaceNoise):
+    """One draw for every cell of a table."""
+
+    def sample(self, shape, randomness):
+        return np.full(shape, super().sample((1,), randomness)[0])
+
+
+@frozen(kw_only=True)
+class SeedReusedNoise(ReferenceLaplaceNoise):
+    """A generator with a seed of its own, made anew at each call."""
+
+    def sample(self, shape, randomness):
+        return np.rint(np.random.default_rng(0).laplace(scale=float(self.scale), size=shape)).astype(np.int64)
+
+
+@frozen(kw_only=True)
+class GlobalGeneratorNoise(ReferenceLaplaceNoise):
+    """numpy's global generator."""
+
+    def sample(self, shape, randomness):
+        return np.rint(np.random.laplace(scale=float(self.scale), size=shape)).astype(np.int64)  # noqa: NPY002
+
+
+@frozen(kw_only=True)
+class OwnRandomnessNoise(ReferenceLaplaceNoise):
+    """The operating system's bits behind the caller's back."""
+
+    def sample(self, shape, randomness):
+        generator = np.random.default_rng(int.from_bytes(os.urandom(16), "big"))
+        return np.rint(generator.laplace(scale=float(self.scale), size=shape)).astype(np.int64)
+
+
+@frozen(kw_only=True)
+class GeneratorNoise(ReferenceLaplaceNoise):
+    """The generator meant for post-processing."""
+
+    def sample(self, shape, randomness):
+        return np.rint(randomness.generator().laplace(scale=float(self.scale), size=shape)).astype(np.int64)
+
+
+@frozen(kw_only=True)
+class SilentFloatNoise(ReferenceLaplaceNoise):
+    """Textbook floats that do not say so."""
+
+    def sample(self, shape, randomness):
+        return super().sample(shape, randomness).astype(np.float64)
+
+
+# --- what is said about the law -----------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class ContinuousVariance(ReferenceLaplaceNoise):
+    """2 scale^2, the variance of the continuous law."""
+
+    @property
+    def variance(self):
+        return 2 * float(self.scale) ** 2
+
+
+@frozen(kw_only=True)
+class ContinuousLogpdf(ReferenceLaplaceNoise):
+    """The continuous density for a whole-numbered noise."""
+
+    def logpdf(self, residual):
+        return -math.log(2 * float(self.scale)) - np.abs(residual) / float(self.scale)
+
+
+@frozen(kw_only=True)
+class RisingScore(ReferenceLaplaceNoise):
+    """The score of -logpdf."""
+
+    def score(self, residual):
+        return -super().score(residual)
+
+
+@frozen(kw_only=True)
+class GaussianScoreTwice(ReferenceGaussianNoise):
+    """Forgets the 1/2 of the square."""
+
+    def score(self, residual):
+        return 2 * super().score(residual)
+
+
+@frozen(kw_only=True)
+class DualOfTheVariance(ReferenceLaplaceNoise):
+    """The standard deviation taken for the scale (a slip that has been published)."""
+
+    @property
+    def dual(self):
+        return DualTerm(bound=1 / math.sqrt(self.variance), curvature=0.0)
+
+
+@frozen(kw_only=True)
+class NanSwallowed(ReferenceLaplaceNoise):
+    """NaN counts as no residual."""
+
+    def logpdf(self, residual):
+        return super().logpdf(np.nan_to_num(residual, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
+class Unfrozen(ReferenceLaplaceNoise):
+    """A noise with state of its own that no file keeps."""
+
+    def __init__(self, **more):
+        super().__init__(**more)
+
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = None
+
+
+@attrs.frozen
+class PositionalOptions:
+    """Options that are not keyword-only."""
+
+    clamp: bool = option(True, help="does nothing")
+
+    def noise(self, sensitivity, budget):
+        return ReferenceLaplace().noise(sensitivity, budget)
+
+
+@attrs.define(kw_only=True)
+class Changeable:
+    """Options that can be changed after the component was checked."""
+
+    clamp: bool = option(True, help="does nothing")
+
+    def noise(self, sensitivity, budget):
+        return ReferenceLaplace().noise(sensitivity, budget)
+
+
+@frozen(kw_only=True)
+class SecretOptions(ReferenceLaplace):
+    """An option nobody explains."""
+
+    clamp: bool = True
+
+
+@frozen(kw_only=True)
+class OptionsThatDrift(ReferenceLaplace):
+    """An option that is not what it was set to."""
+
+    factor: float = attrs.field(default=1.0, converter=lambda value: value * 1.5, metadata={"help": "a factor"})
+
+
+def gaussian_with(noise_class):
+    @frozen(kw_only=True)
+    class Mutant(ReferenceGaussian):
+        def noise(self, sensitivity, budget):
+            return noise_class(**fields(super().noise(sensitivity, budget)))
+
+    return Mutant
+
+
+MUTANTS = [
+    (ScaleOnePercentSmall, "pure-loss-within-cost"),
+    (CalibratedToLinf, "pure-loss-within-cost"),
+    (laplace_with(StaircaseNoise), "pure-loss-within-cost"),
+    (laplace_with(CutOffNoise), "pure-loss-within-cost"),
+    (GaussianByLinf, "renyi-loss-within-cost"),
+    (GaussianSigmaOnePercentSmall, "renyi-loss-within-cost"),
+    (GaussianSigmaOnePercentSmall, "hockey-stick-within-delta"),
+    (GaussianByBalleWang, "hockey-stick-within-delta"),
+    (CostsMore, "cost-within-budget"),
+    (laplace_with(BoastfulEventNoise), "event-never-claims-more-noise"),
+    (RefusesAll, "serves-a-budget"),
+    (TakesAnything, "refuses-nonsense"),
+    (MoreBudgetMoreNoise, "monotone-in-budget-and-sensitivity"),
+    (laplace_with(SamplerOnePercentSmall), "samples-follow-logpdf"),
+    (laplace_with(OneSidedNoise), "samples-follow-logpdf"),
+    (laplace_with(SamplerTooNarrow), "audit-finds-no-more-loss"),
+    (laplace_with(OneDrawForAll), "fresh-noise-every-time"),
+    (laplace_with(SeedReusedNoise), "fresh-noise-every-time"),
+    (laplace_with(GlobalGeneratorNoise), "global-random-state-is-left-alone"),
+    (laplace_with(OwnRandomnessNoise), "randomness-comes-from-the-argument"),
+    (laplace_with(GeneratorNoise), "randomness-comes-from-the-argument"),
+    (laplace_with(SilentFloatNoise), "integers-in-integers-out"),
+    (laplace_with(ContinuousVariance), "masses-sum-to-one"),
+    (laplace_with(ContinuousLogpdf), "masses-sum-to-one"),
+    (laplace_with(RisingScore), "score-is-the-slope-of-logpdf"),
+    (gaussian_with(GaussianScoreTwice), "score-is-the-slope-of-logpdf"),
+    (laplace_with(DualOfTheVariance), "dual-is-the-conjugate"),
+    (laplace_with(NanSwallowed), "nan-is-not-swallowed"),
+    (laplace_with(Unfrozen), "noise-is-plain-data"),
+    (PositionalOptions, "keeps-its-contract"),
+    (Changeable, "keeps-its-contract"),
+    (SecretOptions, "options-are-described"),
+    (OptionsThatDrift, "options-survive-a-file"),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check"), MUTANTS, ids=[f"{check}-{number}" for number, (_, check) in enumerate(MUTANTS)]
+)
+def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    assert verdict(mutant, "mechanism", check).startswith(("CheckFailed", "IncompatiblePlugin"))
+
+
+@pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
+@pytest.mark.parametrize("original", [ReferenceLaplace, ReferenceGaussian])
+def test_the_originals_pass(verdict, original, check):
+    """What the mutants were made from passes each of these checks that it declares to be for it."""
+    kinds = {"pure-loss-within-cost": ReferenceLaplace, "renyi-loss-within-cost": ReferenceGaussian,
+             "hockey-stick-within-delta": ReferenceGaussian}  # fmt: skip
+    if kinds.get(check, original) is original:
+        assert verdict(original, "mechanism", check) is None
+
+
+def test_the_staircase_is_a_law_and_right_for_one_cell():
+    """The staircase mutant sums to 1 and loses exactly epsilon when one cell takes the whole change."""
+    noise = laplace_with(StaircaseNoise)().noise(Sensitivity(l0=3, l1=3, l2_squared=9, linf=3), Budget.pure(1))
+    z = np.arange(-500.0, 501.0)
+    assert math.isclose(np.exp(noise.logpdf(z)).sum(), 1, rel_tol=1e-9)
+    assert math.isclose((noise.logpdf(z) - noise.logpdf(z - 3)).max(), 1.0)

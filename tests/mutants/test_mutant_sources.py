@@ -1,0 +1,226 @@
+"""Deliberately wrong sources, each killed by the check meant for it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import field, frozen
+
+from dpgm_core import DataError
+from dpgm_core.domain import code_dtype
+
+NULL_TEXTS = (None, "")
+
+
+@frozen(kw_only=True)
+class Plain:
+    """The source the mutants are made from: a pyarrow table, coded value by value."""
+
+    table: Any = field(eq=id, metadata={"help": "the records"})
+    rows: int = field(default=100_000, metadata={"help": "records per batch"})
+
+    @classmethod
+    def for_conformance(cls, table, folder):
+        return cls(table=table)
+
+    def batches(self, domain, columns) -> Iterator:
+        for name in columns:
+            if name not in self.table.column_names:
+                self.missing(name)
+        return self.read(domain, columns)
+
+    def missing(self, name):
+        raise DataError(f"the records have no column {name!r}; name another one")
+
+    def read(self, domain, columns):
+        for start in range(0, len(self.table), self.rows):
+            part = self.table.slice(start, self.rows)
+            yield [self.coded(domain[name], self.values(part, name)) for name in columns]
+
+    def values(self, part, name):
+        return part[name].to_pylist()
+
+    def coded(self, attribute, values):
+        known = {}
+        codes = []
+        for value in values:
+            if value not in known:
+                known[value] = self.code(attribute, value)
+            codes.append(known[value])
+        return np.array(codes, dtype=code_dtype(attribute.size))
+
+    def code(self, attribute, value):
+        return attribute.code(None if value is None else str(value))
+
+
+@frozen(kw_only=True)
+class OrderOfAppearance(Plain):
+    """Categories numbered as they come, as pandas.factorize does."""
+
+    def coded(self, attribute, values):
+        known = {}
+        codes = [known.setdefault(value, len(known)) for value in values]
+        return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
+
+
+@frozen(kw_only=True)
+class SortedCategories(Plain):
+    """Categories numbered in the order of the values present, as numpy.unique does."""
+
+    def coded(self, attribute, values):
+        order = {value: place for place, value in enumerate(sorted(set(map(str, values))))}
+        codes = [order[str(value)] for value in values]
+        return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
+
+
+@frozen(kw_only=True)
+class DropsNulls(Plain):
+    """Records with a null are left out."""
+
+    def read(self, domain, columns):
+        keep = [all(row[name] is not None for name in columns) for row in self.table.to_pylist()]
+        yield from Plain(table=self.table.filter(np.array(keep))).read(domain, columns)
+
+
+@frozen(kw_only=True)
+class SortsColumns(Plain):
+    """Each column sorted on its own: right margins, wrong records."""
+
+    def coded(self, attribute, values):
+        return np.sort(super().coded(attribute, values))
+
+
+@frozen(kw_only=True)
+class WideCodes(Plain):
+    """int64 codes."""
+
+    def coded(self, attribute, values):
+        return super().coded(attribute, values).astype(np.int64)
+
+
+@frozen(kw_only=True)
+class FillsForward(Plain):
+    """A null takes the value before it."""
+
+    def values(self, part, name):
+        filled, last = [], None
+        for value in super().values(part, name):
+            last = value if value is not None else last
+            filled.append(last)
+        return filled
+
+
+@frozen(kw_only=True)
+class InfersNumbers(Plain):
+    """A column whose values all look like numbers is read as numbers, as pandas.read_csv does."""
+
+    def values(self, part, name):
+        values = super().values(part, name)
+        try:
+            return [None if value in NULL_TEXTS else f"{float(value):g}" for value in values]
+        except ValueError:
+            return values
+
+
+@frozen(kw_only=True)
+class FloatTexts(Plain):
+    """Whole numbers become texts through float: 3 is "3.0"."""
+
+    def code(self, attribute, value):
+        return super().code(attribute, float(value) if isinstance(value, int) else value)
+
+
+@frozen(kw_only=True)
+class NullIsUnknown(Plain):
+    """Null values go where unknown ones go."""
+
+    def code(self, attribute, value):
+        return super().code(attribute, "no such label at all" if value is None else value)
+
+
+@frozen(kw_only=True)
+class DomainOrder(Plain):
+    """Columns in the domain's order, whatever was asked."""
+
+    def read(self, domain, columns):
+        return super().read(domain, [name for name in domain.names if name in columns])
+
+
+@frozen(kw_only=True)
+class NeedsOneRecord(Plain):
+    """Looks at the first record to begin with."""
+
+    def read(self, domain, columns):
+        self.table.to_pylist()[0]
+        yield from super().read(domain, columns)
+
+
+@frozen(kw_only=True)
+class MissingIsZero(Plain):
+    """A missing column is a column of zeros."""
+
+    def batches(self, domain, columns):
+        for batch in self.read(domain, [name for name in columns if name in self.table.column_names]):
+            yield [batch[0] * 0] * (len(columns) - len(batch)) + batch
+
+    def missing(self, name):
+        raise AssertionError
+
+
+@frozen(kw_only=True)
+class QuotesTheRecord(Plain):
+    """Shows the first record to be helpful."""
+
+    def missing(self, name):
+        raise DataError(f"no column {name!r} in records such as {self.table.slice(0, 1).to_pylist()}")
+
+
+@frozen(kw_only=True)
+class QuotesInTheCause(Plain):
+    """A quiet message, with a talkative cause."""
+
+    def missing(self, name):
+        try:
+            self.table.to_pylist()[0][name]
+        except KeyError:
+            raise DataError(f"no column {name!r}") from ValueError(str(self.table.to_pylist()[0]))
+
+
+@frozen(kw_only=True)
+class OneBatch(Plain):
+    """Everything at once."""
+
+    rows: int = field(default=10**9, metadata={"help": "records per batch"})
+
+
+MUTANTS = [
+    (DropsNulls, "codes-are-the-domains"),
+    (SortsColumns, "codes-are-the-domains"),
+    (OrderOfAppearance, "codes-do-not-depend-on-the-data"),
+    (SortedCategories, "codes-do-not-depend-on-the-data"),
+    (WideCodes, "batches-are-well-formed"),
+    (FillsForward, "row-order-changes-nothing"),
+    (InfersNumbers, "one-record-changes-only-itself"),
+    (FloatTexts, "types-change-nothing"),
+    (NullIsUnknown, "unknown-and-null-go-where-declared"),
+    (DomainOrder, "columns-come-as-asked"),
+    (NeedsOneRecord, "no-record-is-no-failure"),
+    (MissingIsZero, "missing-columns-are-refused"),
+    (QuotesTheRecord, "errors-quote-no-record"),
+    (QuotesInTheCause, "errors-quote-no-record"),
+    (OneBatch, "records-are-streamed"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
+def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    found = verdict(mutant, "source", check)
+    assert found is not None and found.startswith(("CheckFailed", "IndexError")), found
+
+
+@pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
+def test_the_original_passes(verdict, check):
+    """The source that the mutants are made from passes."""
+    assert verdict(Plain, "source", check) is None

@@ -1,0 +1,206 @@
+"""The kit's own oracles and strategies, against closed forms and by what they must be able to tell apart."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import Budget, Domain, Sensitivity, Structure, StructureError, Tables
+from dpgm_core.gaussian_privacy import unit_shift_delta
+from dpgm_core.testing import (
+    ReferenceGaussian,
+    ReferenceLaplace,
+    admissible_shifts,
+    awkward_structures,
+    budgets,
+    domains,
+    enumerated,
+    example_release,
+    hockey_stick,
+    in_local_polytope,
+    in_marginal_polytope,
+    incidence,
+    neighbours,
+    noisy_tables,
+    potentials,
+    records,
+    renyi_divergence,
+    structures,
+    worst_change,
+    worst_hockey_stick,
+    worst_loss,
+    worst_renyi,
+)
+
+ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+HOME = Sensitivity(l0=3, l1=3, l2_squared=9, linf=3)
+
+
+def sensitivities():
+    numbers = st.integers(1, 4)
+    return st.builds(
+        lambda l0, linf, l1: Sensitivity(l0=l0, l1=l1, l2_squared=min(l1 * linf, l0 * linf**2), linf=linf),
+        numbers, st.integers(1, 3), st.integers(1, 6),
+    )  # fmt: skip
+
+
+@given(sensitivities())
+@settings(max_examples=60)
+def test_every_admissible_shift_is_listed_once(sensitivity):
+    """Against all vectors up to order: none is missing, none is inadmissible, none comes twice."""
+    found = list(admissible_shifts(sensitivity))
+    wanted = {
+        tuple(sorted((size for size in vector if size), reverse=True))
+        for vector in itertools.product(range(sensitivity.linf + 1), repeat=sensitivity.l0)
+        if sum(vector) <= sensitivity.l1 and sum(size**2 for size in vector) <= sensitivity.l2_squared
+    } - {()}
+    assert len(found) == len(set(found)) and set(found) == wanted
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "3"])
+def test_the_worst_loss_of_laplace_noise_is_epsilon(epsilon):
+    """Discrete Laplace at scale L1 / eps loses exactly eps under every full shift; at linf alone it would lose less."""
+    noise = ReferenceLaplace().noise(HOME, Budget.pure(epsilon))
+    loss, shift = worst_loss(noise, HOME)
+    assert math.isclose(loss, float(Fraction(epsilon)), rel_tol=1e-9) and sum(shift) == 3
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 16.0])
+def test_the_renyi_divergence_of_a_gaussian_is_known(order):
+    """alpha s^2 / (2 sigma^2) where alpha s is whole; additive over cells (Canonne, Kamath, Steinke 2020, Prop. 5)."""
+    noise = ReferenceGaussian().noise(HOME, Budget.zcdp("1/8"))
+    expected = order * 4 / (2 * float(noise.sigma_squared))
+    assert math.isclose(renyi_divergence(noise, 2, order), expected, rel_tol=1e-9)
+    assert math.isclose(worst_renyi(noise, HOME, order)[0], order / 8, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5])
+def test_the_hockey_stick_divergence_agrees_with_the_exact_delta(cells):
+    """The lower bound here and core's upper bound meet: delta of unit shifts in k cells, to six digits."""
+    sensitivity = Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
+    noise = ReferenceGaussian().noise(sensitivity, Budget.approx(1, "1e-5"))
+    lower = hockey_stick(noise, (1,) * cells, 1.0)
+    upper = unit_shift_delta(noise.sigma_squared, cells, Fraction(1))
+    assert lower <= upper and math.isclose(lower, upper, rel_tol=1e-6)
+    assert worst_hockey_stick(noise, sensitivity, 1.0) == (lower, (1,) * cells)
+
+
+def test_enumeration_is_the_model():
+    """A pair of attributes by hand, with an impossible cell; too many records are refused."""
+    pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    found = enumerated(Tables(pair, np.log(np.array([1.0, 2.0, 0.5, 0.5])) + np.array([0, 0, 0, -np.inf])))
+    np.testing.assert_allclose(found.marginals.values, np.array([1, 2, 0.5, 0]) / 3.5)
+    assert math.isclose(found.log_partition, math.log(3.5))
+    with pytest.raises(StructureError, match="enumeration"):
+        incidence(Structure(Domain.from_sizes(dict.fromkeys("abcdefgh", 10)), [("a",)]))
+    with pytest.raises(StructureError, match="probability 0"):
+        enumerated(Tables(pair, np.full(4, -np.inf)))
+
+
+def test_the_marginal_polytope_is_inside_the_local_one():
+    """Frustrated triangle margins agree on every attribute, and no distribution has them."""
+    triangle = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c"), ("c", "a")])
+    odd = Tables(triangle, np.array([0, 0.5, 0.5, 0] * 3))
+    assert in_local_polytope(odd) and not in_marginal_polytope(odd)
+    even = Tables(triangle, np.array([0.5, 0, 0, 0.5] * 3))
+    assert in_local_polytope(even) and in_marginal_polytope(even)
+    assert not in_local_polytope(Tables(triangle, np.array([0.5, 0, 0, 0.5] * 2 + [0.4, 0, 0, 0.6])))
+    assert not in_local_polytope(Tables(triangle, np.array([-0.1, 0.6, 0.6, -0.1] * 3)))
+
+
+@pytest.mark.parametrize("name", sorted(awkward_structures()))
+def test_models_lie_in_both_polytopes(name):
+    """The margins of any model, tied groups included, are in both; moved by 1e-3 in one cell they are in neither."""
+    structure = awkward_structures()[name]
+    margins = enumerated(Tables(structure, np.random.default_rng(1).normal(size=structure.cells))).marginals
+    assert in_local_polytope(margins) and in_marginal_polytope(margins)
+    moved = margins.values.copy()
+    moved[-1] += 1e-3
+    assert not in_local_polytope(margins.like(moved)) and not in_marginal_polytope(margins.like(moved))
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("name", sorted(awkward_structures()))
+def test_the_worst_change_is_what_core_declares(name, relation):
+    """L1, L2 and Linf of Sensitivity.of by brute force over all pairs of records."""
+    structure = awkward_structures()[name]
+    declared = Sensitivity.of(structure, relation)
+    l0, *rest = worst_change(structure, relation)
+    assert rest == [declared.l1, declared.l2_squared, declared.linf] and l0 <= declared.l0
+
+
+# --- strategies ---------------------------------------------------------------------------------------------------
+
+
+def test_strategies_shrink_to_what_they_say():
+    """The smallest examples are those of the docstrings."""
+    assert find(domains(), lambda _: True).sizes == {"a": 1}
+    assert find(structures(), lambda _: True).cliques == ((),)
+    assert find(potentials(), lambda _: True).values.tolist() == [0.0]
+    assert find(budgets(), lambda _: True) == Budget.pure(1)
+    assert find(records(domain=Domain.from_sizes({"a": 2})), len).tolist() == [[0]]
+    pair = find(neighbours(domain=Domain.from_sizes({"a": 2}), relation="add-remove"), lambda _: True)
+    assert [one.tolist() for one in pair] == [[[0]], []]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda s: any(len(group) > 1 for group in s.groups),
+        lambda s: () in s.cliques,
+        lambda s: s.duplicates,
+        lambda s: s.nested,
+        lambda s: s.describe().components > 1,
+        lambda s: s.describe().treewidth > 1,
+    ],
+    ids=["tied", "empty", "duplicate", "nested", "disconnected", "cyclic"],
+)
+def test_structures_reach_every_awkwardness(wanted):
+    """Each kind of awkward structure is found by search."""
+    assert wanted(find(structures(), lambda one: bool(wanted(one)), settings=settings(max_examples=2000)))
+
+
+@given(potentials())
+@settings(max_examples=60)
+def test_potentials_leave_a_record_possible(theta):
+    """No NaN, no +inf, and some record has a positive probability."""
+    assert not np.isnan(theta.values).any() and not np.isposinf(theta.values).any()
+    assert math.isfinite(enumerated(theta).log_partition)
+
+
+@given(st.data(), structures(max_attributes=3), st.sampled_from(["add-remove", "replace-one"]))
+@settings(max_examples=60)
+def test_neighbours_are_neighbours(data, structure, relation):
+    """The tables of the two data sets differ by no more than the declared sensitivity."""
+    one, two = data.draw(neighbours(domain=structure.domain, relation=relation))
+    change = np.abs(incidence(structure, one).sum(axis=1) - incidence(structure, two).sum(axis=1))
+    bound = Sensitivity.of(structure, relation)
+    assert len(one) - len(two) == (relation == "add-remove")
+    assert change.sum() <= bound.l1 and change.max(initial=0) <= bound.linf and (change > 0).sum() <= bound.l0
+
+
+@given(noisy_tables(over=structures(max_attributes=3)))
+@settings(max_examples=30)
+def test_noisy_tables_are_releases(release):
+    """Whole-numbered, with a total of at least 1 and the noise they were drawn with."""
+    assert release.tables.values.dtype == np.int64 and release.total >= 1
+    assert len(release.noise) == len(release.structure.groups) and release.private is False
+
+
+def test_an_example_release_takes_any_mechanism():
+    """Its noise is calibrated to the structure's sensitivity."""
+    structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+    release = example_release(
+        structure,
+        np.zeros(8),
+        total=5,
+        mechanism=ReferenceGaussian(),
+        budget=Budget.zcdp("1/10"),
+        neighbours="replace-one",
+    )
+    assert release.noise[0].sigma_squared == 20 and release.cost == Budget.zcdp("1/10")
+    assert worst_loss(ReferenceLaplace().noise(ONE, Budget.pure(2)), ONE)[0] == pytest.approx(2)

@@ -1,0 +1,239 @@
+"""The runners: reports, expected failures, skips, distributions, pytest and the command line."""
+
+import json
+import subprocess
+import sys
+from typing import ClassVar
+
+import attrs
+import pytest
+from attrs import frozen
+
+from dpgm_core import Component, DualTerm, OptionError, PluginError, Registry, UnknownComponent
+from dpgm_core.registry import Broken
+from dpgm_core.sources.arrow import ArrowSource
+from dpgm_core.testing import MechanismConformance, Profile, Report, SourceConformance, check_component, checks_of
+from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, ReferenceLaplaceNoise
+from dpgm_core.testing.runner import Outcome, check_distribution, offers_of
+
+QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
+
+
+@frozen(kw_only=True)
+class WrongDualNoise(ReferenceLaplaceNoise):
+    """Whose dual term is not its own."""
+
+    @property
+    def dual(self):
+        return DualTerm(bound=1.0, curvature=1.0)
+
+
+@frozen(kw_only=True)
+class WrongDual(ReferenceLaplace):
+    """A mechanism that fails exactly one check."""
+
+    def noise(self, sensitivity, budget):
+        return WrongDualNoise(**attrs.asdict(super().noise(sensitivity, budget), recurse=False))
+
+
+# --- reports ------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_names_target_distribution_versions_and_profile():
+    """The header and the plain values say what was tested, with what, and how far."""
+    report = check_component("laplace", profile=QUICK) if installed("dpgm-laplace") else None
+    if report is None:
+        pytest.skip("dpgm-laplace is not installed")
+    assert report.ok and report.failures == ()
+    assert "mechanism 'laplace' from dpgm-laplace" in report.header and "profile quick" in report.header
+    plain = json.loads(json.dumps(report.to_dict()))
+    assert (
+        plain["ok"]
+        and plain["distribution"] == "dpgm-laplace"
+        and len(plain["outcomes"]) == len(checks_of("mechanism"))
+    )
+
+
+def test_failures_are_shown_with_their_message():
+    """The text holds one line per check, and under a failure why."""
+    report = check_component(WrongDual, profile=QUICK)
+    assert not report.ok and report.failures == ("dual-is-the-conjugate",)
+    shown = str(report)
+    assert "dual-is-the-conjugate" in shown and "does not belong to logpdf" in shown and "1 failed" in shown
+
+
+def test_expected_failures_are_strict():
+    """An expected failure does not count; one that passes does, and an unknown name is refused."""
+    reasons = {"dual-is-the-conjugate": "a test"}
+    report = check_component(WrongDual, profile=QUICK, expected_failures=reasons)
+    assert report.ok and "expected failure" in str(report)
+    passing = check_component(ReferenceLaplace, profile=QUICK, expected_failures=reasons)
+    assert passing.failures == ("dual-is-the-conjugate",) and "unexpected pass" in str(passing)
+    with pytest.raises(OptionError, match="did you mean 'dual-is-the-conjugate'"):
+        check_component(ReferenceLaplace, profile=QUICK, expected_failures={"dual-is-the-conjugat": "typo"})
+
+
+def test_skips_come_from_what_is_not_served():
+    """The reference Gaussian refuses pure budgets, so its pure loss is not checked, and the report says why."""
+    report = check_component(ReferenceGaussian(), profile=QUICK)
+    (skipped,) = [one for one in report.outcomes if one.check == "pure-loss-within-cost"]
+    assert report.ok and skipped.status == "skipped" and "'pure'" in skipped.message
+
+
+def test_a_report_of_nothing_is_not_ok():
+    """Zero checks, or skips alone, prove nothing."""
+    facts = {"target": "x", "distribution": "y", "version": "1", "profile": "default"}
+    assert not Report(**facts).ok
+    assert not Report(**facts, outcomes=(Outcome(check="c", claim="", status="skipped"),)).ok
+
+
+@pytest.mark.parametrize("kind", ["mechanism", "inference", "collective", "learner", "source", "curator", "ledger"])
+def test_every_check_says_what_it_claims_and_cannot_show(kind):
+    """Names are unique; claim and limit are sentences."""
+    checks = checks_of(kind)
+    assert len({check.name for check in checks}) == len(checks) >= 7
+    for check in checks:
+        assert len(check.claim) > 20 and check.claim.endswith("."), check.name
+        assert len(check.limit) > 10 and check.limit.endswith("."), check.name
+
+
+def test_nonsense_is_refused():
+    """Unknown kinds, profiles and components raise dpgm's own errors."""
+    with pytest.raises(OptionError, match="did you mean 'mechanism'"):
+        check_component(ReferenceLaplace, "mechanisms")
+    with pytest.raises(OptionError, match="profile"):
+        check_component(ReferenceLaplace, profile="fast")
+    with pytest.raises(OptionError, match="no component"):
+        check_component(42)
+    with pytest.raises(UnknownComponent):
+        check_component("no-such-component")
+
+
+# --- distributions ------------------------------------------------------------------------------------------------
+
+
+def installed(distribution):
+    from importlib import metadata
+
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def test_a_broken_or_unknown_distribution_is_an_error():
+    """Broken ones are quoted with version and cause; unknown and empty ones are named."""
+    registry = Registry([], [Broken(distribution="dpgm-broken", version="3", cause="ImportError: no x")])
+    with pytest.raises(PluginError, match="dpgm-broken 3 is broken: ImportError"):
+        offers_of("dpgm_broken", registry)
+    with pytest.raises(UnknownComponent, match="no distribution 'dpgm-nowhere'"):
+        list(check_distribution("dpgm-nowhere", registry=registry))
+    with pytest.raises(UnknownComponent, match="offers no component"):
+        list(check_distribution("numpy", registry=registry))
+
+
+def test_names_of_distributions_are_normalised():
+    """Case, dots and underscores do not matter."""
+    registry = Registry()
+    component = Component(kind="mechanism", name="mine", target="a:B", summary="x")
+    registry.add(component, ReferenceLaplace, distribution="My.Plugin")
+    assert [offer.component.name for offer in offers_of("my-plugin", registry)] == ["mine"]
+
+
+# --- pytest -------------------------------------------------------------------------------------------------------
+
+
+class TestReferenceLaplace(MechanismConformance):
+    """The base class makes one test per check."""
+
+    component = ReferenceLaplace
+    profile = QUICK
+
+
+class TestWrongDual(MechanismConformance):
+    """An expected failure stays one."""
+
+    component = WrongDual()
+    profile = QUICK
+    expected_failures: ClassVar = {"dual-is-the-conjugate": "wrong on purpose"}
+
+
+class TestRecords(SourceConformance):
+    """A source is given records by a static method."""
+
+    component = ArrowSource
+
+    profile = QUICK
+
+    @staticmethod
+    def records(table, folder):
+        return ArrowSource(data=table)
+
+
+def test_a_wrong_name_among_expected_failures_is_refused_at_once():
+    """The class cannot even be made."""
+    with pytest.raises(TypeError, match="no check 'no-such-check'"):
+        type("Wrong", (MechanismConformance,), {"component": WrongDual, "expected_failures": {"no-such-check": "x"}})
+
+
+def pytest_in(folder, *arguments):
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    plugin = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, cwd=folder)
+    if "--dpgm-plugin" not in plugin.stdout:
+        command += ["-p", "dpgm_core.testing.pytest_plugin"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+def test_pytest_checks_a_distribution_from_any_folder(tmp_path):
+    """No code is written, tests that lie around are left alone, the header says what is tested."""
+    if not installed("dpgm-laplace"):
+        pytest.skip("dpgm-laplace is not installed")
+    (tmp_path / "test_other.py").write_text("def test_other(): assert False\n")
+    done = pytest_in(tmp_path, "--dpgm-plugin", "dpgm-laplace", "-k", "cost-within or refuses or hockey", "-rs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed, 1 skipped" in done.stdout and "dpgm conformance: dpgm-laplace" in done.stdout
+    assert "profile default" in done.stdout and "needs 'approx'" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["dpgm-nowhere", "numpy"])
+def test_pytest_refuses_what_offers_nothing(tmp_path, name):
+    """Unknown distributions and those without components end in an error, not in 0 tests."""
+    done = pytest_in(tmp_path, "--dpgm-plugin", name)
+    assert done.returncode != 0 and name in done.stderr
+
+
+def test_the_pytest_plugin_is_light():
+    """Loading it, as every pytest run does, imports neither numpy nor hypothesis."""
+    code = (
+        "import sys, dpgm_core.testing.pytest_plugin; print([m for m in ('numpy', 'hypothesis') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# --- command line -------------------------------------------------------------------------------------------------
+
+
+def test_dpgm_check_prints_a_table_and_fails_for_nothing(capsys):
+    """`dpgm check` on a distribution that is not there is a wrong request; --json is one document."""
+    from dpgm_core.cli import main
+
+    with pytest.raises(SystemExit) as done:
+        main(["check", "dpgm-nowhere"])
+    assert done.value.code == 2 and "dpgm-nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_dpgm_check_json_and_table(capsys):
+    """One report per component, readable and for machines, exit code 0 when all hold."""
+    from dpgm_core.cli import main
+
+    if not installed("dpgm-laplace"):
+        pytest.skip("dpgm-laplace is not installed")
+    main(["check", "dpgm-laplace", "--json"])
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["ok"] and report["target"] == "mechanism 'laplace'"
+    main(["check", "dpgm-laplace"])
+    out = capsys.readouterr().out
+    assert "samples-follow-logpdf" in out and "needs 'approx'" in out
