@@ -61,10 +61,8 @@ def options_survive_a_file(subject: Subject) -> None:
     if isinstance(subject, SourceSubject):
         return
     component = subject.component
-    plain = {
-        name: value
-        for name, value in plain_options(component).items()
-        if "component" not in attrs.fields_dict(type(component))[name].metadata
-    }
-    again = build(type(component), plain, what="the component under test")
+    fields = attrs.fields_dict(type(component))
+    inner = {name: getattr(component, name) for name in fields if "component" in fields[name].metadata}
+    plain = {name: value for name, value in plain_options(component).items() if name not in inner}
+    again = attrs.evolve(build(type(component), plain, what="the component under test"), **inner)
     require(again == component, f"{component!r} became {again!r}")

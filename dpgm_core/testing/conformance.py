@@ -38,6 +38,7 @@ class _Conformance:
     profile: ClassVar[str | Profile] = "default"
     expected_failures: ClassVar[Mapping[str, str]] = {}
     records: ClassVar[Callable[..., Any] | None] = None
+    _made: ClassVar[Subject]
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -49,14 +50,12 @@ class _Conformance:
             raise TypeError(f"{cls.__name__}: there is no check {sorted(unknown)[0]!r}; see checks_of({cls.kind!r})")
         cls.test_check = _test_of(cls.kind, cls.expected_failures)  # type: ignore[attr-defined]
 
-    @pytest.fixture(scope="class")
-    def subject(self, request: pytest.FixtureRequest) -> Subject:
+    @classmethod
+    def subject(cls) -> Subject:
         """The component under test, made once per class."""
-        cls = request.cls
-        records = vars(cls).get("records", cls.records)
-        if isinstance(records, staticmethod):
-            records = records.__func__
-        return subject_of(cls.component, self.kind, profile=cls.profile, records=records)[0]
+        if "_made" not in vars(cls):
+            cls._made = subject_of(cls.component, cls.kind, profile=cls.profile, records=cls.records)[0]
+        return cls._made
 
 
 def _test_of(kind: str, expected: Mapping[str, str]) -> Callable[..., None]:
@@ -70,9 +69,9 @@ def _test_of(kind: str, expected: Mapping[str, str]) -> Callable[..., None]:
     ]
 
     @pytest.mark.parametrize("check", parameters)
-    def test_check(self: _Conformance, check: Check, subject: Subject) -> None:
+    def test_check(self: _Conformance, check: Check) -> None:
         """One named check of the conformance kit."""
-        skipped = run_check(check, subject)
+        skipped = run_check(check, self.subject())
         if skipped is not None:
             pytest.skip(skipped)
 

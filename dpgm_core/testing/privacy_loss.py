@@ -75,7 +75,10 @@ def log_masses(noise: Noise, points: FloatArray, step: float) -> FloatArray:
 
 def _pair(noise: Noise, shift: int, *, exact: bool, beyond: int = 0) -> tuple[FloatArray, FloatArray]:
     points, step = grid(noise, exact=exact, beyond=beyond + shift)
-    return log_masses(noise, points, step), log_masses(noise, points - shift, step)
+    here, there = log_masses(noise, points, step), log_masses(noise, points - shift, step)
+    if not exact:  # a density summed on a grid is a little off 1, which small orders would take for a loss
+        here, there = here - logsumexp(here), there - logsumexp(there)
+    return here, there
 
 
 def worst_loss(noise: Noise, sensitivity: Sensitivity, *, exact: bool = True) -> tuple[float, tuple[int, ...]]:

@@ -1,0 +1,17 @@
+"""The conformance kit on Gaussian noise, exact and textbook."""
+
+from dpgm_gaussian.mechanism import Gaussian
+
+from dpgm_core.testing import MechanismConformance
+
+
+class TestGaussian(MechanismConformance):
+    """Every check, default options."""
+
+    component = Gaussian
+
+
+class TestTextbookGaussian(MechanismConformance):
+    """The floats that reproduce papers: they say why they are unsafe, and keep everything else."""
+
+    component = Gaussian(exact=False, allow_unsafe=True)

@@ -1,0 +1,65 @@
+"""The conformance kit on everything that core itself offers."""
+
+import pytest
+
+from dpgm_core import Ledger, LiveCurator
+from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.registry import Registry
+from dpgm_core.testing import InferenceConformance, MechanismConformance, checks_of
+from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
+from dpgm_core.testing.runner import run_check, subject_of
+
+CORE = [one.component for one in Registry.discover() if one.distribution == "dpgm-core"]
+OWN = [(LiveCurator, "curator"), (Ledger, "ledger")]
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    """One subject per component, made on first use."""
+    made = {}
+
+    def get(component, kind):
+        if (component, kind) not in made:
+            made[component, kind] = subject_of(component, kind)[0]
+        return made[component, kind]
+
+    return get
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "check"),
+    [
+        pytest.param(one.name, one.kind, check, id=f"{one.name}-{check.name}")
+        for one in CORE
+        for check in checks_of(one.kind)
+    ]
+    + [pytest.param(cls, kind, check, id=f"{kind}-{check.name}") for cls, kind in OWN for check in checks_of(kind)],
+)
+def test_core_keeps_its_own_contracts(subjects, name, kind, check):
+    """Each component of core passes each check of its kind, or does not declare what it needs."""
+    skipped = run_check(check, subjects(name, kind))
+    if skipped is not None:
+        pytest.skip(skipped)
+
+
+def test_core_offers_what_is_checked():
+    """The list above is not empty: engines, collectives and sources."""
+    assert {one.kind for one in CORE} == {"inference", "collective", "source"} and len(CORE) >= 10
+
+
+class TestReferenceLaplace(MechanismConformance):
+    """The kit's own Laplace noise."""
+
+    component = ReferenceLaplace
+
+
+class TestReferenceGaussian(MechanismConformance):
+    """The kit's own Gaussian noise."""
+
+    component = ReferenceGaussian
+
+
+class TestLoopyResidual(InferenceConformance):
+    """Loopy belief propagation with the other schedule."""
+
+    component = LoopyBP(schedule="residual", damping=0.5)
