@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dpgm_core.allocation import optimal_split
     from dpgm_core.attribute import Attribute
     from dpgm_core.consistency import consistent
-    from dpgm_core.curator import LiveCurator, ReplayCurator
+    from dpgm_core.curator import LiveCurator
     from dpgm_core.discrepancy import expected_absolute
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from dpgm_core.randomness import SeededRandomness, SystemRandomness
     from dpgm_core.registry import Registry, make
     from dpgm_core.releases import NoisyTables, load_release
+    from dpgm_core.replay import ReplayCurator
     from dpgm_core.rounds import ClippedScore
     from dpgm_core.sampling import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.structure import Clique, Structure
@@ -85,7 +86,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "allocation": ["optimal_split"],
     "consistency": ["consistent"],
-    "curator": ["LiveCurator", "ReplayCurator"],
+    "curator": ["LiveCurator"],
     "discrepancy": ["expected_absolute"],
     "attribute": ["Attribute"],
     "domain": ["Domain"],
@@ -147,6 +148,7 @@ _LAZY = {
     "randomness": ["SeededRandomness", "SystemRandomness"],
     "registry": ["Registry", "make"],
     "releases": ["NoisyTables", "load_release"],
+    "replay": ["ReplayCurator"],
     "rounds": ["ClippedScore"],
     "sampling": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "structure": ["Clique", "Structure"],

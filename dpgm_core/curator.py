@@ -6,8 +6,7 @@ the release. A crash in between wastes budget and never leaks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,17 +16,17 @@ from attrs import evolve
 from dpgm_core import counting
 from dpgm_core.accounting import sampling_probability
 from dpgm_core.allocation import check_split, optimal_split
-from dpgm_core.errors import BudgetError, DataError, DpgmError, IncompatiblePlugin, Overspent, StructureError
+from dpgm_core.errors import BudgetError, DataError, DpgmError, Overspent, StructureError
 from dpgm_core.files import check_writable
 from dpgm_core.ledger import Ledger
+from dpgm_core.measuring import add_noise, check_budget, check_noise, measured_structure, single_group, total_policy
 from dpgm_core.privacy import Budget, Neighbours, Sensitivity, whole
-from dpgm_core.protocols import Mechanism, Noise, Progress, Randomness, Rounds, Source
+from dpgm_core.protocols import Mechanism, Noise, Progress, Randomness, Source
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.registry import default_registry
 from dpgm_core.releases import (
     Calibration,
     NoisyTables,
-    TotalPolicy,
     check_restorable,
     estimate_total,
     total_cost,
@@ -38,10 +37,7 @@ from dpgm_core.sources.persons import KeyedSource, PersonSource
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Array, Tables
 
-__all__ = ["LiveCurator", "ReplayCurator", "silent"]
-
-# Noise and counts are both kept below 2^61, so their sum fits int64 with room.
-_CLAMP = 2**61
+__all__ = ["LiveCurator", "silent"]
 
 T = TypeVar("T")
 
@@ -86,7 +82,7 @@ class LiveCurator:
     ) -> None:
         if not isinstance(structure, Structure):
             raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
-        _check_budget(budget)
+        check_budget(budget)
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
         self._neighbours = Neighbours.of(neighbours)
@@ -188,7 +184,7 @@ class LiveCurator:
         if self._split != "even":
             raise BudgetError("rounds give every table the same noise; leave split = 'even'")
         cost = self.remaining if budget is None else budget
-        _check_budget(cost)
+        check_budget(cost)
         if cost.is_zero or not cost <= self.remaining:
             raise Overspent(f"{cost} was asked for rounds, but only {self.remaining} remains of {self.budget}")
         if clip is None:
@@ -270,7 +266,7 @@ class LiveCurator:
         groups = len(measured.groups)
         if not isinstance(budget, Mapping):
             asked = self.remaining if budget is None else budget
-            _check_budget(asked)
+            check_budget(asked)
             if asked.is_zero:
                 raise Overspent(f"nothing remains of {self.budget}")
             if not asked <= self.remaining:
@@ -280,7 +276,7 @@ class LiveCurator:
             budget = optimal_split(measured, asked)
         own: dict[int, Budget] = {}
         for clique, asked in budget.items():
-            _check_budget(asked)
+            check_budget(asked)
             number = measured.find(clique)[0]
             if number in own:
                 raise BudgetError(f"clique {clique!r} is given two budgets; name each table once")
@@ -358,7 +354,7 @@ class LiveCurator:
         parts: list[Array] = []
         for number, part in enumerate(counted.tables.arrays()):
             noise = calibrations[calibration_of[number]].noise
-            parts.append(_add(part, noise.sample(part.shape, self._randomness)).reshape(-1))
+            parts.append(add_noise(part, noise.sample(part.shape, self._randomness)).reshape(-1))
         tables = Tables(structure, np.concatenate(parts))
         variances = np.array([calibrations[number].noise.variance for number in calibration_of])
         total, variance = estimate_total(tables, variances)
@@ -402,162 +398,6 @@ class LiveCurator:
         return f"LiveCurator({self._structure}, {self._neighbours.value}, remaining {self.remaining})"
 
 
-class ReplayCurator:
-    """Serves saved releases instead of records, so that learning from published statistics is the same code.
-
-    releases: at least one. structure: of the model; the first release's structure when None. It refuses what the
-    files do not hold: other budgets, other cliques, subsampling, a second helping.
-    """
-
-    def __init__(self, releases: NoisyTables | Sequence[NoisyTables], structure: Structure | None = None) -> None:
-        self._releases = [releases] if isinstance(releases, NoisyTables) else list(releases)
-        if not self._releases:
-            raise BudgetError("a replay needs at least one release")
-        for one in self._releases[1:]:
-            if one.neighbours is not self._releases[0].neighbours:
-                raise BudgetError("releases under different neighbouring relations do not compose")
-        self._structure = self._releases[0].structure if structure is None else structure
-        for one in self._releases:
-            for clique in one.structure.cliques:
-                if self._structure.covering(clique) is None:
-                    raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
-        self._served = 0
-
-    @property
-    def structure(self) -> Structure:
-        """The model's structure."""
-        return self._structure
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation the releases were made under."""
-        return self._releases[0].neighbours
-
-    @property
-    def budget(self) -> Budget:
-        """What the releases cost in all."""
-        cost = self._releases[0].cost
-        for one in self._releases[1:]:
-            cost = cost + one.cost
-        return cost
-
-    @property
-    def remaining(self) -> Budget:
-        """The cost of the releases not yet served."""
-        left = Budget.zero(self.budget.kind)
-        for one in self._releases[self._served :]:
-            left = left + one.cost
-        return left
-
-    def release(
-        self,
-        *,
-        budget: Budget | Mapping[Clique, Budget] | None = None,
-        cliques: Iterable[Clique] | None = None,
-        sampling_rate: float = 1.0,
-    ) -> NoisyTables:
-        """The next saved release. Raises BudgetError when there is none or when something else is asked."""
-        if self._served >= len(self._releases):
-            raise BudgetError(f"all {len(self._releases)} saved release(s) were served; a replay cannot make new ones")
-        if sampling_rate != 1.0:
-            raise BudgetError("a saved release was not subsampled; a replay cannot change that")
-        found = self._releases[self._served]
-        if isinstance(budget, Budget) and budget != self.remaining and budget != found.cost:
-            raise BudgetError(f"the saved release cost {found.cost}; a replay cannot make one that costs {budget}")
-        if isinstance(budget, Mapping) or cliques is not None:
-            wanted = {frozenset(clique) for clique in (budget if isinstance(budget, Mapping) else cliques or ())}
-            if wanted != {frozenset(clique) for clique in found.structure.cliques}:
-                raise BudgetError("the saved release holds other cliques than the learner asks for")
-        self._served += 1
-        return found
-
-    def rounds(
-        self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
-    ) -> AbstractContextManager[Rounds]:
-        """Saved releases hold no rounds: raises BudgetError."""
-        raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
-
-    def __repr__(self) -> str:
-        return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
-
-
-def measured_structure(structure: Structure, cliques: Iterable[Clique]) -> Structure:
-    """The structure of the tables that a release measures: named groups stay whole, others must be contained.
-
-    >>> from dpgm_core.domain import Domain
-    >>> model = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> measured_structure(model, [("a",)]).cliques
-    (('a',),)
-    """
-    plain: list[Clique] = []
-    tied: dict[int, tuple[Clique, ...]] = {}
-    for raw in cliques:
-        clique = (raw,) if isinstance(raw, str) else tuple(raw)
-        covering = structure.covering(clique)
-        if covering is None:
-            raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
-        group = structure.groups[structure.find(covering)[0]]
-        if len(group) > 1:
-            if frozenset(clique) not in map(frozenset, group):
-                raise StructureError(
-                    f"cannot measure {clique!r}: it lies inside a tied group; name a clique of the group"
-                )
-            tied[structure.find(covering)[0]] = group
-        else:
-            plain.append(clique)
-    return Structure(structure.domain, plain, tied=tied.values())
-
-
-def single_group(structure: Structure, number: int) -> Structure:
-    """The structure with only one of the groups."""
-    group = structure.groups[number]
-    return Structure(structure.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
-
-
-def total_policy(total: object) -> tuple[TotalPolicy, float | None]:
-    """Read `total`: "estimated", "public", or a declared number of records. Raises BudgetError.
-
-    >>> total_policy("estimated"), total_policy(500)
-    (('estimated', None), ('declared', 500.0))
-    """
-    if isinstance(total, str) and total == "estimated":
-        return "estimated", None
-    if isinstance(total, str) and total == "public":
-        return "public", None
-    if isinstance(total, (int, float)) and not isinstance(total, bool) and 1 <= total < 2**53:
-        return "declared", float(total)
-    raise BudgetError(
-        f"total must be 'estimated', 'public' or a declared number of records of at least 1, got {total!r}"
-    )
-
-
-def check_noise(noise: Noise, budget: Budget) -> None:
-    """Refuse a noise that costs more than was asked, has no finite variance or cannot be drawn, before any charge."""
-    for member in ("cost", "variance", "sample", "logpdf", "score"):
-        if not hasattr(noise, member):
-            raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
-    if not isinstance(noise.cost, Budget) or not noise.cost <= budget:
-        raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
-    variance: object = noise.variance
-    if not isinstance(variance, (int, float)) or not np.isfinite(variance) or variance <= 0:
-        raise BudgetError(f"mechanism fault: its noise has variance {variance!r}; it must be finite and positive")
-    _check_sample(noise.sample((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
-
-
-def _check_sample(noise: object, shape: tuple[int, ...]) -> Array:
-    if not isinstance(noise, np.ndarray) or noise.dtype.kind not in "if" or noise.shape != shape:
-        got = f"{noise.dtype} of shape {noise.shape}" if isinstance(noise, np.ndarray) else type(noise).__name__
-        raise BudgetError(f"mechanism fault: asked for an array of noise of shape {shape}, got {got}")
-    if not np.all(np.isfinite(noise)):
-        raise BudgetError("mechanism fault: its noise holds NaN or infinite values")
-    return noise
-
-
-def _check_budget(budget: object) -> None:
-    if not isinstance(budget, Budget):
-        raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
-
-
 def _is_ours(error: BaseException) -> bool:
     """Whether core itself raised it, so that its words are public; a plugin's may quote records."""
     trace = error.__traceback__
@@ -565,11 +405,3 @@ def _is_ours(error: BaseException) -> bool:
         trace = trace.tb_next
     module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
     return module.partition(".")[0] == "dpgm_core"
-
-
-def _add(counts: Array, sampled: object) -> Array:
-    noise = _check_sample(sampled, counts.shape)
-    if noise.dtype.kind == "i":
-        # Values are clamped, never an error after the noise (DESIGN section 4).
-        return np.clip(counts, 0, _CLAMP) + np.clip(noise.astype(np.int64), -_CLAMP, _CLAMP)
-    return counts + noise.astype(np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve
 
-from dpgm_core.curator import LiveCurator, ReplayCurator, silent
+from dpgm_core.curator import LiveCurator, silent
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.ledger import Ledger
 from dpgm_core.model import Model
@@ -19,6 +19,7 @@ from dpgm_core.protocols import Fit, Inference, Learner, Mechanism, Progress, Ra
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.registry import default_registry, make
 from dpgm_core.releases import NoisyTables
+from dpgm_core.replay import ReplayCurator
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
 

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import asdict, frozen
 
 from dpgm_core.allocation import check_split, optimal_split
-from dpgm_core.curator import single_group
 from dpgm_core.errors import BudgetError
+from dpgm_core.measuring import single_group
 from dpgm_core.privacy import Budget, Neighbours, Sensitivity, decimal_text
 from dpgm_core.protocols import Inference, Mechanism
 from dpgm_core.structure import Clique, Structure, StructureReport

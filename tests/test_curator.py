@@ -12,7 +12,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Sensitivity, Structure, Tables
-from dpgm_core.curator import LiveCurator, ReplayCurator
+from dpgm_core.curator import LiveCurator
 from dpgm_core.errors import (
     BudgetError,
     DataError,
@@ -23,6 +23,7 @@ from dpgm_core.errors import (
     StructureError,
 )
 from dpgm_core.releases import load_release
+from dpgm_core.replay import ReplayCurator
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
 STRUCTURE = Structure.chain(DOMAIN)

@@ -6,6 +6,7 @@ import itertools
 import os
 import shlex
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dpgm_core.ledger import Ledger
     from dpgm_core.model import Model
     from dpgm_core.protocols import Fit
+    from dpgm_core.releases import NoisyTables
     from dpgm_core.spec import Spec
 
 __all__ = ["fit", "learn", "plan", "release"]
@@ -334,12 +336,19 @@ def _summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
         "unsafe": release.unsafe,
         "spent": release.cost.to_dict(),
         "left": None if left is None else left.to_dict(),
-        "records": {"total": release.total, "policy": release.total_policy},
+        "records": {"total": _records(release), "policy": release.total_policy},
         "converged": done.converged,
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
         "guarantee": release.guarantee(),
     }
+
+
+def _records(release: NoisyTables) -> float:
+    """The number of records behind a release; a round's own total is that of its subsample."""
+    rounds = release.provenance.get("rounds") or {}
+    rate = Fraction(str(rounds.get("sampling_rate", "1")))
+    return release.total / float(rate)
 
 
 def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) -> None:
@@ -349,7 +358,7 @@ def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) 
     click.echo(f"model:   {path}")
     click.echo(f"release: {saved}")
     click.echo(f"spent:   {release.cost}" + ("" if left is None else f"; left in the ledger: {left}"))
-    click.echo(f"records: {release.total:,.0f} ({release.total_policy})")
+    click.echo(f"records: {_records(release):,.0f} ({release.total_policy})")
     if not done.converged:
         click.echo("WARNING: the learner did not converge; the model carries this flag")
     for note in done.notes if verbose or not done.converged else ():

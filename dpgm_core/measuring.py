@@ -1,0 +1,116 @@
+"""What a release measures, and whether a mechanism's noise may be used for it: checks made before any charge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from dpgm_core.errors import BudgetError, IncompatiblePlugin, StructureError
+from dpgm_core.privacy import Budget
+from dpgm_core.protocols import Noise
+from dpgm_core.randomness import SystemRandomness
+from dpgm_core.releases import TotalPolicy
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Array
+
+__all__ = [
+    "add_noise",
+    "check_budget",
+    "check_noise",
+    "check_sample",
+    "measured_structure",
+    "single_group",
+    "total_policy",
+]
+
+# Noise and counts are both kept below 2^61, so their sum fits int64 with room.
+CLAMP = 2**61
+
+
+def measured_structure(structure: Structure, cliques: Iterable[Clique]) -> Structure:
+    """The structure of the tables that a release measures: named groups stay whole, others must be contained.
+
+    >>> from dpgm_core.domain import Domain
+    >>> model = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> measured_structure(model, [("a",)]).cliques
+    (('a',),)
+    """
+    plain: list[Clique] = []
+    tied: dict[int, tuple[Clique, ...]] = {}
+    for raw in cliques:
+        clique = (raw,) if isinstance(raw, str) else tuple(raw)
+        covering = structure.covering(clique)
+        if covering is None:
+            raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
+        group = structure.groups[structure.find(covering)[0]]
+        if len(group) > 1:
+            if frozenset(clique) not in map(frozenset, group):
+                raise StructureError(
+                    f"cannot measure {clique!r}: it lies inside a tied group; name a clique of the group"
+                )
+            tied[structure.find(covering)[0]] = group
+        else:
+            plain.append(clique)
+    return Structure(structure.domain, plain, tied=tied.values())
+
+
+def single_group(structure: Structure, number: int) -> Structure:
+    """The structure with only one of the groups."""
+    group = structure.groups[number]
+    return Structure(structure.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
+
+
+def total_policy(total: object) -> tuple[TotalPolicy, float | None]:
+    """Read `total`: "estimated", "public", or a declared number of records. Raises BudgetError.
+
+    >>> total_policy("estimated"), total_policy(500)
+    (('estimated', None), ('declared', 500.0))
+    """
+    if isinstance(total, str) and total == "estimated":
+        return "estimated", None
+    if isinstance(total, str) and total == "public":
+        return "public", None
+    if isinstance(total, (int, float)) and not isinstance(total, bool) and 1 <= total < 2**53:
+        return "declared", float(total)
+    raise BudgetError(
+        f"total must be 'estimated', 'public' or a declared number of records of at least 1, got {total!r}"
+    )
+
+
+def check_noise(noise: Noise, budget: Budget) -> None:
+    """Refuse a noise that costs more than was asked, has no finite variance or cannot be drawn, before any charge."""
+    for member in ("cost", "variance", "sample", "logpdf", "score"):
+        if not hasattr(noise, member):
+            raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
+    if not isinstance(noise.cost, Budget) or not noise.cost <= budget:
+        raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
+    variance: object = noise.variance
+    if not isinstance(variance, (int, float)) or not np.isfinite(variance) or variance <= 0:
+        raise BudgetError(f"mechanism fault: its noise has variance {variance!r}; it must be finite and positive")
+    check_sample(noise.sample((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
+
+
+def check_sample(noise: object, shape: tuple[int, ...]) -> Array:
+    """The noise, if it is a finite array of numbers of that shape; BudgetError otherwise."""
+    if not isinstance(noise, np.ndarray) or noise.dtype.kind not in "if" or noise.shape != shape:
+        got = f"{noise.dtype} of shape {noise.shape}" if isinstance(noise, np.ndarray) else type(noise).__name__
+        raise BudgetError(f"mechanism fault: asked for an array of noise of shape {shape}, got {got}")
+    if not np.all(np.isfinite(noise)):
+        raise BudgetError("mechanism fault: its noise holds NaN or infinite values")
+    return noise
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is no Budget."""
+    if not isinstance(budget, Budget):
+        raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
+
+
+def add_noise(counts: Array, sampled: object) -> Array:
+    """Counts plus noise of the same shape; values are clamped to what int64 holds."""
+    noise = check_sample(sampled, counts.shape)
+    if noise.dtype.kind == "i":
+        # Values are clamped, never an error after the noise (DESIGN section 4).
+        return np.clip(counts, 0, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)
+    return counts + noise.astype(np.float64)
