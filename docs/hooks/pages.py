@@ -1,4 +1,4 @@
-"""Writes what the code itself says into docs/cli.md and docs/components.md. With --check: only compares.
+"""Writes what the code itself says into docs/cli.md, components.md and conformance.md. With --check: only compares.
 
 Everything below the line `<!-- generated -->` of a page is generated; edit what stands above it, or the code.
 """
@@ -12,7 +12,11 @@ import click
 
 from dpgm_core.cli import cli
 from dpgm_core.options import describe
+from dpgm_core.plugin import KINDS
 from dpgm_core.registry import Registry
+from dpgm_core.testing.checks import Check
+from dpgm_core.testing.checks_declaration import CHECKS as DECLARATION
+from dpgm_core.testing.runner import checks_of
 
 DOCS = Path(__file__).parents[1]
 FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}
@@ -64,6 +68,24 @@ def component_sections() -> Iterator[str]:
             yield "\n".join([*lines, ""])
 
 
+def check_sections() -> Iterator[str]:
+    """Every check of the conformance kit: what it claims, what it cannot show, what it needs."""
+    shared = {check.name for check in DECLARATION}
+    everyone = [one for one in checks_of(KINDS[0]) if one.name in shared]
+    yield check_section("Every kind", everyone)
+    for kind in KINDS:
+        yield check_section(kind.capitalize(), [one for one in checks_of(kind) if one.name not in shared])
+
+
+def check_section(title: str, checks: list[Check]) -> str:
+    """One table of checks."""
+    lines = [f"## {title}", "", "| check | what it tests | what it cannot show |", "|---|---|---|"]
+    for one in checks:
+        needs = f" *Only with `{one.needs}`.*" if one.needs else ""
+        lines.append(f"| `{one.name}` | {cell(one.claim)}{needs} | {cell(one.limit)} |")
+    return "\n".join([*lines, ""])
+
+
 def cell(text: str) -> str:
     """Text that may stand in a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
@@ -74,6 +96,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     bodies = {
         "cli.md": (command_section(*entry) for entry in commands(cli, "dpgm")),
         "components.md": component_sections(),
+        "conformance.md": check_sections(),
     }
     for name, sections in bodies.items():
         head = (DOCS / name).read_text(encoding="utf-8").split(MARK)[0]

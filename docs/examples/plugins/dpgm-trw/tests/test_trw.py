@@ -26,7 +26,7 @@ from dpgm_core import (
 )
 
 JUNCTION_TREE = make("inference", "junction-tree")
-TIGHT = TrwBP(tolerance=1e-12, max_iterations=20_000)
+TIGHT = TrwBP(tolerance=1e-11, max_iterations=20_000)
 
 
 def domain(*sizes):
@@ -62,7 +62,7 @@ FORESTS = {
 def test_log_partition_bounds_log_z_from_above(name, scale):
     """For every loopy structure and strength, log Z <= log_partition, strictly; marginals sum to the total."""
     structure = LOOPS[name]
-    for seed in range(5):
+    for seed in range(3):
         potentials = normal(structure, seed, scale)
         beliefs = TIGHT.compile(structure).infer(potentials, total=7)
         exact = JUNCTION_TREE.compile(structure).infer(potentials, total=7)
@@ -71,7 +71,7 @@ def test_log_partition_bounds_log_z_from_above(name, scale):
         assert beliefs.marginals.sums() == pytest.approx(exact.marginals.sums(), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.floats(0.1, 10), st.integers(1, 12), st.sampled_from(sorted(LOOPS)))
 @example(3, 10.0, 1, "complete")
 def test_the_bound_holds_whether_or_not_the_messages_converged(seed, scale, sweeps, name):
@@ -99,11 +99,11 @@ def test_forests_are_exact(name):
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_marginals_are_the_gradient_of_the_bound(name):
-    """Central differences of log_partition in every parameter."""
+    """Central differences of log_partition along the directions of eight parameters, at random."""
     structure = LOOPS[name]
     engine, potentials = TIGHT.compile(structure), normal(structure, 2)
     marginals, step = engine.infer(potentials).marginals.values, 1e-4
-    for cell in range(structure.cells):
+    for cell in np.random.default_rng(3).permutation(structure.cells)[:8]:
         bump = step * np.eye(structure.cells)[cell]
         up, down = (engine.infer(potentials.like(potentials.values + sign * bump)).log_partition for sign in (1, -1))
         assert (up - down) / (2 * step) == pytest.approx(marginals[cell], abs=1e-6)
@@ -113,7 +113,7 @@ def test_the_marginals_are_the_gradient_of_the_bound(name):
 def test_the_bound_is_convex(name):
     """Halfway between two potentials the bound is at most the mean of theirs."""
     engine = TIGHT.compile(LOOPS[name])
-    for seed in range(8):
+    for seed in range(4):
         one, other = normal(LOOPS[name], seed, 2.0), normal(LOOPS[name], seed + 100, 2.0)
         middle = engine.infer((one + other) / 2).log_partition
         ends = [engine.infer(potentials).log_partition for potentials in (one, other)]
