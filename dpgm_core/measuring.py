@@ -108,9 +108,9 @@ def check_budget(budget: object) -> None:
 
 
 def add_noise(counts: Array, sampled: object) -> Array:
-    """Counts plus noise of the same shape; values are clamped to what int64 holds."""
+    """Counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
     noise = check_sample(sampled, counts.shape)
     if noise.dtype.kind == "i":
         # Values are clamped, never an error after the noise (DESIGN section 4).
-        return np.clip(counts, 0, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)
+        return np.clip(counts, -CLAMP, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)
     return counts + noise.astype(np.float64)

@@ -19,6 +19,7 @@ from attrs import field, frozen
 from dpgm_core import counting
 from dpgm_core.accounting import RATE_GRID
 from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.measuring import add_noise
 from dpgm_core.privacy import Amount, Neighbours, Sensitivity, amount, whole
 from dpgm_core.protocols import Beliefs, Codes, Noise, Randomness, Source
 from dpgm_core.releases import NoisyTables
@@ -33,8 +34,6 @@ __all__ = ["ClippedScore", "LiveRounds", "Rows", "clipped_sum", "coins", "read_r
 _CHUNK = 2**22
 # Squares of scores and their sums are exact in doubles below it.
 _MOST_UNITS = 2**26
-# Noise and sums are both kept below 2^61, so that adding them fits int64.
-_CLAMP = 2**61
 
 #: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
 Piece = tuple[Codes, IntArray | None]
@@ -248,7 +247,7 @@ class LiveRounds:
         summed = self._shield(lambda: self._sum(rows, mu))
         noise = self._noise.sample((len(summed),), self._randomness)
         self._done += 1
-        return self._publish(_noisy(summed, noise), self._done)
+        return self._publish(add_noise(summed, noise), self._done)
 
     def _marginals(self, beliefs: Beliefs | None) -> FloatArray | None:
         if self._clip is None:
@@ -297,12 +296,3 @@ def _taken(piece: Piece, rate: Fraction, randomness: Randomness) -> Piece:
     persons = coins(len(codes[0]) if lengths is None else len(lengths), rate, randomness)
     rows = np.flatnonzero(persons if lengths is None else np.repeat(persons, lengths))
     return [column[rows] for column in codes], None if lengths is None else lengths[persons]
-
-
-def _noisy(summed: IntArray, noise: Array) -> Array:
-    if not isinstance(noise, np.ndarray) or noise.shape != summed.shape or noise.dtype.kind not in "if":
-        raise BudgetError(f"mechanism fault: asked for an array of noise of shape {summed.shape}")
-    if noise.dtype.kind == "i":
-        # Values are clamped, never an error after the noise (DESIGN section 4).
-        return np.clip(summed, -_CLAMP, _CLAMP) + np.clip(noise.astype(np.int64), -_CLAMP, _CLAMP)
-    return summed + noise.astype(np.float64)
