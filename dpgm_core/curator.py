@@ -16,7 +16,7 @@ from attrs import evolve
 from dpgm_core import counting
 from dpgm_core.accounting import sampling_probability
 from dpgm_core.allocation import check_split, optimal_split
-from dpgm_core.errors import BudgetError, DataError, DpgmError, Overspent, StructureError
+from dpgm_core.errors import BudgetError, DataError, DpgmError, OptionError, Overspent, StructureError
 from dpgm_core.files import check_writable
 from dpgm_core.ledger import Ledger
 from dpgm_core.measuring import add_noise, check_budget, check_noise, measured_structure, single_group, total_policy
@@ -98,6 +98,12 @@ class LiveCurator:
         self._budget = budget
         self._spent = Budget.zero(budget.kind)
         self._randomness: Randomness = SystemRandomness() if randomness is None else randomness
+        own = getattr(mechanism, "own_randomness", None)
+        if own is not None and not self._randomness.private:
+            # Its noise would refuse the seed too, but only after the charge.
+            raise OptionError(
+                f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
+            )
         self._ledger = ledger
         self._unit = unit or ("one person" if ledger is None else ledger.terms.unit)
         self._person = person

@@ -93,7 +93,7 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
 
 
 def test_generated_pages_are_up_to_date():
-    """cli.md says what `--help` says, components.md names every option; docs/hooks/pages.py writes both."""
+    """cli.md says what --help says, components.md every option, conformance.md every check: docs/hooks/pages.py."""
     run(["docs/hooks/pages.py", "--check"], cwd=ROOT)
 
 
