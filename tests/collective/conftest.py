@@ -1,16 +1,15 @@
 """Small releases with any noise, and brute-force answers to compare the collective engines with."""
 
-import itertools
 import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from attrs import frozen
-from scipy.optimize import linprog
 
 from dpgm_core import Budget, Domain, DualTerm, Neighbours, NoisyTables, Structure, Tables
 from dpgm_core.releases import Calibration
+from dpgm_core.testing import in_marginal_polytope, incidence
 
 
 @frozen
@@ -134,19 +133,6 @@ def released(structure, noisy, noises, total):
     )
 
 
-def incidence(structure):
-    """How often each record of the domain falls into each cell, (cells, records)."""
-    names = structure.domain.names
-    records = np.array(list(itertools.product(*(range(size) for size in structure.domain.shape(names)))))
-    matrix = np.zeros((structure.cells, len(records)))
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            columns = [names.index(name) for name in clique]
-            codes = np.ravel_multi_index(tuple(records[:, columns].T), structure.shapes[number])
-            matrix[structure.slices[number].start + codes, np.arange(len(records))] += 1
-    return matrix
-
-
 def draw(structure, total, seed, spread=1.0):
     """True tables of `total` records of a random population, (cells,), and the incidence matrix."""
     rng = np.random.default_rng(seed)
@@ -156,18 +142,8 @@ def draw(structure, total, seed, spread=1.0):
 
 
 def in_polytope(marginals, structure, total, slack=1e-7):
-    """Whether some distribution over records has these marginals: the L1 distance of an LP, relative to N."""
-    matrix = incidence(structure)
-    cells, records = matrix.shape
-    # min sum t  with  -t <= M q - n / N <= t,  q >= 0,  sum q = 1
-    result = linprog(
-        np.concatenate([np.zeros(records), np.ones(cells)]),
-        A_ub=np.block([[matrix, -np.eye(cells)], [-matrix, -np.eye(cells)]]),
-        b_ub=np.concatenate([marginals / total, -marginals / total]),
-        A_eq=np.concatenate([np.ones(records), np.zeros(cells)])[None],
-        b_eq=[1.0],
-    )
-    return result.fun <= slack
+    """Whether some distribution over records has these marginals: see `in_marginal_polytope`."""
+    return in_marginal_polytope(Tables(structure, marginals / total), tolerance=slack)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from dpgm_core import Budget, Ledger, LiveCurator, Tables
 from dpgm_core import counting as counting_module
 from dpgm_core.errors import DataError, Overspent
 from dpgm_core.privacy import Neighbours
+from dpgm_core.testing import checks_of
 
 # --- curators -----------------------------------------------------------------------------------------------------
 
@@ -331,3 +332,10 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, kind, mutant, check):
 def test_the_originals_pass(verdict, kind, check):
     """Core's own curator and ledger pass."""
     assert verdict(LiveCurator if kind == "curator" else Ledger, kind, check) is None
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _, _ in EVERY}))
+def test_every_check_kills_a_mutant(kind):
+    """No check is there for show."""
+    checks = {check.name for check in checks_of(kind) if check.kind != "declaration"}
+    assert {name for one, _, name in EVERY if one == kind} == checks

@@ -11,6 +11,7 @@ from dpgm_core import Beliefs, Tables
 from dpgm_core.collective.collective_dual import CollectiveDual
 from dpgm_core.inference.junction_tree import JunctionTree
 from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.testing import checks_of
 from dpgm_core.testing.oracles import all_records, enumerated, incidence, log_joint
 
 
@@ -420,3 +421,10 @@ def test_the_originals_pass(verdict, kind, check):
     """The engines that the mutants wrap pass the same checks, wrapped in the same way."""
     original = factory(Wrapped) if kind == "inference" else collective(WrappedCollective)
     assert verdict(original, kind, check) is None
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _, _ in EVERY}))
+def test_every_check_kills_a_mutant(kind):
+    """No check is there for show."""
+    checks = {check.name for check in checks_of(kind) if check.kind != "declaration"}
+    assert {name for one, _, name in EVERY if one == kind} == checks

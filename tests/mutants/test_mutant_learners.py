@@ -8,6 +8,7 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables
+from dpgm_core.testing import checks_of
 
 KEPT = []
 
@@ -230,3 +231,10 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_the_original_passes(verdict, check):
     """The learner that the mutants are made from passes."""
     assert verdict(Plain, "learner", check) is None
+
+
+def test_every_check_kills_a_mutant():
+    """No check is there for show."""
+    assert {name for _, name in MUTANTS} == {
+        check.name for check in checks_of("learner") if check.kind != "declaration"
+    }

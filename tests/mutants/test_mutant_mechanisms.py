@@ -12,6 +12,7 @@ from attrs import frozen
 from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, Sensitivity, option
 from dpgm_core.gaussian_privacy import analytic_delta, least_variance
 from dpgm_core.sampling import bounded_variance, discrete_laplace
+from dpgm_core.testing import checks_of
 from dpgm_core.testing.reference import (
     ReferenceGaussian,
     ReferenceGaussianNoise,
@@ -398,3 +399,8 @@ def test_the_staircase_is_a_law_and_right_for_one_cell():
     z = np.arange(-500.0, 501.0)
     assert math.isclose(np.exp(noise.logpdf(z)).sum(), 1, rel_tol=1e-9)
     assert math.isclose((noise.logpdf(z) - noise.logpdf(z - 3)).max(), 1.0)
+
+
+def test_every_check_kills_a_mutant():
+    """No check is there for show."""
+    assert {name for _, name in MUTANTS} == {check.name for check in checks_of("mechanism")}

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from dpgm_core import DataError
 from dpgm_core.domain import code_dtype
+from dpgm_core.testing import checks_of
 
 NULL_TEXTS = (None, "")
 
@@ -224,3 +225,8 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_the_original_passes(verdict, check):
     """The source that the mutants are made from passes."""
     assert verdict(Plain, "source", check) is None
+
+
+def test_every_check_kills_a_mutant():
+    """No check is there for show."""
+    assert {name for _, name in MUTANTS} == {check.name for check in checks_of("source") if check.kind != "declaration"}

@@ -1,75 +1,21 @@
 """Invariants of the exact engine over random structures and potentials, brute force being the judge."""
 
-import itertools
 import math
 
 import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from dpgm_core.domain import Domain
 from dpgm_core.inference.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
-
-NAMES = "abcde"
-
-
-@st.composite
-def structures(draw, max_size=4):
-    """Up to five attributes, up to six cliques of any order (tied, nested, empty ones included); shrinks to few."""
-    sizes = draw(st.lists(st.integers(1, max_size), min_size=1, max_size=5))
-    domain = Domain.from_sizes(dict(zip(NAMES, sizes, strict=False)))
-    clique = st.permutations(domain.names).flatmap(
-        lambda names: st.integers(0, len(names)).map(lambda order: tuple(names[:order]))
-    )
-    cliques = draw(st.lists(clique, min_size=1, max_size=6))
-    tied = []
-    if draw(st.booleans()):
-        first = draw(clique)
-        twins = [
-            twin
-            for twin in itertools.permutations(domain.names, len(first))
-            if domain.shape(twin) == domain.shape(first) and set(twin) != set(first)
-        ]
-        if twins:
-            tied = [[first, draw(st.sampled_from(twins))]]
-    return Structure(domain, cliques, tied=tied)
+from dpgm_core.testing import enumerated, in_marginal_polytope, potentials, structures
 
 
-@st.composite
-def models(draw, max_size=4):
-    """A structure and log-potentials: mild, wide, or with exact zeros; shrinks to all zero potentials."""
-    structure = draw(structures(max_size=max_size))
-    scale = draw(st.sampled_from([0.0, 1.0, 10.0, 200.0, 700.0, 1e5]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    values = scale * rng.uniform(-1, 1, size=structure.cells)
-    values[rng.random(structure.cells) < draw(st.sampled_from([0.0, 0.0, 0.2]))] = -np.inf
-    return Tables(structure, values)
-
-
-def incidence(structure):
-    """0/1 matrix (cells, records): which cells of the tables a record falls into (tied: how often)."""
-    names = structure.domain.names
-    records = np.array(list(itertools.product(*(range(size) for size in structure.domain.shape(names)))), dtype=int)
-    matrix = np.zeros((structure.cells, len(records)))
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            codes = np.zeros(len(records), dtype=int)
-            for name in clique:
-                codes = codes * structure.domain[name].size + records[:, names.index(name)]
-            np.add.at(matrix, (structure.slices[number].start + codes, np.arange(len(records))), 1.0)
-    return matrix
-
-
-def possible(theta):
-    """(incidence, log-probability of every record, unnormalised), given that some record is possible."""
-    matrix = incidence(theta.structure)
-    with np.errstate(invalid="ignore"):
-        log_joint = np.where(matrix.T > 0, matrix.T * theta.values, 0.0).sum(axis=1)
-    assume(log_joint.max() > -np.inf)
-    return matrix, log_joint
+def models(max_size=4):
+    """Structures with log-potentials: mild, wide, or with exact zeros; shrinks to all zero potentials."""
+    return potentials(over=structures(max_size=max_size), scales=(0.0, 1.0, 10.0, 200.0, 700.0, 1e5))
 
 
 CANCELLING = Tables(
@@ -83,14 +29,12 @@ CANCELLING = Tables(
 @settings(max_examples=150, deadline=None)
 def test_equals_brute_force(theta):
     """Marginals and log Z are sums over all records; the most probable record has the largest probability."""
-    matrix, log_joint = possible(theta)
+    truth = enumerated(theta)
     engine = JunctionTree().compile(theta.structure)
     beliefs = engine.infer(theta)
-    weights = np.exp(log_joint - log_joint.max())
-    np.testing.assert_allclose(beliefs.marginals.values, matrix @ (weights / weights.sum()), rtol=1e-7, atol=1e-10)
-    expected = math.log(weights.sum()) + log_joint.max()
-    assert math.isclose(beliefs.log_partition, expected, rel_tol=1e-12, abs_tol=1e-9)
-    assert math.isclose(engine.maximize(theta)[1], log_joint.max(), rel_tol=1e-12, abs_tol=1e-9)
+    np.testing.assert_allclose(beliefs.marginals.values, truth.marginals.values, rtol=1e-7, atol=1e-10)
+    assert math.isclose(beliefs.log_partition, truth.log_partition, rel_tol=1e-12, abs_tol=1e-9)
+    assert math.isclose(engine.maximize(theta)[1], truth.log_joint.max(), rel_tol=1e-12, abs_tol=1e-9)
 
 
 @given(models(max_size=3))
@@ -98,22 +42,14 @@ def test_equals_brute_force(theta):
 @settings(max_examples=60, deadline=None)
 def test_marginals_lie_in_the_marginal_polytope(theta):
     """Some distribution over records has exactly these marginals: a linear program finds it."""
-    matrix, _ = possible(theta)
-    marginals = JunctionTree().compile(theta.structure).infer(theta).marginals.values
-    assert (marginals >= 0).all()
-    # Least total deviation: minimise 1's with A p + s+ - s- = marginals, 1'p = 1, all variables >= 0.
-    cells, records = matrix.shape
-    equal = np.block([[matrix, np.eye(cells), -np.eye(cells)], [np.ones((1, records)), np.zeros((1, 2 * cells))]])
-    cost = np.concatenate([np.zeros(records), np.ones(2 * cells)])
-    found = linprog(cost, A_eq=equal, b_eq=[*marginals, 1.0], bounds=(0, None))
-    assert found.status == 0 and found.fun <= 1e-7
+    marginals = JunctionTree().compile(theta.structure).infer(theta).marginals
+    assert (marginals.values >= 0).all() and in_marginal_polytope(marginals)
 
 
 @given(models(), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_commutes_with_relabelling(theta, random):
     """Renaming and reordering attributes, and permuting their codes, permutes the marginals and nothing else."""
-    possible(theta)
     structure = theta.structure
     names = list(structure.domain.names)
     new_names = dict(zip(names, random.sample([name.upper() for name in names], len(names)), strict=True))
@@ -155,7 +91,6 @@ def test_commutes_with_relabelling(theta, random):
 @settings(max_examples=60, deadline=None)
 def test_constants_shift_log_z_only(theta, constants):
     """Adding c_g to the table of group g adds m_g c_g to log Z and leaves the marginals alone."""
-    possible(theta)
     engine = JunctionTree().compile(theta.structure)
     groups = len(theta.structure.groups)
     shift = np.resize(constants, groups)
@@ -170,7 +105,6 @@ def test_constants_shift_log_z_only(theta, constants):
 @settings(max_examples=40, deadline=None)
 def test_tables_sum_to_the_total(theta, total):
     """Each table sums to its number of cliques times the total; log Z does not depend on it."""
-    possible(theta)
     engine = JunctionTree().compile(theta.structure)
     beliefs = engine.infer(theta, total=total)
     np.testing.assert_allclose(

@@ -5,8 +5,7 @@ import pytest
 from dpgm_core import Ledger, LiveCurator
 from dpgm_core.inference.loopy_bp import LoopyBP
 from dpgm_core.registry import Registry
-from dpgm_core.testing import InferenceConformance, MechanismConformance, checks_of
-from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
+from dpgm_core.testing import InferenceConformance, checks_of
 from dpgm_core.testing.runner import run_check, subject_of
 
 CORE = [one.component for one in Registry.discover() if one.distribution == "dpgm-core"]
@@ -45,18 +44,6 @@ def test_core_keeps_its_own_contracts(subjects, name, kind, check):
 def test_core_offers_what_is_checked():
     """The list above is not empty: engines, collectives and sources."""
     assert {one.kind for one in CORE} == {"inference", "collective", "source"} and len(CORE) >= 10
-
-
-class TestReferenceLaplace(MechanismConformance):
-    """The kit's own Laplace noise."""
-
-    component = ReferenceLaplace
-
-
-class TestReferenceGaussian(MechanismConformance):
-    """The kit's own Gaussian noise."""
-
-    component = ReferenceGaussian
 
 
 class TestLoopyResidual(InferenceConformance):
