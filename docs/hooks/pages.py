@@ -22,6 +22,23 @@ DOCS = Path(__file__).parents[1]
 FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}
 MARK = "<!-- generated -->"
 
+# Why the checks of each kind are there, at the head of its table.
+WHY = {
+    "Every kind": "A class that breaks its contract fails late, in somebody else's run; these checks fail first.",
+    "Mechanism": "A mechanism can leak by its arithmetic alone, and looks fine while it does. So what it claims to "
+    "cost is held against the masses it states, those against the noise it draws, and the noise against what attackers "
+    "use: seeds, streams, types and files.",
+    "Inference": "Learners take marginals for gradients and log Z for objectives. An engine that is a little wrong "
+    "gives models that are quite wrong, without an error. Small cases can be enumerated; large ones must agree "
+    "with themselves at least.",
+    "Collective": "The hidden tables are believed by whoever learns from them. They must be tables that some data set "
+    "could have, be drawn to the evidence, and carry no certificate that does not hold.",
+    "Learner": "A learner is given noisy, negative and contradictory tables, and nobody sees the truth. It must see "
+    "records through the curator alone, survive whatever the noise does, and be worth its budget.",
+    "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "
+    "code that depends on other records.",
+}
+
 
 def commands(
     command: click.Command, name: str, parent: click.Context | None = None
@@ -79,7 +96,7 @@ def check_sections() -> Iterator[str]:
 
 def check_section(title: str, checks: list[Check]) -> str:
     """One table of checks."""
-    lines = [f"## {title}", "", "| check | what it tests | what it cannot show |", "|---|---|---|"]
+    lines = [f"## {title}", "", WHY[title], "", "| check | what it tests | what it cannot show |", "|---|---|---|"]
     for one in checks:
         needs = f" *Only with `{one.needs}`.*" if one.needs else ""
         lines.append(f"| `{one.name}` | {cell(one.claim)}{needs} | {cell(one.limit)} |")
