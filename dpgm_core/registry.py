@@ -34,7 +34,7 @@ from dpgm_core.errors import (
 )
 from dpgm_core.plugin import KINDS, Component
 
-__all__ = ["Broken", "Offer", "Registry", "default_registry", "make"]
+__all__ = ["Broken", "Offer", "Registry", "default_registry", "make", "normal_name"]
 
 _CONTRACTS: Mapping[str, tuple[type, tuple[str, ...]]] = {
     "mechanism": (protocols.Mechanism, ("noise",)),
@@ -101,7 +101,7 @@ class Registry:
 
         `DPGM_DISABLE=dist,dist` keeps distributions from being imported at all.
         """
-        disabled = {_normal(name) for name in os.environ.get("DPGM_DISABLE", "").split(",") if name.strip()}
+        disabled = {normal_name(name) for name in os.environ.get("DPGM_DISABLE", "").split(",") if name.strip()}
         offers: list[Offer] = []
         broken: list[Broken] = []
         skipped: list[str] = []
@@ -111,7 +111,7 @@ class Registry:
             # A damaged distribution has neither name nor version.
             distribution = (entry_point.dist and entry_point.dist.name) or entry_point.name
             version = (entry_point.dist and entry_point.dist.version) or "?"
-            if _normal(distribution) in disabled:
+            if normal_name(distribution) in disabled:
                 skipped.append(distribution)
                 continue
             try:
@@ -260,8 +260,8 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
     seen = set()
     for distribution in metadata.distributions():
         name = distribution.name or "?"
-        if _normal(name) not in seen:
-            seen.add(_normal(name))
+        if normal_name(name) not in seen:
+            seen.add(normal_name(name))
             try:
                 found += distribution.entry_points.select(group="dpgm")
             except Exception as error:
@@ -349,5 +349,10 @@ def _cause(error: BaseException) -> str:
     return text[0] if isinstance(error, DpgmError) and text else f"{type(error).__name__}: {text[0] if text else ''}"
 
 
-def _normal(name: str) -> str:
+def normal_name(name: str) -> str:
+    """A distribution's name as package indexes compare it.
+
+    >>> normal_name("My_Plugin.x")
+    'my-plugin-x'
+    """
     return name.strip().lower().replace("_", "-").replace(".", "-")

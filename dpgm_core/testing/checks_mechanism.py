@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpgm_core.errors import BudgetError, DpgmError
 from dpgm_core.options import converter
-from dpgm_core.privacy import Budget
+from dpgm_core.privacy import Budget, Sensitivity
 from dpgm_core.protocols import Noise
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.tables import Array, FloatArray
@@ -39,14 +39,15 @@ _ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
 
 @CHECKS.add()
 def serves_a_budget(subject: MechanismSubject) -> None:
-    """It calibrates noise for at least one kind of budget and refuses the others with BudgetError. Cannot show: that
-    it serves every budget of that kind."""
+    """It calibrates noise for at least one kind of budget, also where nobody can change a count (sensitivity 0), and
+    refuses the others with BudgetError. Cannot show: that it serves every budget of that kind."""
     served = subject.capabilities & set(BUDGETS)
     require(served, "it refuses pure, zCDP and (epsilon, delta) budgets alike, so it can never be used")
     for kind in served:
         for what, _, _, noise in subject.noises(kind):
             require(isinstance(noise, Noise), f"{what}: {type(noise).__name__} lacks members of Noise")
             require(0 < noise.variance < math.inf, f"{what}: variance is {noise.variance}, not positive and finite")
+        subject.component.noise(Sensitivity(l0=0, l1=0, l2_squared=0, linf=0), BUDGETS[kind][1])
 
 
 @CHECKS.add()

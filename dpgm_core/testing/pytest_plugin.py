@@ -34,18 +34,20 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     names = config.getoption("--dpgm-plugin")
     if not names:
         return []
-    from importlib import metadata
-
     from dpgm_core._version import __version__
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.registry import default_registry
+    from dpgm_core.testing.runner import offers_of
 
-    found = []
+    lines = [f"dpgm conformance: dpgm-core {__version__}, profile {config.getoption('--dpgm-profile')}"]
     for name in names:
         try:
-            found.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            found.append(f"{name} (not installed)")
-    profile = config.getoption("--dpgm-profile")
-    return [f"dpgm conformance: {', '.join(found)}; dpgm-core {__version__}; profile {profile}"]
+            offers = offers_of(name, default_registry())
+        except DpgmError as error:
+            lines.append(f"  {error}")
+            continue
+        lines.append(f"  {offers[0]}: {', '.join(f'{one.component.kind} {one.component.name}' for one in offers)}")
+    return lines
 
 
 @pytest.hookimpl(wrapper=True)

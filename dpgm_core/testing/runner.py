@@ -14,8 +14,9 @@ from attrs import field, frozen
 
 from dpgm_core._version import __version__
 from dpgm_core.errors import OptionError, PluginError, UnknownComponent, did_you_mean
+from dpgm_core.options import build
 from dpgm_core.plugin import KINDS
-from dpgm_core.registry import Broken, Offer, Registry, default_registry
+from dpgm_core.registry import Broken, Offer, Registry, default_registry, normal_name
 from dpgm_core.testing.checks import Check, Profile, profile_of
 from dpgm_core.testing.subjects import (
     ClassSubject,
@@ -187,11 +188,11 @@ def check_distribution(
 
 def offers_of(distribution: str, registry: Registry) -> list[Offer]:
     """What a distribution offers; UnknownComponent if it is not installed or offers nothing, PluginError if broken."""
-    wanted = _normal(distribution)
+    wanted = normal_name(distribution)
     for broken in registry.broken:
-        if isinstance(broken, Broken) and _normal(broken.distribution) == wanted:
+        if isinstance(broken, Broken) and normal_name(broken.distribution) == wanted:
             raise PluginError(f"{broken.distribution} {broken.version} is broken: {broken.cause}")
-    offers = [offer for offer in registry if _normal(offer.distribution) == wanted]
+    offers = [offer for offer in registry if normal_name(offer.distribution) == wanted]
     if offers:
         return offers
     known = sorted({offer.distribution for offer in registry})
@@ -219,21 +220,23 @@ def subject_of(
     chosen = profile_of(profile)
     registry = default_registry()
     if found in _OWN:
-        return ClassSubject(component, lambda: component, chosen, getattr(component, "__name__", repr(component))), None
+        return ClassSubject(component, chosen, getattr(component, "__name__", repr(component))), None
     offer = None
     if isinstance(component, str):
         offer = registry.find(found, component)
         component = registry.load(found, component)
     cls = component if isinstance(component, type) else type(component)
-    name = registry.name_of(found, component if not isinstance(component, type) else _Named(cls)) or cls.__qualname__
+    name = registry.name_of(found, object.__new__(cls)) or cls.__qualname__
     if offer is None and name != cls.__qualname__:
         offer = registry.find(found, name)
     if found == "source":
         from dpgm_core.testing.source_records import features_of, opener_of
 
-        return SourceSubject(cls, lambda: cls, chosen, name, records or opener_of(cls), features_of(cls)), offer
-    make: Callable[[], Any] = cls if isinstance(component, type) else lambda: component
-    return _SUBJECTS[found](make(), make, chosen, name), offer
+        return SourceSubject(cls, chosen, name, records or opener_of(cls), features_of(cls)), offer
+    ready = component
+    if isinstance(component, type):  # with default options, as the registry makes it; OptionError if one is required
+        ready = build(component, {}, what=f"{found} {name!r}", resolve=registry.make)
+    return _SUBJECTS[found](ready, chosen, name), offer
 
 
 def _kind(component: object, kind: str | None) -> str:
@@ -284,14 +287,3 @@ def explain(error: BaseException) -> str:
     """What a check raised, with Hypothesis's falsifying example, as text."""
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
     return "\n".join([f"{kind}{error}", *map(str, getattr(error, "__notes__", ()))])
-
-
-class _Named:
-    """Stands in for an instance where only the class is known."""
-
-    def __new__(cls, of: type) -> Any:
-        return object.__new__(type(of.__qualname__, (), {"__module__": of.__module__, "__qualname__": of.__qualname__}))
-
-
-def _normal(name: str) -> str:
-    return name.strip().lower().replace("_", "-").replace(".", "-")

@@ -47,11 +47,11 @@ BUDGETS = {
 class Subject:
     """A component under test.
 
-    component: a ready instance. make: makes a fresh one. profile: how far to go. name: how to call it in messages.
+    component: a ready instance (a source's class). profile: how far to go. name: how to call it in messages.
     """
 
-    def __init__(self, component: Any, make: Callable[[], Any], profile: Profile, name: str) -> None:
-        self.component, self.make, self.profile, self.name = component, make, profile, name
+    def __init__(self, component: Any, profile: Profile, name: str) -> None:
+        self.component, self.profile, self.name = component, profile, name
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
@@ -186,13 +186,12 @@ class SourceSubject(Subject):
     def __init__(
         self,
         component: Any,
-        make: Callable[[], Any],
         profile: Profile,
         name: str,
         open_records: Callable[[Any, Path], Source] | None,
         features: Mapping[str, bool],
     ) -> None:
-        super().__init__(component, make, profile, name)
+        super().__init__(component, profile, name)
         self.open_records, self.features = open_records, features
 
     @cached_property

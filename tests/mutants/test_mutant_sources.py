@@ -195,6 +195,18 @@ class OneBatch(Plain):
     rows: int = field(default=10**9, metadata={"help": "records per batch"})
 
 
+@frozen(kw_only=True)
+class FirstBatchDiffers(Plain):
+    """Only the first batch knows the label of nulls (a dictionary that is not carried on)."""
+
+    rows: int = field(default=33_333, metadata={"help": "records per batch"})
+
+    def read(self, domain, columns):
+        for number, batch in enumerate(super().read(domain, columns)):
+            lasts = [domain[name].size - 1 for name in columns]
+            yield [part % last if number else part for part, last in zip(batch, lasts, strict=True)]
+
+
 MUTANTS = [
     (DropsNulls, "codes-are-the-domains"),
     (SortsColumns, "codes-are-the-domains"),
@@ -211,6 +223,7 @@ MUTANTS = [
     (QuotesTheRecord, "errors-quote-no-record"),
     (QuotesInTheCause, "errors-quote-no-record"),
     (OneBatch, "records-are-streamed"),
+    (FirstBatchDiffers, "records-are-streamed"),
 ]
 
 
