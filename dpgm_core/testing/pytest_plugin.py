@@ -39,14 +39,16 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     from dpgm_core.registry import default_registry
     from dpgm_core.testing.runner import offers_of
 
-    lines = [f"dpgm conformance: dpgm-core {__version__}, profile {config.getoption('--dpgm-profile')}"]
+    lines = []
     for name in names:
         try:
             offers = offers_of(name, default_registry())
         except DpgmError as error:
-            lines.append(f"  {error}")
+            lines.append(f"dpgm conformance: {error}")
             continue
-        lines.append(f"  {offers[0]}: {', '.join(f'{one.component.kind} {one.component.name}' for one in offers)}")
+        targets = ", ".join(f"{one.component.kind} {one.component.name}" for one in offers)
+        profile = config.getoption("--dpgm-profile")
+        lines.append(f"dpgm conformance: {offers[0]}; dpgm-core {__version__}; profile {profile}; {targets}")
     return lines
 
 

@@ -190,8 +190,8 @@ def test_pytest_checks_a_distribution_from_any_folder(tmp_path):
     (tmp_path / "test_other.py").write_text("def test_other(): assert False\n")
     done = pytest_in(tmp_path, "--dpgm-plugin", "dpgm-laplace", "-k", "cost-within or refuses or hockey", "-rs")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed, 1 skipped" in done.stdout and ": mechanism laplace" in done.stdout
-    assert "profile default" in done.stdout and "needs 'approx'" in done.stdout
+    assert "2 passed, 1 skipped" in done.stdout and "dpgm conformance: dpgm-laplace" in done.stdout
+    assert "profile default; mechanism laplace" in done.stdout and "needs 'approx'" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["dpgm-nowhere", "numpy"])
