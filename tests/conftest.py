@@ -74,7 +74,7 @@ def environment_with() -> Callable[..., Path]:
         )
         (Path(site.strip()) / "libraries.pth").write_text(f"{libraries}\n")
         program = scripts / "pytest"  # the libraries' own one would start the interpreter that they belong to
-        program.write_text(f"#!{scripts / 'python'}\nimport sys\nimport pytest\nsys.exit(pytest.console_main())\n")
+        program.write_text(f"#!{scripts / 'python'}\nimport sys\nimport pytest\nsys.exit(pytest.main())\n")
         program.chmod(0o755)
         return scripts
 

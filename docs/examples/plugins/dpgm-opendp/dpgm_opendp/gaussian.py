@@ -40,7 +40,7 @@ from dpgm_opendp.measure import (
 __all__ = ["OpendpGaussian", "OpendpGaussianNoise"]
 
 # Halvings of the interval of scales (51 doublings wide) that an (epsilon, delta) budget is searched in.
-_HALVINGS = 60
+_HALVINGS = 45
 
 
 @lru_cache(maxsize=64)
@@ -180,7 +180,7 @@ def _scale(sensitivity: Sensitivity, budget: Budget) -> float:
 
 
 def _search(fits: Callable[[float], bool], l2: float) -> float:
-    """The smallest sigma that fits, by bisection of its logarithm to the last bits; inf if none up to 2^31 does."""
+    """The smallest sigma that fits, by bisection of its logarithm to 1 part in 10^12; inf if none up to 2^31 does."""
     low, high = l2 * 2.0**-20, float(MOST)
     if not fits(high):
         return math.inf
