@@ -29,6 +29,7 @@ from dpgm_core.testing.checks import Checklist, require
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.oracles import incidence, worst_change
 from dpgm_core.testing.reference import ReferenceLaplace, ReferenceLaplaceNoise
+from dpgm_core.testing.spies import SpyLedger, SpyMechanism, SpyRecords
 from dpgm_core.testing.strategies import awkward_structures
 from dpgm_core.testing.subjects import ClassSubject
 
@@ -42,52 +43,6 @@ CHECKS = Checklist("curator")
 _STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c"), ("a",), ("c",)])
 _RECORDS = 4861
 _CANARY = "CANARY7291"
-
-
-@frozen(kw_only=True)
-class _SpyNoise(ReferenceLaplaceNoise):
-    """Notes every draw; no two cells ever get the same number."""
-
-    log: list[Any]
-
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
-        before = sum(one[1] for one in self.log if one[0] == "draw")
-        count = math.prod(shape)
-        self.log.append(("draw", count))
-        return np.asarray(1_000_000 + before + np.arange(count, dtype=np.int64).reshape(shape))
-
-
-class _SpyMechanism:
-    """Notes what it is asked for."""
-
-    def __init__(self, log: list[Any]) -> None:
-        self.log = log
-
-    def noise(self, sensitivity: Sensitivity, budget: Budget) -> _SpyNoise:
-        self.log.append(("sensitivity", sensitivity))
-        plain = ReferenceLaplace().noise(sensitivity, budget)
-        return _SpyNoise(scale=plain.scale, l1=plain.l1, cost=plain.cost, log=self.log)
-
-
-class _SpyLedger(Ledger):
-    """Notes when it is charged."""
-
-    log: list[Any]
-
-    def charge(self, budget: Budget, *, note: str = "") -> int:
-        entry = super().charge(budget, note=note)
-        self.log.append(("charge", budget))
-        return entry
-
-
-class _SpyRecords(TrappedRecords):
-    """Notes when it is read."""
-
-    log: list[Any]
-
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        self.log.append(("read", len(self.codes)))
-        return super().batches(domain, columns)
 
 
 @frozen(kw_only=True)
@@ -105,7 +60,7 @@ def _scene(subject: ClassSubject, structure: Structure = _STRUCTURE, **more: Any
     log: list[Any] = []
     rng = np.random.default_rng(1)
     codes = np.stack([rng.integers(size, size=_RECORDS) for size in structure.domain.sizes.values()], axis=1)
-    source = _SpyRecords(codes, rows=97)
+    source = SpyRecords(codes, rows=97)
     source.log = log
     settings: dict[str, Any] = {
         "neighbours": "add-remove",
@@ -115,9 +70,9 @@ def _scene(subject: ClassSubject, structure: Structure = _STRUCTURE, **more: Any
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.ledger"
         Ledger.create(path, name="x", budget=Budget.pure(1), neighbours=settings["neighbours"])
-        ledger = _SpyLedger(path.resolve(), Ledger.open(path).terms)
+        ledger = SpyLedger(path.resolve(), Ledger.open(path).terms)
         ledger.log = log
-        mechanism = settings.pop("mechanism", None) or _SpyMechanism(log)
+        mechanism = settings.pop("mechanism", None) or SpyMechanism(log)
         curator = subject.component(source, structure, mechanism, ledger=ledger, **settings)
         yield _Scene(curator=curator, ledger=ledger, log=log, true=incidence(structure, codes).sum(axis=1))
 
@@ -135,7 +90,7 @@ def noise_comes_after_the_charge(subject: ClassSubject) -> None:
         early = sum(count for what, count in scene.log[: order.index("charge")] if what == "draw")
         require(bool((added >= 1_000_000 + early).all()), f"noise drawn before the charge was used: {order}")
 
-    class Failing(_SpyMechanism):
+    class Failing(SpyMechanism):
         def noise(self, sensitivity: Sensitivity, budget: Budget) -> Any:
             @frozen(kw_only=True)
             class Broken(ReferenceLaplaceNoise):
@@ -281,7 +236,7 @@ def costly_noise_is_refused(subject: ClassSubject) -> None:
     """A mechanism whose noise costs more than was asked, or has no finite variance, is refused with nothing charged.
     Cannot show: a mechanism that lies about its cost (its own checks do)."""
 
-    class Costly(_SpyMechanism):
+    class Costly(SpyMechanism):
         def noise(self, sensitivity: Sensitivity, budget: Budget) -> Any:
             return super().noise(sensitivity, budget * 2)
 
