@@ -316,6 +316,13 @@ class Changeable:
 
 
 @frozen(kw_only=True)
+class HidesTheKey(ReferenceLaplace):
+    """An option called `name`, which in a spec file says which component is meant."""
+
+    name: str = option("mine", help="what to call it")
+
+
+@frozen(kw_only=True)
 class SecretOptions(ReferenceLaplace):
     """An option nobody explains."""
 
@@ -370,6 +377,7 @@ MUTANTS = [
     (laplace_with(Unfrozen), "noise-is-plain-data"),
     (PositionalOptions, "keeps-its-contract"),
     (Changeable, "keeps-its-contract"),
+    (HidesTheKey, "keeps-its-contract"),
     (SecretOptions, "options-are-described"),
     (OptionsThatDrift, "options-survive-a-file"),
 ]
