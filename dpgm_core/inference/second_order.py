@@ -23,7 +23,7 @@ from dpgm_core.tables import FloatArray
 
 __all__ = ["Curvature", "Means", "means_of"]
 
-_KEPT = 2**22  # weights of at most this many cells are kept between calls
+_KEPT = 2**24  # weights of at most this many cells, 128 MiB, are kept between calls
 _ROOM = 2**23  # doubles that the tangents of one walk may take
 _COLUMNS = 128  # directions walked at once: enough for matrix products, few enough for the cache
 

@@ -17,6 +17,8 @@ class Dense:
     drift: (p,), V has drift drift' besides: what an estimated N does to the residual.
     """
 
+    unsolved = 0
+
     def __init__(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> None:
         information = (information + information.T) / 2
         try:
@@ -49,7 +51,7 @@ class Dense:
     def determined(self) -> FloatArray:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
         spread = np.einsum("ij,ij->j", self._step, self._step)
-        found: FloatArray = np.clip(1.0 - spread * self._precision, 0.0, 1.0)
+        found: FloatArray = 1.0 - spread * self._precision
         return found
 
 

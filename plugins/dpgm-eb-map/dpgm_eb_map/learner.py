@@ -31,6 +31,7 @@ from dpgm_core import (
 )
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
+from dpgm_eb_map.matrix_free import MatrixFree
 from dpgm_eb_map.posterior import Moments, pilot
 
 __all__ = ["EbMap"]
@@ -38,6 +39,7 @@ __all__ = ["EbMap"]
 _SCALES = (0.03, 10.0)  # nats: bounds of a prior scale
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
 _STEPS = 50  # descent steps in one round
+_ROUGH_STEPS = 8  # the same where each costs many products; the next round goes on from there
 _MEMORY = 10  # pairs of L-BFGS
 
 
@@ -73,6 +75,12 @@ class EbMap:
         unit="posterior standard deviations",
         validator=_positive,
     )
+    dense_up_to: int = option(
+        3000,
+        help="with more parameters no matrix is made: conjugate gradients take over, slower and rougher",
+        unit="parameters",
+        validator=_whole,
+    )
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine fails."""
@@ -103,6 +111,8 @@ class _Run:
         self.noisy = self.basis.statistics(release.tables.values.astype(np.float64))
         if not np.isfinite(self.noisy).all():
             raise InferenceError("eb-map: the noisy tables hold NaN or infinite values")
+        self.dense = self.basis.size <= settings.dense_up_to
+        self.system: Dense | MatrixFree
         self.phi = np.zeros(self.basis.size)
         self.scales = np.ones(self.basis.groups)
         self.trace: list[dict[str, float]] = []
@@ -132,9 +142,13 @@ class _Run:
 
     def _linearise(self) -> None:
         """F, and with it W, at the present parameters."""
-        _, _, mean = self.moments.mean(self.phi)
-        information = self.total * self.moments.covariance(self.phi)(np.eye(self.basis.size))
-        self.system = Dense(information, self.basis.variances, math.sqrt(self.release.total_variance) * mean)
+        _, marginals, mean = self.moments.mean(self.phi)
+        covariance = self.moments.covariance(self.phi)
+        drift = math.sqrt(self.release.total_variance) * mean
+        if self.dense:
+            self.system = Dense(self.total * covariance(np.eye(self.basis.size)), self.basis.variances, drift)
+        else:
+            self.system = MatrixFree(covariance, self.basis, marginals, self.total, drift)
 
     def _precision(self) -> FloatArray:
         precision: FloatArray = self.basis.weights / self.scales[self.basis.group] ** 2
@@ -159,15 +173,12 @@ class _Run:
             raise InferenceError("eb-map: the objective is not a number; the release is beyond double precision")
         pairs: list[tuple[FloatArray, FloatArray]] = []
         gradient = self._gradient(weighted, precision)
-        for _ in range(_STEPS):
-            newton = self.system.newton(gradient)
-            self.distance = math.sqrt(max(0.0, float(gradient @ newton)))
+        for _ in range(_STEPS if self.dense else _ROUGH_STEPS):
+            step = -_two_loops(gradient, pairs, self.system.newton)
+            slope = float(gradient @ step)
+            self.distance = math.sqrt(max(0.0, -slope))
             if self.distance <= self.settings.tolerance:
                 return
-            step = -_two_loops(gradient, pairs, self.system.newton) if pairs else -newton
-            slope = float(gradient @ step)
-            if slope >= 0:
-                step, slope, pairs = -newton, -(self.distance**2), []
             length = 1.0
             while True:
                 after, weighted = self._value(self.phi + length * step, precision)
@@ -192,10 +203,11 @@ class _Run:
         basis = self.basis
         evidence = np.bincount(basis.group, basis.weights * self.phi**2, basis.groups)
         determined = np.bincount(basis.group, self.system.determined(), basis.groups)
+        count = np.bincount(basis.group, minlength=basis.groups)
+        determined = np.clip(determined, 0.0, count)  # an estimate may be outside
         self.determined = float(determined.sum())
-        present = np.bincount(basis.group, minlength=basis.groups) > 0
         scales = np.sqrt(evidence / np.maximum(determined, 1e-12))
-        scales = np.where(present, np.clip(scales, *_SCALES), self.scales)
+        scales = np.where(count > 0, np.clip(scales, *_SCALES), self.scales)
         # The way of a clique's scale to the floor is long, and of no matter once the tables determine none of it.
         moved = float((np.minimum(determined, 1.0) * np.abs(np.log(scales / self.scales))).max())
         self.scales = scales
@@ -228,7 +240,8 @@ class _Run:
         """What the user should know."""
         if not self.basis.size:
             return ["every clique has one cell: there is nothing to learn"]
-        notes = [f"dense path: {self.basis.size:,} parameters, {self.determined:.1f} of them determined by the tables"]
+        path = "dense" if self.dense else "matrix-free"
+        notes = [f"{path} path: {self.basis.size:,} parameters, {self.determined:.1f} of them determined by the tables"]
         if not self.settled:
             notes.append(f"the prior scales still moved after {self.settings.rounds} rounds; raise rounds")
         if self.distance > self.settings.tolerance:
@@ -236,6 +249,8 @@ class _Run:
                 f"the last fit ended {self.distance:.2g} posterior standard deviations from its optimum, above "
                 f"tolerance = {self.settings.tolerance:g}"
             )
+        if self.system.unsolved:
+            notes.append(f"{self.system.unsolved} linear systems of the last round were given up; the fit may be rough")
         return notes
 
 

@@ -6,6 +6,9 @@ import attrs
 import numpy as np
 import pytest
 from dpgm_eb_map.contrasts import basis_of, contrasts
+from dpgm_eb_map.dense import Dense
+from dpgm_eb_map.matrix_free import MatrixFree
+from dpgm_eb_map.posterior import Moments
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
@@ -221,8 +224,44 @@ def test_one_clique_and_one_label():
     assert empty.model.potentials.values.tolist() == [0.0] and "nothing to learn" in empty.notes[0]
 
 
+def test_the_matrix_free_algebra_is_the_dense_one(small):
+    """W r, a loosely solved H^-1 g and the parameters determined, against the matrices, with an estimated N."""
+    basis = basis_of(small)
+    engine = dpgm.make("inference", "junction-tree").compile(small.structure)
+    moments = Moments(engine, basis)
+    rng = np.random.default_rng(1)
+    phi, right, drift = rng.normal(size=(3, basis.size))
+    product = moments.covariance(phi)
+    _, marginals, _ = moments.mean(phi)
+    dense = Dense(1000 * product(np.eye(basis.size)), basis.variances, drift)
+    free = MatrixFree(product, basis, marginals, 1000.0, drift)
+    np.testing.assert_allclose(free.weighted(right), dense.weighted(right), rtol=0.02, atol=1e-4 * np.abs(right).max())
+    for system in (dense, free):
+        system.set_prior(basis.weights)
+    exact, loose = dense.newton(right), free.newton(right)
+    assert np.linalg.norm(loose - exact) < 0.1 * np.linalg.norm(exact)
+    assert free.determined().sum() == pytest.approx(dense.determined().sum(), rel=0.1)
+
+
+def test_the_matrix_free_path_leads_to_the_same_model(small):
+    """Forced without matrices, the model is within a twentieth of the way from the dense one to the uniform one."""
+    dense, free = learn(small), learn(small, dense_up_to=1)
+    assert free.notes[0].startswith("matrix-free path: 20 parameters")
+    uniform = dpgm.Model(small.structure, Tables.zeros(small.structure))
+    assert dpgm.kl_divergence(dense.model, free.model) < dpgm.kl_divergence(dense.model, uniform) / 20
+    assert free.model.potentials.values.tobytes() == learn(small, dense_up_to=1).model.potentials.values.tobytes()
+
+
 @pytest.mark.parametrize(
-    "options", [{"factor": 0}, {"factor": True}, {"rounds": 0}, {"tolerance": float("inf")}, {"tolerance": -1.0}]
+    "options",
+    [
+        {"factor": 0},
+        {"factor": True},
+        {"rounds": 0},
+        {"dense_up_to": 0},
+        {"tolerance": float("inf")},
+        {"tolerance": -1.0},
+    ],
 )
 def test_refuses_senseless_options(options):
     """Each option says what it must be."""

@@ -1,0 +1,144 @@
+"""eb-map, untouched, beside other learners tuned by the truth, on the protocol of Bernstein et al. (2017).
+
+    python -m benchmarks.eb_map [--smoke] [--draws 3] [--only accuracy,wide,curvature]
+
+KL(true || learned) in nats; CPU seconds of one process on one thread. Populations have Dirichlet(1) edge potentials
+over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: the recipe was not chosen on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import time
+from collections.abc import Callable
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+import numpy as np
+
+from benchmarks.cgm_em import oracle, path
+from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from dpgm_core import NoisyTables, Tables, learn, make
+
+SEED = 4000
+
+
+def untouched(population: Population, noisy: NoisyTables) -> tuple[float, float]:
+    """(KL, CPU seconds) of eb-map at its defaults."""
+    before = time.process_time()
+    fit = learn(noisy, "eb-map")
+    spent = time.process_time() - before
+    return population.kl(fit.model.potentials.values), spent
+
+
+def em_oracle(population: Population, noisy: NoisyTables) -> float:
+    """The best KL on the path of CGM-EM, tau up to 6."""
+    best, behind = np.inf, 0
+    for _, kl, _, _ in path(population, noisy, make("collective", "collective-dual"), tau=6.0, step=0.1):
+        best, behind = min(best, kl), 0 if kl < best else behind + 1
+        if behind > 8:  # the path's KL falls, then rises
+            break
+    return best
+
+
+def accuracy(smoke: bool, draws: int) -> None:
+    """k = 5: KL of eb-map over the best of naive MLE (oracle lambda) and CGM-EM (best on its path)."""
+    print(f"{'graph':8}{'N':>9}{'eps':>6}{'eb-map':>10}{'naive':>10}{'em':>10}{'ratio':>8}{'worst':>8}{'s':>7}")
+    everything, times = [], []
+    for graph, total, epsilon in itertools.product(("chain3", "er"), (10**4, 10**5, 10**6), (0.1, 0.5, 1.0)):
+        rows = []
+        for seed in range(SEED, SEED + (1 if smoke else draws)):
+            population = Population.draw(structure_of(graph, 5), seed)
+            noisy = draw_release(population, total, epsilon, seed)
+            kl, spent = untouched(population, noisy)
+            rows.append((kl, oracle(population, noisy)[1], em_oracle(population, noisy), spent))
+        table = np.array(rows)
+        ratios = table[:, 0] / table[:, 1:3].min(axis=1)
+        everything += ratios.tolist()
+        times += table[:, 3].tolist()
+        print(
+            f"{graph:8}{total:9}{epsilon:6}"
+            + "".join(f"{one:10.5f}" for one in np.exp(np.log(table[:, :3]).mean(axis=0)))
+            + f"{np.exp(np.log(ratios).mean()):8.3f}{ratios.max():8.3f}{np.median(table[:, 3]):7.2f}",
+            flush=True,
+        )
+        if smoke:
+            break
+    print(
+        f"{len(everything)} data sets: geometric mean {np.exp(np.mean(np.log(everything))):.3f}, worst "
+        f"{max(everything):.3f}; CPU seconds median {np.median(times):.2f}, most {max(times):.2f}"
+    )
+
+
+def wide(smoke: bool, draws: int) -> None:
+    """k = 10, third-order chain, 2,034 parameters: KL over that of naive MLE at its oracle lambda."""
+    print(f"{'N':>9}{'eps':>6}{'eb-map':>10}{'naive':>10}{'ratio':>8}{'s':>7}")
+    cells = [(10**4, 0.5), (10**5, 0.1), (10**5, 1.0), (10**6, 0.1)]
+    ratios = []
+    for (total, epsilon), seed in itertools.product(cells[: 1 if smoke else None], range(SEED, SEED + draws)):
+        population = Population.draw(structure_of("chain3", 4 if smoke else 10), seed)
+        noisy = draw_release(population, total, epsilon, seed)
+        kl, spent = untouched(population, noisy)
+        best = oracle(population, noisy)[1]
+        ratios.append(kl / best)
+        print(f"{total:9}{epsilon:6}{kl:10.5f}{best:10.5f}{ratios[-1]:8.3f}{spent:7.2f}", flush=True)
+    print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, worst {max(ratios):.3f}")
+
+
+def least(call: Callable[[], object], runs: int) -> float:
+    """Milliseconds of the fastest of several calls."""
+    found = []
+    for _ in range(runs):
+        before = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - before)
+    return 1e3 * min(found)
+
+
+def curvature(smoke: bool, draws: int) -> None:
+    """Milliseconds: one inference, preparing Cov(T), and a product with it per direction; all directions are wanted."""
+    names = ("infer", "prepare", "one", "of 128", "of all")
+    print(f"{'graph':8}{'k':>4}{'cells':>7}" + "".join(f"{name:>9}" for name in names) + f"{'all/2 infer':>13}")
+    for graph, size in (("chain3", 5), ("chain3", 10), ("er", 10), ("chain1", 20))[: 1 if smoke else None]:
+        structure = structure_of(graph, size)
+        engine = make("inference", "junction-tree").compile(structure)
+        rng = np.random.default_rng(0)
+        theta = Tables(structure, rng.normal(size=structure.cells))
+        product = engine.curvature(theta)
+        some = rng.normal(size=(structure.cells, 128))
+        product(some)
+        figures = [
+            least(lambda engine=engine, theta=theta: engine.infer(theta), 50),
+            least(lambda engine=engine, theta=theta: engine.curvature(theta), 10),
+            least(lambda product=product, some=some: product(some[:, 0]), 10),
+            least(lambda product=product, some=some: product(some), 5) / 128,
+            least(lambda product=product, cells=structure.cells: product(np.eye(cells)), 3) / structure.cells,
+        ]
+        print(
+            f"{graph:8}{size:4}{structure.cells:7}"
+            + "".join(f"{one:9.3f}" for one in figures)
+            + f"{figures[-1] / (2 * figures[0]):13.2f}",
+            flush=True,
+        )
+
+
+SECTIONS = {"accuracy": accuracy, "wide": wide, "curvature": curvature}
+
+
+def main() -> None:
+    """All sections, or those asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="the smallest cells, to see that it runs")
+    parser.add_argument("--draws", type=int, default=3, help="populations per cell")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    arguments = parser.parse_args()
+    for name in arguments.only.split(","):
+        section = SECTIONS[name]
+        print(f"\n{name}: {section.__doc__}\n")
+        section(arguments.smoke, arguments.draws)
+
+
+if __name__ == "__main__":
+    main()
