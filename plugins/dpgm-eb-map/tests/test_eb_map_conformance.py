@@ -1,7 +1,8 @@
 """The conformance kit on empirical-Bayes MAP."""
 
-from dpgm_core.testing import LearnerConformance
 from dpgm_eb_map.learner import EbMap
+
+from dpgm_core.testing import LearnerConformance
 
 
 class TestEbMap(LearnerConformance):
