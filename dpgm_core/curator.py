@@ -6,8 +6,12 @@ the release. A crash in between wastes budget and never leaks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +24,7 @@ from dpgm_core.errors import BudgetError, DataError, DpgmError, OptionError, Ove
 from dpgm_core.files import check_writable
 from dpgm_core.ledger import Ledger
 from dpgm_core.measuring import add_noise, check_budget, check_noise, measured_structure, single_group, total_policy
-from dpgm_core.privacy import Budget, Neighbours, Sensitivity, whole
+from dpgm_core.privacy import Budget, Neighbours, Sensitivity, default_unit, whole
 from dpgm_core.protocols import Mechanism, Noise, Progress, Randomness, Source
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.registry import default_registry
@@ -105,13 +109,15 @@ class LiveCurator:
                 f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
             )
         self._ledger = ledger
-        self._unit = unit or ("one person" if ledger is None else ledger.terms.unit)
+        self._unit = unit or (default_unit(person) if ledger is None else ledger.terms.unit)
         self._person = person
         self._save_to = save_to
         self._split = check_split(split)
         self._note = note
         self._progress = progress
         self._stream = stream
+        self._funds = Lock()
+        self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
         self.released: list[NoisyTables] = []
         if ledger is not None:
             ledger.check_terms(neighbours=self._neighbours, unit=self._unit, person=person, rows_per_person=self._rows)
@@ -156,16 +162,9 @@ class LiveCurator:
         measured = self._measured(budget if isinstance(budget, Mapping) else None, cliques)
         calibrations, calibration_of = self._calibrate(measured, budget)
         cost = total_cost(calibrations)
-        if not cost <= self.remaining:
-            raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
-        if self._ledger is not None:
-            self._ledger.check(cost)
-        save_to = self._next_file()
-        counted = self._count(measured)
-        entry = None
-        if self._ledger is not None:
-            entry = self._ledger.charge(cost, note=self._note)
-        self._spent = self._spent + cost
+        with self._reserved(cost) as save_to:
+            counted = self._count(measured)
+            entry = None if self._ledger is None else self._ledger.charge(cost, note=self._note)
         noisy = self._noisy(counted, calibrations, calibration_of, cost, entry)
         self.released.append(noisy)
         if save_to is not None:
@@ -206,16 +205,14 @@ class LiveCurator:
             self._mechanism, sensitivity, cost, rounds=n, sampling_rate=rate, neighbours=self._neighbours
         )
         calibration = self._calibrated(noise, sensitivity, each)
-        if self._ledger is not None:
-            self._ledger.check(cost)
-        save_to = self._next_file()
-        rows = self._shielded(lambda: read_rows(self._persons(), measured, stream=self._stream))
-        entry = None if self._ledger is None else self._ledger.charge(cost, note=self._note)
-        self._spent = self._spent + cost
+        with self._reserved(cost) as save_to:
+            rows = self._shielded(lambda: read_rows(self._persons(), measured, stream=self._stream))
+            entry = None if self._ledger is None else self._ledger.charge(cost, note=self._note)
         terms: dict[str, Any] = {"rounds": n, "sampling_rate": str(rate)}
         if clip is not None:
             terms |= {"clip_norm": str(clip.norm), "grid": clip.grid}
-        before, records = len(self.released), rows.records
+        records = rows.records
+        latest: list[NoisyTables] = []
         variances = np.full(len(measured.groups), noise.variance)
 
         def publish(values: Array, number: int) -> NoisyTables:
@@ -227,12 +224,16 @@ class LiveCurator:
                 variance = float(1 - rate) * total
             noisy = self._release(tables, (calibration,), (0,) * len(measured.groups), cost, entry, total, variance)
             noisy = evolve(noisy, provenance={**noisy.provenance, "rounds": {**terms, "round": number}})
-            self.released[before:] = [noisy]  # the last round stands for all
+            if latest:  # the last round stands for all
+                self.released[self.released.index(latest.pop())] = noisy
+            else:
+                self.released.append(noisy)
+            latest.append(noisy)
             return noisy
 
         def finish() -> None:
-            if save_to is not None and len(self.released) > before:
-                self.released[before].save(save_to)
+            if save_to is not None and latest:
+                latest[0].save(save_to)
                 if self._ledger is not None and entry is not None:
                     self._ledger.mark_released(entry)
 
@@ -249,13 +250,30 @@ class LiveCurator:
             finish=finish,
         )
 
-    def _next_file(self) -> Path | None:
-        if self._save_to is None:
-            return None
-        number = len(self.released) + 1
-        path = self._save_to if number == 1 else self._save_to.with_stem(f"{self._save_to.stem}-{number}")
-        check_writable(path)  # better now than after the charge
-        return path
+    @contextmanager
+    def _reserved(self, cost: Budget) -> Iterator[Path | None]:
+        """Set `cost` aside, so that no other thread can spend it too, and name a file for the release.
+
+        The cost is given back when reading the records or charging the ledger fails inside.
+        """
+        with self._funds:
+            if not cost <= self.remaining:
+                raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
+            if self._ledger is not None:
+                self._ledger.check(cost)
+            number = next(free for free in count(1) if free not in self._numbers)
+            save_to = None if self._save_to is None else _numbered(self._save_to, number)
+            if save_to is not None:
+                check_writable(save_to)  # better now than after the charge
+            self._spent = self._spent + cost
+            self._numbers.add(number)
+        try:
+            yield save_to
+        except BaseException:
+            with self._funds:
+                self._spent = self._spent - cost
+                self._numbers.discard(number)
+            raise
 
     def _measured(self, budgets: Mapping[Clique, Budget] | None, cliques: Iterable[Clique] | None) -> Structure:
         if budgets is not None:
@@ -404,10 +422,16 @@ class LiveCurator:
         return f"LiveCurator({self._structure}, {self._neighbours.value}, remaining {self.remaining})"
 
 
+def _numbered(path: Path, number: int) -> Path:
+    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+
+
 def _is_ours(error: BaseException) -> bool:
-    """Whether core itself raised it, so that its words are public; a plugin's may quote records."""
+    """Whether only core had a hand in it, so that its words are public; a plugin may have passed a record to core."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
+    while trace is not None:
+        package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package != "dpgm_core" and package not in sys.stdlib_module_names:
+            return False
         trace = trace.tb_next
-    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] == "dpgm_core"
+    return True

@@ -27,7 +27,7 @@ from typing import Any
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
 from dpgm_core.ledger_file import LedgerEntry, LedgerTerms, check_budget, connected, read, text_line, write_new
-from dpgm_core.privacy import Amount, Budget, Neighbours, amount, decimal_text, whole
+from dpgm_core.privacy import Amount, Budget, Neighbours, amount, decimal_text, default_unit, whole
 
 __all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
 
@@ -69,7 +69,7 @@ class Ledger:
         name: str,
         budget: Budget,
         neighbours: Neighbours | str,
-        unit: str = "one person",
+        unit: str | None = None,
         person: str | None = None,
         rows_per_person: int = 1,
         conversion_delta: Amount | None = None,
@@ -88,7 +88,7 @@ class Ledger:
             name=name,
             budget=budget,
             neighbours=Neighbours.of(neighbours),
-            unit=unit,
+            unit=unit or default_unit(person),
             person=person,
             rows_per_person=rows_per_person,
             conversion_delta=stated,
@@ -125,14 +125,14 @@ class Ledger:
         self,
         *,
         neighbours: Neighbours | str,
-        unit: str = "one person",
+        unit: str | None = None,
         person: str | None = None,
         rows_per_person: int = 1,
     ) -> None:
         """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
         pairs = {
             "neighbours": (self.terms.neighbours.value, Neighbours.of(neighbours).value),
-            "unit": (self.terms.unit, unit),
+            "unit": (self.terms.unit, unit or default_unit(person)),
             "person": (self.terms.person, person),
             "rows_per_person": (self.terms.rows_per_person, whole("rows_per_person", rows_per_person, least=1)),
         }

@@ -110,6 +110,15 @@ class Sensitivity:
         return cls(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)
 
 
+def default_unit(person: str | None) -> str:
+    """What is protected when nobody says it: a person if there is a person key, else a record.
+
+    >>> default_unit(None)
+    'one record'
+    """
+    return "one record" if person is None else "one person"
+
+
 def whole(what: str, value: object, *, least: int, most: int | None = None) -> int:
     """A whole number within bounds; BudgetError otherwise (bools, floats and texts are refused).
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 import traceback
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import attrs
@@ -561,3 +563,53 @@ def test_noise_is_never_too_little():
         release = dpgm.release(CODES, STRUCTURE, Budget.pure("0.5"), neighbours=neighbours)
         assert release.calibrations[0].sensitivity == Sensitivity.of(STRUCTURE, neighbours)
         assert release.noise[0].scale == 2 * factor * 2
+
+
+def test_threads_together_spend_no_more_than_the_budget() -> None:
+    """The cost is set aside before the records are read, so releases under way at once cannot share it."""
+    slow = threading.Event()
+
+    class Waiting:
+        def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[dpgm.Codes]:
+            slow.wait(5)
+            yield [np.zeros(3, np.uint8) for _ in columns]
+
+    curator = LiveCurator(
+        Waiting(), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+    )
+    results: list[object] = []
+
+    def release() -> None:
+        try:
+            results.append(curator.release(budget=Budget.pure(1)))
+        except Overspent as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=release) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    slow.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(type(result).__name__ for result in results) == ["NoisyTables", "Overspent", "Overspent", "Overspent"]
+    assert curator.remaining.is_zero
+
+
+def test_a_message_that_a_plugin_had_core_write_is_withheld() -> None:
+    """A source that hands a record to core gets core's error about it; its words still do not pass."""
+    source: dict[str, object] = {"__name__": "third_party"}
+    code = (
+        "class Source:\n    def batches(self, domain, columns):\n"
+        "        domain[columns[0]].label_code('Bob Secret')\n        yield []\n"
+    )
+    exec(code, source)
+    curator = LiveCurator(
+        source["Source"](),  # type: ignore[operator]
+        STRUCTURE,
+        dpgm.make("mechanism", "laplace"),
+        neighbours="add-remove",
+        budget=Budget.pure(1),
+    )
+    with pytest.raises(DataError) as caught:
+        curator.release()
+    assert "Secret" not in str(caught.value) and caught.value.__context__ is None

@@ -36,7 +36,7 @@ def ledger() -> None:
 @click.option("--delta", help="With --epsilon: total delta, such as 1e-6.")
 @click.option("--rho", help="Total zCDP rho, instead of --epsilon.")
 @click.option("--neighbours", required=True, help="add-remove or replace-one; fixed for good.")
-@click.option("--unit", default="one person", show_default=True, help="What is protected.")
+@click.option("--unit", default=None, help="What is protected; one person with --person, else one record.")
 @click.option("--person", default=None, help="Column of the person key, if persons have several rows.")
 @click.option("--rows-per-person", type=click.IntRange(1), default=1, show_default=True)
 def create(
@@ -46,7 +46,7 @@ def create(
     delta: str | None,
     rho: str | None,
     neighbours: str,
-    unit: str,
+    unit: str | None,
     person: str | None,
     rows_per_person: int,
 ) -> None:

@@ -247,7 +247,7 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
             name=run.name,
             budget=run.ledger.budget,
             neighbours=run.neighbours,
-            unit=run.unit or "one person",
+            unit=run.unit,
             person=run.person,
             rows_per_person=run.rows_per_person,
         ).close()
