@@ -325,6 +325,8 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
     """
 
     def read(archive: Archive) -> Model:
+        if "model.json" not in archive.names() and "release.json" in archive.names():
+            raise ModelFileError(f"{path} is a release, not a model; learn one from it with: dpgm learn {path}")
         document = archive.document("model.json")
         check_format(archive, document, "dpgm-model", SCHEMA)
         structure = read_structure(document)

@@ -225,6 +225,8 @@ class Structure:
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).find(("b", "a"))
         (0, (1, 0))
         """
+        if not isinstance(clique, Sequence):
+            raise StructureError(f"a table is named by its clique, a tuple of attribute names, got {clique!r}")
         key = (clique,) if isinstance(clique, str) else tuple(clique)
         if key in self._index:
             return self._index[key], None

@@ -68,6 +68,8 @@ class Tables:
         >>> Tables.from_arrays(structure, {("b", "a"): np.arange(6).reshape(3, 2)})["a", "b"].tolist()
         [[0, 2, 4], [1, 3, 5]]
         """
+        if not isinstance(arrays, Mapping):
+            raise StructureError(f"tables are given as a mapping from clique to array, got {type(arrays).__name__}")
         parts: list[Array | None] = [None] * len(structure.groups)
         for key, raw in arrays.items():
             number, axes = structure.find(key)

@@ -65,7 +65,7 @@ def cli(ctx: click.Context, verbose: bool, debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every failure is one line on stderr and an exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = "--debug" in words
     try:
         cli.main(args=words, prog_name="dpgm", standalone_mode=False)

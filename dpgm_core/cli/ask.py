@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from dpgm_core.model import Model
 
 __all__ = ["evaluate", "query", "sample"]
+
+_MOST_ROWS = 100_000  # printed without being asked for by --top
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -56,6 +59,9 @@ def query(
             raise OptionError("--given needs attributes to ask for, or --map")
         _describe(model, as_json)
         return
+    cells = math.prod(model.domain.shape(attributes))
+    if top is None and cells > _MOST_ROWS:
+        raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
     table = model.marginal(attributes, given=fixed)
     labels = [model.domain[name].labels for name in attributes]
     rows = list(zip(itertools.product(*labels), table.reshape(-1).tolist(), strict=True))
@@ -100,7 +106,11 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, as_json
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.option("--against", type=_file, help="Another model file: KL(that || MODEL) and total variation.")
-@click.option("--data", type=click.Path(path_type=Path), help="Records: exact, NOT PRIVATE.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Records, or the spec that says how to read them: exact, NOT PRIVATE.",
+)
 @click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
 @json_option
 def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_non_private: bool, as_json: bool) -> None:
@@ -115,10 +125,10 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     stamp = "post-processing of releases: private as they are"
     if against is not None:
         other = _load(against)
+        kl = kl_divergence(other, model)  # first: it says when the two are over different domains
         distances = total_variation(model, other)
-        kl = kl_divergence(other, model)
     elif data is not None:
-        distances = total_variation(model, data, allow_non_private=allow_non_private)
+        distances = total_variation(model, _records_of(data), allow_non_private=allow_non_private)
         stamp = "NOT PRIVATE: exact functions of the records"
         talk(f"dpgm: {stamp}")
     elif model.release is not None:
@@ -135,6 +145,17 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
         ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
     )
     click.echo(f"\n{stamp}")
+
+
+def _records_of(data: Path) -> object:
+    """Records named by a file, or by the spec that says how to read them."""
+    if data.suffix != ".toml":
+        return data
+    from dpgm_core.registry import make
+    from dpgm_core.spec import load_spec
+
+    named = load_spec(data).data
+    return make("source", named) if isinstance(named, dict) else named
 
 
 def _load(path: Path) -> Model:

@@ -76,10 +76,16 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
 @click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
+    from dpgm_core.measuring import total_policy
     from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.registry import make
+    from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
+    make("learner", run.learner)
+    total_policy(run.total)
+    as_source(_data(run))
     planned = make_plan(
         run.structure,
         run.budget,
@@ -97,6 +103,10 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         return
     one = planned.sensitivity
     click.echo(f"budget: {planned.asked}; this release costs {planned.cost}")
+    if run.ledger is not None and run.ledger.path.exists():
+        from dpgm_core.ledger import Ledger
+
+        click.echo(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
     click.echo(
         f"sensitivity ({planned.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
         f"noise scale {planned.scale:.6g} records per cell"
@@ -182,7 +192,7 @@ def learn(
         parts[keys[0]][keys[1]] = value
     noisy = load_release(release_file)
     stem = release_file.name.removesuffix(".dpgm").removesuffix(".release")
-    path = output or _free_path(release_file.with_name(stem + ".dpgm"))
+    path = output or _free_path(release_file.with_name(f"{stem}.{learner}.dpgm"))
     if path.exists() and path.samefile(release_file):
         raise OptionError(f"--output {path} is the release itself; name another file")
     with progress_bar() as progress:
@@ -191,7 +201,7 @@ def learn(
     if as_json:
         print_json(_summary(done, path, release_file, None))
         return
-    _print_fit(done, path, release_file, None, verbose=obj["verbose"])
+    _print_fit(done, path, release_file, None, verbose=obj["verbose"], learned_again=True)
 
 
 def _data(run: Spec) -> object:
@@ -266,6 +276,7 @@ def _check_before_creating(run: Spec) -> None:
     from dpgm_core.pipeline import plan as make_plan
     from dpgm_core.registry import make
     from dpgm_core.sources import as_source
+    from dpgm_core.sources.reading import locate
 
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
@@ -276,6 +287,10 @@ def _check_before_creating(run: Spec) -> None:
     path = getattr(source, "path", None)
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
+    if hasattr(source, "names"):  # a header is public, so its columns can be looked at before anything is paid
+        columns = [] if run.person is None else [run.person, *run.domain.names]
+        columns += [name for clique in run.structure for name in clique]
+        locate(str(path), dict.fromkeys(columns), source.names())
     make_plan(
         run.structure,
         run.budget,
@@ -351,13 +366,14 @@ def _records(release: NoisyTables) -> float:
     return release.total / float(rate)
 
 
-def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) -> None:
+def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool, learned_again: bool = False) -> None:
     from dpgm_core.errors import TooLarge
 
     release = done.release
     click.echo(f"model:   {path}")
     click.echo(f"release: {saved}")
-    click.echo(f"spent:   {release.cost}" + ("" if left is None else f"; left in the ledger: {left}"))
+    paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
+    click.echo(("paid before: " if learned_again else "spent:   ") + f"{release.cost}{paid}")
     click.echo(f"records: {_records(release):,.0f} ({release.total_policy})")
     if not done.converged:
         click.echo("WARNING: the learner did not converge; the model carries this flag")
@@ -368,15 +384,37 @@ def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool) 
         _print_margins(done.model)
     except TooLarge:
         click.echo("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
+    swamped = _swamped(release)
+    if swamped:
+        talk(
+            f"dpgm: the noise is larger than the average cell in {swamped} of {len(release.noise)} tables, so finer "
+            "detail there is noise; use fewer or smaller tables, or more budget"
+        )
     click.echo("")
     click.echo(release.guarantee())
 
 
+def _swamped(release: NoisyTables) -> int:
+    """How many tables have more noise in a cell than records in the average one; public facts alone."""
+    return sum(
+        noise.variance * cells**2 > total**2
+        for noise, cells, total in zip(release.noise, release.structure.sizes, release.totals, strict=True)
+    )
+
+
 def _print_margins(model: Model) -> None:
-    """Each attribute's most likely labels, in per cent, as the model has them."""
+    """Each attribute's most likely labels, in per cent, as the model has them; what was not measured is named."""
     rows = []
+    measured = {name for clique in model.structure for name in clique}
     for attribute in model.domain:
+        if attribute.name not in measured:
+            continue
         shares = model.marginal(attribute.name)
+        if attribute.size > 1 and shares[attribute.unknown] > 0.95:
+            talk(
+                f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
+                "values go; if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
+            )
         order = (
             sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
             if attribute.size > 6
@@ -385,3 +423,6 @@ def _print_margins(model: Model) -> None:
         text = ", ".join(f"{attribute.labels[code]}: {100 * shares[code]:.1f}%" for code in order)
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
     print_table(["attribute", "share of records in the model"], rows[:40])
+    left_out = [name for name in model.domain.names if name not in measured]
+    if left_out:
+        click.echo(f"not measured, so unknown to the model: {', '.join(left_out)}")

@@ -185,7 +185,7 @@ def test_release_then_learn(spec, dpgm_command, refused):
     assert code == 0
     path = Path(json.loads(out)["release"])
     before = path.read_bytes()
-    for name in ("visits.dpgm", "visits-2.dpgm"):
+    for name in ("visits.naive-mle.dpgm", "visits.naive-mle-2.dpgm"):
         code, out, _ = dpgm_command("learn", path, "--json", "--set", "learner.l2=0.5")
         assert code == 0
         assert Path(json.loads(out)["model"]) == path.with_name(name)
@@ -401,3 +401,24 @@ def test_runs_at_the_same_time_never_share_a_file(spec):
     with _reserved(run) as first, _reserved(run) as second:
         assert set(first).isdisjoint(second)
     assert not files(run.output)
+
+
+def test_a_wrong_column_leaves_no_ledger_with_wrong_terms(spec, refused):
+    """The header is public and is looked at first: a ledger's terms are for good."""
+    assert "no column 'nobody'" in refused("fit", spec, "--set", "person=nobody")
+    assert not (spec.parent / "out").exists()
+
+
+def test_plan_refuses_what_fit_would(spec, refused):
+    """A plan of a run that cannot be made is no plan."""
+    assert "l2" in refused("plan", spec, "--set", "learner.l2=nan")
+    assert "nobody" in refused("plan", spec, "--set", "learner=nobody")
+    assert "total" in refused("plan", spec, "--set", "total=-5")
+
+
+def test_values_that_are_no_labels_are_noticed(spec, dpgm_command):
+    """Nearly all records on the unknown label: said from the model alone, so it costs nothing."""
+    text = (spec.parent / "domain.toml").read_text().replace('["F", "M"]', '["female", "male"]')
+    (spec.parent / "domain.toml").write_text(text.replace('unknown = "F"', 'unknown = "female"'))
+    code, _, err = dpgm_command("fit", spec)
+    assert code == 0 and "nearly all of 'sex' is 'female'" in err
