@@ -38,6 +38,7 @@ __all__ = ["EbMap"]
 
 _SCALES = (0.03, 10.0)  # nats: bounds of a prior scale
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
+_LEAN = 2.0  # parameters of the pooled scale that a group of one parameter is given
 _STEPS = 50  # descent steps in one round
 _ROUGH_STEPS = 8  # the same where each costs many products; the next round goes on from there
 _MEMORY = 10  # pairs of L-BFGS
@@ -206,7 +207,10 @@ class _Run:
         count = np.bincount(basis.group, minlength=basis.groups)
         determined = np.clip(determined, 0.0, count)  # an estimate may be outside
         self.determined = float(determined.sum())
-        scales = np.sqrt(evidence / np.maximum(determined, 1e-12))
+        # A group of few parameters says little of its scale: it leans on that of all, as if it had _LEAN / size^2 more.
+        pooled = evidence.sum() / max(self.determined, 1e-12)
+        lean = _LEAN / np.maximum(count, 1) ** 2
+        scales = np.sqrt((evidence + lean * pooled) / np.maximum(determined + lean, 1e-12))
         scales = np.where(count > 0, np.clip(scales, *_SCALES), self.scales)
         # The way of a clique's scale to the floor is long, and of no matter once the tables determine none of it.
         moved = float((np.minimum(determined, 1.0) * np.abs(np.log(scales / self.scales))).max())
