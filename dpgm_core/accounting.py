@@ -19,12 +19,12 @@ import numpy as np
 from attrs import frozen
 from scipy.special import gammaln, logsumexp
 
-from dpgm_core.dominating import DominatingPair, composed_epsilon, gaussian_pair, response_pair
+from dpgm_core.dominating import DominatingPair, composed_epsilon, gaussian_pair, lessened, response_pair
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy import Amount, Neighbours, PrivacyEvent, Sensitivity, amount, whole
 from dpgm_core.tables import FloatArray
 
-__all__ = ["RATE_GRID", "Accountant", "compose", "has_dp_accounting", "sampling_probability"]
+__all__ = ["RATE_GRID", "Accountant", "amplified", "compose", "has_dp_accounting", "sampling_probability"]
 
 _LAPLACE = ("discrete-laplace", "laplace")
 
@@ -77,7 +77,7 @@ class Accountant:
         """
         if self.event.kind not in _LAPLACE:
             return math.inf
-        return self.rounds * _amplified(self.event.sensitivity / self.event.scale, float(self.sampling_rate))
+        return self.rounds * amplified(self.event.sensitivity / self.event.scale, float(self.sampling_rate))
 
     def renyi_epsilon(self, delta: Amount) -> float:
         """epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
@@ -93,18 +93,20 @@ class Accountant:
     def pld_epsilon(self, delta: Amount) -> float | None:
         """epsilon from the exact privacy loss distribution; None where it is out of reach (then Renyi serves).
 
-        Out of reach: delta below 1e-10, losses too wide for the grid, and Gaussian noise where a person can move one
-        cell by more than 1, because then no single worst pair is known. Raises BudgetError without dp-accounting.
+        Out of reach: more than 2^18 rounds, deltas so small that rounding errors matter (1e-10, and more for many
+        rounds), losses too wide for the grid, and Gaussian noise where a person can move one cell by more than 1,
+        because then no single worst pair is known. Raises BudgetError without dp-accounting.
         """
         probability, rate = _delta(delta), float(self.sampling_rate)
         if self.event.kind == "gaussian":
             from dp_accounting.pld import privacy_loss_distribution
 
             relative = self.event.scale / self.event.sensitivity
-            if probability < 1e-10 or relative < 0.05:
+            less = lessened(probability, self.rounds)
+            if less is None or relative < 0.05:
                 return None
             one = privacy_loss_distribution.from_gaussian_mechanism(relative, sampling_prob=rate)
-            return float(one.self_compose(self.rounds).get_epsilon_for_delta(probability * (1 - 1e-6) - 1e-12))
+            return float(one.self_compose(self.rounds).get_epsilon_for_delta(less))
         pair = self._pair()
         return None if pair is None else composed_epsilon(pair, rate, self.rounds, probability)
 
@@ -206,8 +208,12 @@ def _binomials() -> tuple[FloatArray, FloatArray, FloatArray]:
     return orders, counts, np.where(counts > orders[:, None], -math.inf, log_choose)
 
 
-def _amplified(epsilon: float, rate: float) -> float:
-    """ln(1 + q (e^eps - 1)), without overflow."""
+def amplified(epsilon: float, rate: float) -> float:
+    """ln(1 + q (e^eps - 1)): pure epsilon on a Poisson subsample at rate q, without overflow.
+
+    >>> round(amplified(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
+    True
+    """
     if epsilon < 1:
         return math.log1p(rate * math.expm1(epsilon))
     return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))

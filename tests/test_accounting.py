@@ -8,11 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from attrs import frozen
+from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
+from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity, dominating
 from dpgm_core.accounting import Accountant, compose, has_dp_accounting, sampling_probability
-from dpgm_core.dominating import composed_epsilon, gaussian_pair, response_pair
+from dpgm_core.dominating import composed_epsilon, gaussian_pair, lessened, response_pair
 from dpgm_core.round_noise import round_noise
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
@@ -266,6 +267,41 @@ def test_out_of_reach_is_said():
     """Tiny deltas are left to the Renyi bound, because Fourier transforms round."""
     assert composed_epsilon(gaussian_pair(1, 4.0), 1.0, 1, 1e-12) is None
     assert "pld" not in accountant("discrete-gaussian", 4.0).bounds(1e-12)
+
+
+@needs_pld
+@pytest.mark.parametrize(("rounds", "sigma"), [(10**4, 300.0), (10**5, 1000.0), (10**5, 3000.0), (10**6, 3000.0)])
+@pytest.mark.parametrize("delta", [1e-6, 1e-8, 1e-9, 1.1e-10])
+def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sigma, delta):
+    """Full rounds of wide noise are one Gaussian of sigma / sqrt(T); transforms round more with every round."""
+    mu = math.sqrt(rounds) / sigma
+    for found in accountant("discrete-gaussian", sigma, rounds=rounds).bounds(delta).values():
+        analytic = norm.cdf(mu / 2 - found / mu) - math.exp(found) * norm.cdf(-mu / 2 - found / mu)
+        assert analytic <= delta * (1 + 1e-7)
+
+
+@needs_pld
+def test_the_margin_for_rounding_covers_what_transforms_lose():
+    """At the true epsilon, the composed distribution's delta is too small by less than a third of the margin."""
+    rounds, sigma, delta = 10**5, 1000.0, 1.1e-10
+    mu = math.sqrt(rounds) / sigma
+    true = brentq(
+        lambda e: norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu) - delta, 0.1, 9, xtol=1e-14
+    )
+    pair = gaussian_pair(1, sigma)
+    grid = dominating._on_grid(pair.log_p, pair.log_q, pair.lost)
+    lost = delta - grid.self_compose(rounds, tail_mass_truncation=1e-15).get_delta_for_epsilon(true)
+    margin = 1e-6 - lessened(1e-6, rounds) - 1e-12
+    assert 0 < 3 * lost < margin
+
+
+@needs_pld
+def test_too_many_rounds_are_left_to_the_renyi_bound():
+    """Up to 2^18 a calibration by transforms takes seconds; and deltas serve from 100 margins on."""
+    assert lessened(1e-6, 2**18) is not None and lessened(1e-6, 2**18 + 1) is None
+    assert lessened(1e-9, 10**5) is not None and lessened(1.1e-10, 10**5) is None
+    for kind in ("gaussian", "discrete-gaussian"):
+        assert set(accountant(kind, 3000.0, rounds=10**6).bounds(1e-6)) == {"renyi"}
 
 
 # --- the noise of rounds ----------------------------------------------------------------------------------------
