@@ -1,4 +1,9 @@
-"""The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file."""
+"""The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file.
+
+When a file is read, its guarantee is computed again from its noise, and a stronger one is refused (`dpgm_core.claims`).
+A file is still its author's word: who rewrites the noise's scale, the noisy values, the unit, how N became known or
+that a seed was used is not found out.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,13 @@ import attrs
 import numpy as np
 
 from dpgm_core._version import __version__
+from dpgm_core.claims import (
+    check_noise_facts,
+    check_sensitivities,
+    is_round_cost_proven,
+    read_rounds,
+    stated_unsafe,
+)
 from dpgm_core.domain import Domain
 from dpgm_core.errors import IncompatiblePlugin, ModelFileError
 from dpgm_core.files import Archive, plain, reading, write_archive
@@ -54,7 +66,8 @@ class NoisyTables:
     tables: noisy counts, records (int64 for exact noise). calibrations, calibration_of: the noise of each group.
     total: number of records N as published or estimated, at least 1. total_policy: estimated | public | declared.
     total_variance: of the estimate, records**2 (0 when N is public). cost: budget spent. private: False when a
-    seed was involved. unsafe: why the guarantee does not hold to the letter (textbook noise), if so.
+    seed was involved. unsafe: why the guarantee does not hold to the letter (textbook noise), if so. cost_stated: the
+    cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi divergences).
     """
 
     tables: Tables
@@ -70,6 +83,7 @@ class NoisyTables:
     private: bool
     unsafe: str | None = None
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
+    cost_stated: bool = False
 
     @property
     def structure(self) -> Structure:
@@ -108,6 +122,8 @@ class NoisyTables:
             )
             if "grid" in rounds:
                 text += f"The tables hold sums of clipped scores in units of 1/{rounds['grid']}, no counts. "
+        if self.cost_stated:
+            text += "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
         if self.total_policy == "public" and not self.total_is_covered:
             hidden = (
                 "whether a person is in the data; equivalently twice the budget under replace-one"
@@ -215,24 +231,38 @@ def read_release(archive: Archive, registry: Registry | None = None) -> NoisyTab
         raise ModelFileError(f"{archive.path}: the noise does not fit the tables")
     if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
         raise ModelFileError(f"{archive.path}: the total is not a number of at least 1")
-    cost = Budget.parse(document["cost"])
-    rounds = document["provenance"].get("rounds")  # their cost is the accountant's, no sum
-    if not calibrations or (rounds is None and total_cost(calibrations) != cost):
-        raise ModelFileError(f"{archive.path}: the cost is not that of the noise")
+    if not calibrations:
+        raise ModelFileError(f"{archive.path}: it has no noise")
+    neighbours = Neighbours.of(document["neighbours"])
+    rows = whole("rows_per_person", document["rows_per_person"], least=1)
+    cost, terms = Budget.parse(document["cost"]), document["provenance"].get("rounds")
+    number, rate, clip = (1, Fraction(1), None) if terms is None else read_rounds(terms, neighbours)
+    check_sensitivities(calibrations, calibration_of, structure, neighbours, rows, clip)
+    proven = True
+    if terms is None:
+        if total_cost(calibrations) != cost:
+            raise ModelFileError(f"{archive.path}: the cost is not that of the noise")
+    elif len(calibrations) > 1:
+        raise ModelFileError(f"{archive.path}: rounds have one noise for all tables")
+    else:
+        proven = is_round_cost_proven(calibrations[0], cost, rounds=number, rate=rate, neighbours=neighbours)
     return NoisyTables(
         tables=tables,
         calibrations=calibrations,
         calibration_of=calibration_of,
-        neighbours=Neighbours.of(document["neighbours"]),
+        neighbours=neighbours,
         unit=converter.structure(document["unit"], str),
-        rows_per_person=whole("rows_per_person", document["rows_per_person"], least=1),
+        rows_per_person=rows,
         total=total,
         total_policy=_checked(document["total_policy"], TotalPolicy),
         total_variance=variance,
         cost=cost,
         private=converter.structure(document["private"], bool),
-        unsafe=_checked(document["unsafe"], str | None),
+        unsafe=stated_unsafe(
+            [one.noise for one in calibrations], tables.values, _checked(document["unsafe"], str | None)
+        ),
         provenance=dict(document["provenance"]),
+        cost_stated=not proven,
     )
 
 
@@ -298,8 +328,9 @@ def _read_calibration(entry: Mapping[str, Any], registry: Registry | None) -> Ca
     budget = Budget.parse(entry["budget"])
     mechanism = (registry or default_registry()).make("mechanism", {**entry["options"], "name": component})
     # The class comes from the installed mechanism, the numbers from the file: they are what was drawn.
-    noise_class = type(mechanism.noise(sensitivity, budget))
-    noise = converter.structure(entry["noise"], noise_class)
+    fresh = mechanism.noise(sensitivity, budget)
+    noise: Noise = converter.structure(entry["noise"], type(fresh))
+    check_noise_facts(noise, fresh)
     return Calibration(
         noise=noise, component=component, options=dict(entry["options"]), sensitivity=sensitivity, budget=budget
     )

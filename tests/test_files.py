@@ -14,10 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, ModelFileError, PluginError, Structure, Tables
+from dpgm_core import Beliefs, Budget, ClippedScore, Domain, ModelFileError, PluginError, Structure, Tables
+from dpgm_core.curator import LiveCurator
 from dpgm_core.files import atomic_write, write_archive
 from dpgm_core.model import Model, load_model
+from dpgm_core.registry import make
 from dpgm_core.releases import load_release
+from dpgm_core.sources import as_source
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -105,6 +108,178 @@ def test_wrong_facts_of_a_release_are_refused(tmp_path, sound, key):
     name, value = RELEASE_CHANGES[key]
     content = changed(sound["release.json"], name, value=value)
     refused(written(tmp_path / "x.dpgm", sound | {"release.json": content}))
+
+
+def textbook(name: str) -> dict[str, object]:
+    return {"name": name, "exact": False, "allow_unsafe": True}
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """The members of a release file of each kind that core writes, by name."""
+    structure = Structure(DOMAIN, [("a", "b"), ("b",)])
+    tied = Structure(DOMAIN, [("b",)], tied=[[("a",), ("a", "b")][:1]])
+    codes = np.array([[0, 1], [1, 2]] * 20)
+    folder = tmp_path_factory.mktemp("released")
+    simulated = {"randomness": dpgm.SeededRandomness(1)}
+    asked = {
+        "laplace": ("laplace", Budget.pure(8), {}),
+        "laplace zcdp": ("laplace", Budget.zcdp("1/3"), {}),
+        "gaussian": ("gaussian", Budget.zcdp("1/3"), {}),
+        "gaussian approx": ("gaussian", Budget.approx(1, "1e-6"), {}),
+        "replace-one": ("laplace", Budget.pure(1), {"neighbours": "replace-one"}),
+        "gaussian replace-one": ("gaussian", Budget.zcdp("1/3"), {"neighbours": "replace-one"}),
+        "optimal": ("laplace", Budget.pure(1), {"split": "optimal"}),
+        "optimal gaussian": ("gaussian", Budget.zcdp(1), {"split": "optimal"}),
+        "textbook": (textbook("laplace"), Budget.pure(8), simulated),
+        "textbook gaussian": (textbook("gaussian"), Budget.zcdp(1), simulated),
+    }
+    made = {}
+    for name, (mechanism, budget, more) in asked.items():
+        made[name] = dpgm.release(codes, structure, budget, mechanism, **{"neighbours": "add-remove"} | more)
+    made["tied"] = dpgm.release(codes, tied, Budget.zcdp("1/3"), neighbours="add-remove", total=70)
+    one_cell = Structure(Domain.from_sizes({"a": 1, "b": 3}), [("a",)])
+    for name in ("laplace", "gaussian"):
+        made[f"one cell {name}"] = dpgm.release(
+            codes * [0, 1], one_cell, Budget.zcdp(1), name, neighbours="replace-one"
+        )
+
+    def curator(mechanism, budget, **more):
+        return LiveCurator(
+            as_source(codes), structure, make("mechanism", mechanism), neighbours="add-remove", budget=budget, **more
+        )
+
+    budgets = {("a", "b"): Budget.pure(1), ("b",): Budget.pure(2)}
+    made["per clique"] = curator("laplace", Budget.pure(3)).release(budget=budgets)
+    clip = {"clip": ClippedScore(norm="1/2", grid=64)}
+    mu = Beliefs(marginals=Tables(structure, np.full(structure.cells, 1 / 6)), log_partition=0.0)
+    for kind, mechanism, budget in (
+        ("pure", "laplace", Budget.pure(2)),
+        ("zcdp", "gaussian", Budget.zcdp(1)),
+        ("laplace approx", "laplace", Budget.approx(1, "1e-6")),
+        ("approx", "gaussian", Budget.approx(1, "1e-6")),
+    ):
+        for rate in (1, 0.25):
+            for scored in ({}, clip):
+                with curator(mechanism, budget, total=50.0).rounds(5, sampling_rate=rate, **scored) as rounds:
+                    noisy = rounds.next(mu if scored else None)
+                made[f"rounds {kind} {rate}" + " clipped" * bool(scored)] = noisy
+    found = {}
+    for number, (name, noisy) in enumerate(made.items()):
+        noisy.save(folder / str(number))
+        with zipfile.ZipFile(folder / str(number)) as archive:
+            found[name] = {member: archive.read(member) for member in archive.namelist()}, noisy
+    return found
+
+
+def test_every_kind_of_release_comes_back(tmp_path, released):
+    """What core writes it reads, with the same guarantee; only a cost of rounds that needs more may be stated."""
+    for name, (members, noisy) in released.items():
+        again = load_release(written(tmp_path / "x.dpgm", members))
+        assert (again.cost, again.unsafe, again.noise) == (noisy.cost, noisy.unsafe, noisy.noise), name
+        assert not again.cost_stated or "approx" in name
+        assert ("as the author" in again.guarantee()) == again.cost_stated
+        if not again.cost_stated:
+            assert again.guarantee() == noisy.guarantee()
+
+
+ONE_ROUND = {"round": 1, "rounds": 1, "sampling_rate": "1"}
+ROUNDS = ("provenance", "rounds")
+CALIBRATION = ("calibrations", 0)
+LIES = {
+    "made-up rounds": ("laplace", {("cost",): {"epsilon": "1/1000"}, ROUNDS: ONE_ROUND}),
+    "made-up subsample": (
+        "laplace", {("cost",): {"epsilon": "1"}, ROUNDS: ONE_ROUND | {"sampling_rate": "1/2"}}
+    ),
+    "unsafe": ("textbook", {("unsafe",): None, ("private",): True}),
+    "unsafe, no reason": ("textbook", {("unsafe",): ""}),
+    "unsafe gaussian": ("textbook gaussian", {("unsafe",): None}),
+    "said to be exact": ("textbook", {(*CALIBRATION, "noise", "exact"): True, ("unsafe",): None}),
+    "all said to be exact": (
+        "textbook",
+        {(*CALIBRATION, "noise", "exact"): True, (*CALIBRATION, "options", "exact"): True, ("unsafe",): None},
+    ),
+    "neighbours": ("laplace", {("neighbours",): "replace-one"}),
+    "neighbours of gaussian": ("gaussian", {("neighbours",): "replace-one"}),
+    "neighbours per clique": ("per clique", {("neighbours",): "replace-one"}),
+    "neighbours of rounds": ("rounds zcdp 1", {("neighbours",): "replace-one"}),
+    "neighbours of clipped rounds": ("rounds zcdp 1 clipped", {("neighbours",): "replace-one"}),
+    "rows": ("laplace", {("rows_per_person",): 50}),
+    "rows of rounds": ("rounds pure 1", {("rows_per_person",): 50}),
+    "l1 and cost": (
+        "laplace",
+        {
+            (*CALIBRATION, "noise", "l1"): 1, (*CALIBRATION, "noise", "cost"): {"epsilon": "4"},
+            ("cost",): {"epsilon": "4"},
+        },
+    ),
+    "all sensitivities": (
+        "laplace",
+        {
+            (*CALIBRATION, "noise", "l1"): 1, (*CALIBRATION, "noise", "cost"): {"epsilon": "4"},
+            ("cost",): {"epsilon": "4"},
+            (*CALIBRATION, "sensitivity"): {"l0": 1, "l1": 1, "l2_squared": 1, "linf": 1},
+        },
+    ),
+    "noise sensitivity": (
+        "gaussian", {(*CALIBRATION, "noise", "sensitivity"): {"l0": 3, "l1": 2, "l2_squared": 2, "linf": 1}}
+    ),
+    "order of noises": ("per clique", {("calibration_of",): [1, 0]}),
+    "one noise for two": ("per clique", {("calibration_of",): [0, 0]}),
+    "fewer rounds": ("rounds zcdp 1", {("cost",): {"rho": "1/2"}}),
+    "cheaper rounds": ("rounds pure 0.25", {("cost",): {"epsilon": "1.9"}}),
+    "lower rate": ("rounds pure 0.25", {("cost",): {"epsilon": "1"}}),
+    "more rounds": ("rounds zcdp 1", {(*ROUNDS, "rounds"): 6}),
+    "other kind": ("rounds zcdp 1", {("cost",): {"epsilon": "1"}}),
+    "clip norm": ("rounds zcdp 1 clipped", {(*ROUNDS, "clip_norm"): "1/4"}),
+    "grid": ("rounds zcdp 1 clipped", {(*ROUNDS, "grid"): 32}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", LIES)
+def test_a_stronger_guarantee_than_the_noise_gives_is_refused(tmp_path, released, key):
+    """Edits that would have a reader believe in more privacy: one line each, that names the file."""
+    name, changes = LIES[key]
+    members = released[name][0]
+    content = members["release.json"]
+    for keys, value in changes.items():
+        content = changed(content, *keys, value=value)
+    path = written(tmp_path / "x.dpgm", members | {"release.json": content})
+    with pytest.raises(ModelFileError) as caught:
+        load_release(path)
+    assert path.name in str(caught.value) and "\n" not in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {}, {"x": 1}, [], 0, "x", ONE_ROUND | {"x": 1}, {"round": 1, "rounds": 1}, ONE_ROUND | {"grid": 1024},
+        ONE_ROUND | {"round": 0}, ONE_ROUND | {"round": 2}, ONE_ROUND | {"round": True}, ONE_ROUND | {"rounds": "1"},
+        ONE_ROUND | {"rounds": 10**8}, ONE_ROUND | {"sampling_rate": 1}, ONE_ROUND | {"sampling_rate": "0"},
+        ONE_ROUND | {"sampling_rate": "2"}, ONE_ROUND | {"sampling_rate": "nan"}, ONE_ROUND | {"sampling_rate": None},
+        ONE_ROUND | {"clip_norm": 1, "grid": 8}, ONE_ROUND | {"clip_norm": "-1", "grid": 8},
+        ONE_ROUND | {"clip_norm": "1", "grid": 0}, ONE_ROUND | {"clip_norm": "1", "grid": "8"},
+    ],
+)  # fmt: skip
+def test_rounds_that_make_no_sense_are_refused(tmp_path, released, terms):
+    """Keys, types and ranges, on reading and not when the guarantee is asked for."""
+    members = released["laplace"][0]
+    content = changed(members["release.json"], "provenance", "rounds", value=terms)
+    with pytest.raises(ModelFileError) as caught:
+        load_release(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+    assert "damaged" not in str(caught.value)
+
+
+def test_a_cost_that_only_its_author_can_prove_is_marked(tmp_path, released):
+    """(epsilon, delta) of rounds below the Renyi bound may be right; the guarantee says whose word it is."""
+    members = released["rounds approx 0.25"][0]
+    content = changed(members["release.json"], "cost", value={"epsilon": "1/2", "delta": "1e-6"})
+    again = load_release(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+    assert again.cost_stated and "as the author of the file states it" in again.guarantee()
+    content = changed(members["release.json"], "cost", value={"epsilon": "2", "delta": "1e-6"})
+    again = load_release(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+    assert not again.cost_stated and "as the author" not in again.guarantee()
 
 
 @pytest.mark.parametrize(
