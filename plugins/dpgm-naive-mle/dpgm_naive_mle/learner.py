@@ -29,6 +29,8 @@ __all__ = ["NaiveMLE"]
 
 # Penalties tried, strongest first, until the fit is as close to the noisy tables as the noise allows.
 _PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
+# A weaker penalty that leaves more than this share of the distance to the noisy tables is not worth it.
+_HARDLY = 0.93
 
 
 def _penalty(instance: object, attribute: object, value: object) -> None:
@@ -60,7 +62,7 @@ class NaiveMLE:
     l2: float | Literal["discrepancy"] = option(
         "discrepancy",
         help="strength of the L2 penalty on the log-potentials; 'discrepancy' weakens it until the model is as "
-        "close to the noisy tables as the noise would be",
+        "close to the noisy tables as the noise would be, or hardly comes nearer any more",
         unit="1 / nats, per record",
         validator=_penalty,
     )
@@ -104,12 +106,17 @@ class NaiveMLE:
         sizes = release.structure.sizes
         allowed = sum(cells * expected_absolute(noise) for cells, noise in zip(sizes, release.noise, strict=True))
         noisy = release.tables.values.astype(np.float64)
-        l2 = _PATH[0]
-        for l2 in _PATH:
-            theta, _ = problem.minimise(theta, l2, max(self.tolerance, 1e-5), self.max_iterations)
-            if np.abs(noisy - release.total * problem.marginals).sum() <= allowed:
-                break
-        return l2, theta
+        before, nearest = theta, np.inf
+        for number, l2 in enumerate(_PATH):
+            theta, _ = problem.minimise(before, l2, max(self.tolerance, 1e-5), self.max_iterations)
+            distance = float(np.abs(noisy - release.total * problem.marginals).sum())
+            if distance <= allowed:
+                return l2, theta
+            if distance > _HARDLY * nearest:
+                # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
+                return _PATH[number - 1], before
+            before, nearest = theta, distance
+        return _PATH[-1], before
 
 
 def _notes(target: Tables, l2: float) -> list[str]:
