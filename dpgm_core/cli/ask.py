@@ -96,7 +96,8 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, as_json
         raise OptionError(f"cannot write {output.name}: the name must end in .csv, .parquet or .arrow")
     model = _load(model_file)
     table = model.sample(count, randomness=None if seed is None else SeededRandomness(seed))
-    _write(table, output)
+    texts = [text for one in model.domain for text in (one.name, *one.labels)]
+    _write(table, output, quoted=any(letter in text for text in texts for letter in ',"\r\n'))
     if as_json:
         print_json({"records": count, "file": str(output), "private": model.private, "guarantee": model.guarantee()})
     else:
@@ -195,7 +196,8 @@ def _describe(model: Model, as_json: bool) -> None:
     click.echo("\n" + model.guarantee())
 
 
-def _write(table: pa.Table, output: Path) -> None:
+def _write(table: pa.Table, output: Path, *, quoted: bool) -> None:
+    """Write a table; a CSV file has quotes only where a label needs them, so that `dpgm fit` reads it as it is."""
     import io
 
     from dpgm_core.files import atomic_write
@@ -204,7 +206,12 @@ def _write(table: pa.Table, output: Path) -> None:
     if output.suffix == ".csv":
         import pyarrow.csv
 
-        pyarrow.csv.write_csv(table, buffer)
+        if quoted:
+            pyarrow.csv.write_csv(table, buffer)
+        else:
+            buffer.write(",".join(table.column_names).encode() + b"\n")
+            plain = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+            pyarrow.csv.write_csv(table, buffer, plain)
     elif output.suffix == ".parquet":
         import pyarrow.parquet
 
