@@ -399,9 +399,9 @@ class LiveCurator:
         variance: float,
     ) -> NoisyTables:
         unsafe = {getattr(one.noise, "unsafe", None) for one in calibrations} - {None}
-        provenance: dict[str, Any] = {}
+        provenance: dict[str, Any] = {} if self._person is None else {"person_key": self._person}
         if self._ledger is not None:
-            provenance = {"ledger": self._ledger.name, "entry": entry}
+            provenance |= {"ledger": self._ledger.name, "entry": entry}
         return NoisyTables(
             tables=tables,
             calibrations=calibrations,

@@ -149,8 +149,12 @@ class NoisyTables:
 
     @property
     def total_is_covered(self) -> bool:
-        """Whether publishing the exact N is within the guarantee: replace-one with one row per person."""
-        return self.neighbours is Neighbours.REPLACE_ONE and self.rows_per_person == 1
+        """Whether publishing the exact N is within the guarantee: replace-one, each row a person.
+
+        With a person key a changed person can lose the key, and rows without it count together as one person.
+        """
+        one_row = self.rows_per_person == 1 and "person_key" not in self.provenance
+        return self.neighbours is Neighbours.REPLACE_ONE and one_row
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file, atomically. Raises ModelFileError."""

@@ -613,3 +613,12 @@ def test_a_message_that_a_plugin_had_core_write_is_withheld() -> None:
     with pytest.raises(DataError) as caught:
         curator.release()
     assert "Secret" not in str(caught.value) and caught.value.__context__ is None
+
+
+def test_a_public_total_beside_a_person_key_is_stamped() -> None:
+    """Under replace-one a person who loses the key joins the keyless ones, so the exact number of rows can change."""
+    rows = {"id": np.array([1, 2, 3]), **{name: np.zeros(3, int) for name in "abc"}}
+    terms = {"neighbours": "replace-one", "total": "public", "randomness": SeededRandomness(1)}
+    plain = dpgm.release(rows, STRUCTURE, Budget.pure(1), **terms)
+    keyed = dpgm.release(rows, STRUCTURE, Budget.pure(1), person="id", **terms)
+    assert "CONDITIONAL" not in plain.guarantee() and "CONDITIONAL" in keyed.guarantee()
