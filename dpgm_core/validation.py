@@ -16,7 +16,7 @@ from dpgm_core.errors import DataError
 from dpgm_core.privacy import whole
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
-from dpgm_core.sources.codes import CodesSource
+from dpgm_core.sources.codes import CodesSource, arrow_column
 from dpgm_core.sources.csv import MAX_LINE, CsvSource, malformed_lines
 from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.remap import encoder
@@ -109,7 +109,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     For the owner of the data only. data: whatever `as_source` takes. person, rows_per_person: the person key and r.
     Memory grows with the number of persons. Raises DataError if the data cannot be read at all.
 
-    >>> print(validate({"a": [0, 1, 7]}, Domain.from_sizes({"a": 2})))
+    >>> print(validate({"a": pa.array([0, 1, 7])}, Domain.from_sizes({"a": 2})))
     3 records; FOR THE OWNER ONLY, this report shows values
     a: 1 unknown, 0 null
       unknown '7': 1 times
@@ -244,6 +244,7 @@ def _positions(attribute: Attribute) -> Attribute:
 def _as_frame(source: CodesSource, domain: Domain) -> ArrowSource:
     if isinstance(source.data, Mapping):
         next(source.batches(domain, [name for name in domain.names if name in source.data]), None)
-        return ArrowSource(data=attempt("the codes mapping is not a table", lambda: pa.table(dict(source.data))))
+        columns = {name: arrow_column(values) for name, values in source.data.items()}
+        return ArrowSource(data=attempt("the codes mapping is not a table", lambda: pa.table(columns)))
     next(source.batches(domain, domain.names), None)
     return ArrowSource(data=pa.table(dict(zip(domain.names, map(pa.array, source.data.T), strict=True))))

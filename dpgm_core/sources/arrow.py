@@ -12,9 +12,10 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
+from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
 from dpgm_core.sources.remap import RawBatch, encoders
-from dpgm_core.sources.texts import is_textual, object_texts, plain
+from dpgm_core.sources.texts import is_textual, plain
 
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes
@@ -155,18 +156,9 @@ def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
         # pandas converts every column at once, those nobody asked for included; leave them out.
         locate(where, columns, [str(name) for name in data.columns])
         data = data[[name for name in data.columns if str(name) in set(columns)]]
-        objects = [getattr(kind, "kind", "") == "O" for kind in data.dtypes]
-        if any(objects):
-            # Arrow would infer one type for such a column from all its values, so one record could change what the
-            # others mean, or make the whole column unreadable: its values become texts one by one instead.
-            data = pa.table(
-                {
-                    str(name): object_texts(data[name])
-                    if data[name].dtype == object
-                    else pa.Array.from_pandas(data[name])
-                    for name in data.columns
-                }
-            )
+        if any(getattr(kind, "kind", "") == "O" for kind in data.dtypes):
+            # Not to be left to Arrow, which would infer one type from all values of such a column.
+            data = pa.table({str(name): series(data[name]) for name in data.columns})
     if hasattr(data, "to_arrow_reader"):
         return data.to_arrow_reader(BATCH_ROWS)  # DuckDB: streams, where its __arrow_c_stream__ may collect first
     return pa.RecordBatchReader.from_stream(data)

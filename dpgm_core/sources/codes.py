@@ -11,20 +11,21 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
+from dpgm_core.sources.objects import objects, series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
 
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes
 
-__all__ = ["CodesSource"]
+__all__ = ["CodesSource", "arrow_column"]
 
 
 @frozen(kw_only=True)
 class CodesSource:
     """Codes as a 2-d array, one column per attribute in the domain's order, or as a mapping from name to 1-d array.
 
-    data: whole numbers; floats, bools and objects are refused. Codes outside an attribute's labels, negative ones
-    included, are unknown (code 0 unless the domain says otherwise).
+    data: arrays of whole numbers; floats, bools, objects and lists, which have no type, are refused. Codes outside an
+    attribute's labels, negative ones included, are unknown (code 0 unless the domain says otherwise).
 
     >>> source = CodesSource(data=np.array([[0, 1], [2, 9]]))
     >>> [column.tolist() for column in next(source.batches(Domain.from_sizes({"a": 3, "b": 2}), ["b", "a"]))]
@@ -53,7 +54,7 @@ class CodesSource:
         """Codes and the raw person keys (None without `key`); a key column may hold anything with a text."""
         attributes = [domain[name] for name in columns]
         arrays = [self._column(name, domain) for name in columns]
-        keys = None if key is None else _arrow(self._values(key, domain))
+        keys = None if key is None else arrow_column(self._values(key, domain))
         lengths = {len(array) for array in arrays} | ({len(keys)} if keys is not None else set())
         if len(lengths) > 1:
             raise DataError("code arrays differ in length; each must have one entry per record")
@@ -68,6 +69,9 @@ class CodesSource:
         return map(batch, range(0, max(lengths, default=0), BATCH_ROWS))
 
     def _column(self, name: str, domain: Domain) -> Any:
+        if isinstance(self._values(name, domain), (list, tuple)):
+            # By this alone: were only lists with an odd value refused, one record would decide.
+            raise DataError(f"codes of {name!r} have no one type; give a numpy array of whole numbers, not a list")
         array = attempt(f"codes of {name!r} are not an array", lambda: np.asarray(self._values(name, domain)))
         safe_codes(array[:0] if array.ndim else array, 1, 0, f"codes of {name!r}")
         return array
@@ -86,5 +90,20 @@ class CodesSource:
         return self.data[:, domain.names.index(name)]
 
 
-def _arrow(values: Any) -> Any:
-    return attempt("a column of the codes mapping mixes types; make it one type", lambda: pa.array(values))
+def arrow_column(values: Any) -> Any:
+    """A column of a codes mapping, such as person keys, as an Arrow array; cells without a common type each by itself.
+
+    >>> arrow_column([1, "x"]).to_pylist()
+    [1, b'x']
+    """
+    if hasattr(values, "iloc"):
+        array = series(values)
+    elif isinstance(values, (pa.Array, pa.ChunkedArray)):
+        array = values
+    elif hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__"):
+        array = attempt("a column of the codes mapping cannot be read as Arrow data", lambda: pa.array(values))
+    elif isinstance(values, np.ndarray) and values.dtype.kind not in "OUV":
+        array = attempt("a column of the codes mapping must be a 1-d array", lambda: pa.array(values))
+    else:  # cell by cell: one odd value must not change what the others mean
+        array = attempt("a column of the codes mapping is not a sequence", lambda: objects(values))
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -125,10 +125,14 @@ class CsvSource:
 
     @property
     def _unreadable(self) -> str:
-        return f"{self.path} cannot be read as {'gzipped ' if self.path.suffix == '.gz' else ''}CSV"
+        return f"{self.path} cannot be read as {'gzipped ' if self._zipped else ''}CSV"
+
+    @property
+    def _zipped(self) -> bool:
+        return self.path.suffix.lower() == ".gz"
 
     def _open(self) -> IO[bytes]:
-        return cast(IO[bytes], gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb"))
+        return cast(IO[bytes], gzip.open(self.path) if self._zipped else self.path.open("rb"))
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:
         with opened(self.path, self._open) as stream:

@@ -14,7 +14,7 @@ from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
 from dpgm_core.privacy import whole
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
-from dpgm_core.sources.texts import as_text
+from dpgm_core.sources.texts import as_text, plain
 
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes
@@ -41,8 +41,9 @@ class PersonSource:
     """At most r rows of each person: those with the smallest code tuples over all attributes in the domain's order.
 
     The rows kept do not depend on the order of the rows, on batches, on the engine that reads them, or on which
-    columns are then counted. Keys are compared as texts (1, 1.0 and "1" are one person); rows whose key is null or
-    empty belong together to one person. Memory is O(persons): the kept rows and their keys are held.
+    columns are then counted. Keys are compared as texts (1 and "1" are one person); rows whose key is null or empty
+    belong together to one person. A column of floats is refused as keys, whatever it holds: large whole numbers merge
+    in it. Memory is O(persons): the kept rows and their keys are held.
 
     source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
 
@@ -106,6 +107,12 @@ class PersonSource:
         return self._merged(keys, rows, waiting)
 
     def _texts(self, raw: Any) -> Any:
+        kind = plain(raw).type
+        if pa.types.is_floating(kind.value_type if pa.types.is_dictionary(kind) else kind):
+            raise DataError(
+                f"person key {self.person!r} is a column of floats, in which large numbers merge; give texts or whole "
+                "numbers (in pandas Int64, which can hold missing ids)"
+            )
         texts = attempt(
             f"person key {self.person!r} cannot be read as text; give a column of texts or whole numbers",
             lambda: as_text(raw).cast(pa.large_binary()),

@@ -1,9 +1,10 @@
 """From raw Arrow values to codes, by the public domain alone: `Attribute.code`, vectorised.
 
 Texts match labels byte for byte. Other values match by their text: whole numbers (floats that are whole included) by
-their decimal digits, other floats by their shortest decimal, dates and times by ISO 8601 (a midnight by its date),
-booleans by true/false, True/False or 1/0, whichever the labels know. NaN is null. For an attribute with bins, numbers
-stay numbers and texts are parsed.
+their decimal digits, other floats by their shortest decimal (see `as_text`), dates and times by ISO 8601
+(a midnight by its date), booleans by true/false, True/False or 1/0, whichever the labels know. NaN is null. For an
+attribute with bins, numbers stay numbers and texts are parsed. Cells of a dense union, which Python objects become,
+are read each by its own type.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from attrs import frozen
 from dpgm_core.attribute import Attribute, code_dtype, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.sources.texts import as_text, is_textual, plain
+from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, plain
 
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes
@@ -82,6 +83,9 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     def encode(raw: Any) -> CodeArray:
         array = plain(raw)
         kind = array.type
+        if is_dense_union(kind):
+            parts, places = joined(array, encode)
+            return np.concatenate(parts).take(places)
         if pa.types.is_nested(kind):
             raise DataError(f"column {attribute.name!r} holds nested values, which have no labels; give plain values")
         if pa.types.is_boolean(kind):
@@ -162,6 +166,8 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
         if is_textual(array.type):
             distinct = array.dictionary_encode()
             return _through(distinct.indices, of_texts(distinct.dictionary.to_pylist()))
+        if pa.types.is_decimal(array.type):  # Arrow's own cast rounds twice
+            array = pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
         numbers = _filled(array.cast(pa.float64(), safe=False))
         codes = attribute.bin_codes(numbers)
         for number in null_numbers:

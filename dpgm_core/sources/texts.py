@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,20 @@ import pyarrow.compute as pc
 
 from dpgm_core.errors import DataError
 
-__all__ = ["as_text", "is_textual", "object_texts", "plain"]
+if TYPE_CHECKING:
+    from dpgm_core.tables import IntArray
+
+__all__ = ["as_text", "fraction_stripped", "is_dense_union", "is_textual", "joined", "plain"]
 
 
 def is_textual(kind: Any) -> bool:
     """Whether an Arrow type holds texts or bytes in one of the two layouts that `plain` leaves."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def is_dense_union(kind: Any) -> bool:
+    """Whether an Arrow type is what `objects` makes: cells of several types, each with its own meaning."""
+    return bool(pa.types.is_union(kind) and kind.mode == "dense")
 
 
 def plain(array: Any) -> Any:
@@ -42,8 +50,9 @@ def plain(array: Any) -> Any:
 def as_text(array: Any) -> Any:
     """The values as bytes (binary or large_binary), nulls kept, NaN null. DataError for nested values.
 
-    Numbers that are whole give their digits, other floats the shortest decimal that reads back; dates and times are
-    ISO 8601, and a timestamp at midnight is its date.
+    Numbers that are whole give their digits, other floats the shortest decimal that reads back: in single precision
+    if that holds them, else in double, whatever their type. Dates and times are ISO 8601, a timestamp at midnight is
+    its date, durations are seconds. Each cell of a dense union has the text of its own type.
 
     >>> as_text(pa.array([1.0, 0.5, float("nan")])).to_pylist()
     [b'1', b'0.5', None]
@@ -54,13 +63,19 @@ def as_text(array: Any) -> Any:
         return array
     if pa.types.is_dictionary(kind):
         return as_text(array.dictionary).take(array.indices)
+    if is_dense_union(kind):
+        texts, places = joined(array, lambda child: as_text(child).cast(pa.large_binary()))
+        return pa.concat_arrays(texts).take(pa.array(places))
     if pa.types.is_floating(kind):
-        return pa.array([_float_text(value) for value in array.to_numpy(zero_copy_only=False)], pa.large_binary())
+        return pa.array(_float_texts(array.to_numpy(zero_copy_only=False).astype(np.float64)), pa.large_binary())
     if pa.types.is_decimal(kind):
         return pa.array([_decimal_text(value) for value in array.to_pylist()], pa.large_binary())
     if pa.types.is_duration(kind):
-        array = array.cast(pa.int64())
-    elif not (
+        digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
+        counts = array.cast(pa.int64()).to_pylist()
+        texts = [None if count is None else _decimal_text(Decimal(count).scaleb(-digits)) for count in counts]
+        return pa.array(texts, pa.large_binary())
+    if not (
         pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
     ):
         raise DataError("a column of nested or otherwise compound values has no labels; give plain values")
@@ -73,38 +88,41 @@ def as_text(array: Any) -> Any:
     return texts.cast(pa.large_string()).cast(pa.large_binary())
 
 
-def object_texts(values: Iterable[object]) -> Any:
-    """Python objects as bytes, each by itself, under the rule of `as_text`; booleans give true and false.
+def fraction_stripped(text: str) -> str:
+    """A time's text without trailing zeros of its fraction of a second, so that it does not tell the unit.
 
-    >>> object_texts([1, 1.0, "a", None, float("nan"), True, [1]]).to_pylist()
-    [b'1', b'1', b'a', None, None, b'true', b'[1]']
+    >>> fraction_stripped("05:30:00.120"), fraction_stripped("05:30:00.000")
+    ('05:30:00.12', '05:30:00')
     """
-    return pa.array([_object_text(value) for value in values], pa.large_binary())
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _object_text(value: object) -> bytes | None:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace")
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, (bool, np.bool_)):
-        return b"true" if value else b"false"
-    if isinstance(value, (int, np.integer)):
-        return b"%d" % int(value)
-    if isinstance(value, (float, np.floating)):
-        return _float_text(np.float64(value))
-    if isinstance(value, Decimal):
-        return _decimal_text(value) if value.is_finite() else None
-    text = str(value)
-    return None if text in ("NaT", "<NA>", "nan") else text.encode("utf-8", "replace")
+def joined(union: Any, of_child: Callable[[Any], Any]) -> tuple[list[Any], IntArray]:
+    """What `of_child` makes of each child of a dense union, and each cell's place in their concatenation."""
+    children = [union.field(number) for number in range(union.type.num_fields)]
+    starts = np.cumsum([0, *map(len, children)])
+    # From the buffers: a slice's own type_codes and offsets ignore where the slice starts.
+    cells = slice(union.offset, union.offset + len(union))
+    kinds = np.frombuffer(union.buffers()[1], np.int8)[cells]
+    offsets = np.frombuffer(union.buffers()[2], np.int32)[cells]
+    numbers = np.zeros(128, np.int64)
+    numbers[union.type.type_codes] = starts[:-1]
+    return list(map(of_child, children)), numbers[kinds] + offsets
 
 
-def _float_text(value: np.floating[Any]) -> bytes | None:
+def _float_texts(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[bytes | None]:
+    with np.errstate(over="ignore"):
+        singles = values.astype(np.float32)
+    return [_float_text(value, single) for value, single in zip(values, singles, strict=True)]
+
+
+def _float_text(value: np.float64, single: np.float32) -> bytes | None:
     if np.isnan(value):
         return None
     if np.isfinite(value) and value == np.floor(value):
         return b"%d" % int(value)
-    return str(value).encode()  # the shortest decimal of its own precision
+    # pandas widens single precision when a column becomes one of objects, so the precision is told by the value.
+    return str(single if single == value else value).encode()
 
 
 def _decimal_text(value: Decimal | None) -> bytes | None:
