@@ -197,7 +197,7 @@ def test_keys_of_mixed_types_are_read_one_by_one(ids: list[Any]) -> None:
         assert kept(data) == {0: 1, 1: 2}
 
 
-@pytest.mark.parametrize("ids", [[1.0, 2.0], [0.5, 1.5], [2.0**60, np.nan], []])
+@pytest.mark.parametrize("ids", [[1.0, 2.0], [0.5, 1.5], [2.0**60, np.nan]])
 def test_float_keys_are_refused_by_their_type(ids: list[float]) -> None:
     """Whatever the values: pandas makes floats of whole ids when one is missing, and large ones then merge."""
     column = np.array(ids, np.float64)
@@ -205,9 +205,8 @@ def test_float_keys_are_refused_by_their_type(ids: list[float]) -> None:
     frame = pandas.DataFrame({"id": column, "a": a})
     for data in (frame, frame.astype({"id": "float32"}), frame.astype({"id": "category"}), {"id": column, "a": a}):
         source = PersonSource(source=as_source(data), person="id")
-        if ids:
-            with pytest.raises(DataError, match="is a column of floats"):
-                list(source.batches(PAIR, ["a"]))
+        with pytest.raises(DataError, match="is a column of floats"):
+            list(source.batches(PAIR, ["a"]))
 
 
 @pytest.mark.parametrize("values", [[0, 1], [0, 1, None], [0, "SECRET"], (0, 1), [0, 2**64], []])
