@@ -69,10 +69,10 @@ class CodesSource:
         return map(batch, range(0, max(lengths, default=0), BATCH_ROWS))
 
     def _column(self, name: str, domain: Domain) -> Any:
-        if isinstance(self._values(name, domain), (list, tuple)):
-            # By this alone: were only lists with an odd value refused, one record would decide.
-            raise DataError(f"codes of {name!r} have no one type; give a numpy array of whole numbers, not a list")
-        array = attempt(f"codes of {name!r} are not an array", lambda: np.asarray(self._values(name, domain)))
+        values = self._values(name, domain)
+        if isinstance(values, (list, tuple)):
+            return np.array([_code(value) for value in values], np.int64)
+        array = attempt(f"codes of {name!r} are not an array", lambda: np.asarray(values))
         safe_codes(array[:0] if array.ndim else array, 1, 0, f"codes of {name!r}")
         return array
 
@@ -107,3 +107,9 @@ def arrow_column(values: Any) -> Any:
     else:  # cell by cell: one odd value must not change what the others mean
         array = attempt("a column of the codes mapping is not a sequence", lambda: objects(values))
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _code(value: object) -> int:
+    # A list has no one type, so each value stands for itself: what is no whole number is no code, hence unknown.
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return int(value) if whole and 0 <= value < 2**62 else -1  # type: ignore[call-overload, operator]

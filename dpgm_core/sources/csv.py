@@ -94,7 +94,11 @@ class CsvSource:
         return shielded(self._unreadable, (parse(*block) for block in self._blocks()))
 
     def names(self) -> tuple[str, ...]:
-        """The column names: those given, or those in the first line; quotes around a name are dropped."""
+        """The column names: those given, or those in the first line.
+
+        Names in quotes are refused unless `quoting` is on: the values then stand in quotes as well, as a rule, and
+        would all be unknown; with `quoting` on, values without quotes are read just as well.
+        """
         if self.columns is not None:
             opened(self.path, self._open).close()
             return self.columns
@@ -111,9 +115,13 @@ class CsvSource:
         )
         if self.quoting:
             return tuple(next(csv.reader([text], delimiter=self.delimiter)))
-        return tuple(
-            name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name for name in text.split(self.delimiter)
-        )
+        names = tuple(text.split(self.delimiter))
+        if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
+            raise DataError(
+                f"{self.path}: the column names stand in quotes, so values in quotes are to be expected; say quoting = "
+                'true (in a spec: data = { source = "csv", path = "...", quoting = true })'
+            )
+        return names
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""

@@ -126,10 +126,11 @@ def test_quoted_files_read_as_python_reads_them(
     assert rows(path, buffer.getvalue().encode(), domain, quoting=True) == expected
 
 
-def test_the_header_may_be_quoted(file: Path) -> None:
-    """Names are public, so quotes around them are dropped with quoting off as well."""
-    assert rows(file, b'"sex","town"\nF,A\n') == [(F, 0)]
-    assert rows(file, b'"sex",town\n"F","A"\n', quoting=True) == [(F, 0)]
+def test_a_quoted_header_asks_for_quoting(file: Path) -> None:
+    """Values in quotes would all be unknown, and paid for; the header is public, so it may decide."""
+    with pytest.raises(DataError, match="quoting = true"):
+        rows(file, b'"sex","town"\n"F","A"\n')
+    assert rows(file, b'"sex",town\n"F","A"\nF,A\n', quoting=True) == [(F, 0), (F, 0)]
 
 
 def test_delimiter_and_named_columns(file: Path) -> None:
