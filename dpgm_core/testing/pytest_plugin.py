@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from dpgm_core.testing.checks import Check
     from dpgm_core.testing.subjects import Subject
 
-__all__ = ["pytest_addoption", "pytest_collection", "pytest_collection_modifyitems", "pytest_report_header"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_report_header",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,23 +35,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--dpgm-profile", default="default", choices=("default", "thorough"), help="how far the checks go")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse what is not there before anything runs; pytest-xdist would swallow the words of its workers."""
+    names = config.getoption("--dpgm-plugin")
+    if not names:
+        return
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.registry import default_registry
+    from dpgm_core.testing.runner import offers_of
+
+    for name in names:
+        try:
+            offers_of(name, default_registry())
+        except DpgmError as error:
+            raise pytest.UsageError(f"--dpgm-plugin {name}: {error}") from None
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is tested: distribution, versions, profile."""
     names = config.getoption("--dpgm-plugin")
     if not names:
         return []
     from dpgm_core._version import __version__
-    from dpgm_core.errors import DpgmError
     from dpgm_core.registry import default_registry
     from dpgm_core.testing.runner import offers_of
 
     lines = []
     for name in names:
-        try:
-            offers = offers_of(name, default_registry())
-        except DpgmError as error:
-            lines.append(f"dpgm conformance: {error}")
-            continue
+        offers = offers_of(name, default_registry())
         targets = ", ".join(f"{one.component.kind} {one.component.name}" for one in offers)
         profile = config.getoption("--dpgm-profile")
         lines.append(f"dpgm conformance: {offers[0]}; dpgm-core {__version__}; profile {profile}; {targets}")
@@ -76,7 +93,6 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     names = config.getoption("--dpgm-plugin")
     if not names:
         return
-    from dpgm_core.errors import DpgmError
     from dpgm_core.registry import default_registry
     from dpgm_core.testing.runner import offers_of
 
@@ -84,11 +100,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         items.clear()
     count = len(items)
     for name in names:
-        try:
-            offers = offers_of(name, default_registry())
-        except DpgmError as error:
-            raise pytest.UsageError(f"--dpgm-plugin {name}: {error}") from None
-        for offer in offers:
+        for offer in offers_of(name, default_registry()):
             node = _Component.of(session, offer)
             report = config.hook.pytest_make_collect_report(collector=node)
             config.hook.pytest_collectreport(report=report)  # so that pytest counts them
