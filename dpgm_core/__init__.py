@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         Noise,
         Progress,
         Randomness,
+        Refitter,
         Rounds,
         SecondOrder,
         Source,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from dpgm_core.replay import ReplayCurator
     from dpgm_core.rounds import ClippedScore
     from dpgm_core.sampling import bounded_variance, discrete_gaussian, discrete_laplace
+    from dpgm_core.simulate import Simulator
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Array, FloatArray, IntArray, Tables
 
@@ -141,6 +143,7 @@ _LAZY = {
         "Noise",
         "Progress",
         "Randomness",
+        "Refitter",
         "Rounds",
         "SecondOrder",
         "Source",
@@ -151,6 +154,7 @@ _LAZY = {
     "replay": ["ReplayCurator"],
     "rounds": ["ClippedScore"],
     "sampling": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
+    "simulate": ["Simulator"],
     "structure": ["Clique", "Structure"],
     "tables": ["Array", "FloatArray", "IntArray", "Tables"],
 }
@@ -203,12 +207,14 @@ __all__ = [
     "PrivacyEvent",
     "Progress",
     "Randomness",
+    "Refitter",
     "Registry",
     "ReplayCurator",
     "Rounds",
     "SecondOrder",
     "SeededRandomness",
     "Sensitivity",
+    "Simulator",
     "Source",
     "Structure",
     "StructureError",

@@ -261,6 +261,7 @@ def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:
         "converged": learned.converged,
         "certificate": {name: float(value) for name, value in learned.certificate.items()},
         "notes": list(learned.notes),
+        "tuning": dict(learned.tuning),
     }
     model = Model(learned.model.structure, learned.model.potentials, release=learned.release, provenance=provenance)
     return evolve(learned, model=model)

@@ -44,6 +44,7 @@ __all__ = [
     "Noise",
     "Progress",
     "Randomness",
+    "Refitter",
     "Rounds",
     "Sampler",
     "SecondOrder",
@@ -341,6 +342,8 @@ class Fit:
     model: the learned model. release: the noisy tables it was learned from. trace: one mapping of numbers per
     logged iteration. converged: whether the stopping rule was met. certificate: proven bounds, e.g. a gradient norm or
     duality gap, by name. notes: sentences for the user, e.g. that the maximum-likelihood estimate does not exist.
+    tuning: options of the learner, by name, with which it would make again the choices it made in this fit; plain
+    values. Empty: it chose nothing.
     """
 
     model: Model
@@ -349,6 +352,7 @@ class Fit:
     converged: bool = True
     certificate: Mapping[str, float] = field(factory=dict)
     notes: Sequence[str] = ()
+    tuning: Mapping[str, Any] = field(factory=dict)
 
 
 class Learner(Protocol):
@@ -358,5 +362,18 @@ class Learner(Protocol):
         """Spend what the curator has to spend, and learn from what it hands out.
 
         randomness: for post-processing such as random starts; its `generator` only.
+        """
+        ...
+
+
+@runtime_checkable
+class Refitter(Protocol):
+    """A learner that can learn from many similar releases for less than a `learn` each: shared work, a warm start."""
+
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """From a release like the model's to the potentials learned from it, over the model's structure.
+
+        model: the fit to start from; what does not depend on the release is done once, here. All tuning is what this
+        learner's options say (`Fit.tuning` among them). A learner without it is called through `learn` instead.
         """
         ...
