@@ -1,0 +1,243 @@
+"""mbi (private-pgm) as a peer: its mirror descent with L2 loss on the very tables that dpgm's learners get.
+
+mbi lives in an environment of its own (`pip install mbi==2.0.0`), named by the variable DPGM_MBI_PYTHON: the path of
+its interpreter. One worker process per process of ours is kept alive and asked through files (`mbi_worker.py`), so
+that JAX starts once. What comes back are log-potentials over our structure: marginals and KL are then computed by our
+exact engine. Floats have 64 bits, as mbi itself advises.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+
+from benchmarks.cgm_protocol import Population
+from dpgm_core import FloatArray, NoisyTables, Structure
+
+__all__ = ["MbiPath", "MissingPeer", "PeerFailed", "mbi_fit", "mbi_kls", "mbi_models", "mbi_version", "stops_until"]
+
+VARIABLE = "DPGM_MBI_PYTHON"
+DEFAULT_ITERATIONS = 1000  # mbi's own
+
+
+class MissingPeer(Exception):
+    """mbi's environment is not named, not there, or cannot import mbi."""
+
+
+class PeerFailed(Exception):
+    """mbi was there but did not answer."""
+
+
+@frozen(kw_only=True, eq=False)
+class MbiPath:
+    """What mbi learned, over our structure.
+
+    potentials: (cells,), of its estimate. stops: iterations, and path: (stops, cells), the potentials there.
+    marginals: (cells,), by mbi's own inference, probabilities. total: the N it was given or estimated. seconds,
+    path_seconds: CPU time, compiled, of the estimate and of the path. compile_seconds: CPU time, 0 unless the
+    structure was new to the worker.
+    """
+
+    potentials: FloatArray
+    stops: tuple[int, ...]
+    path: FloatArray
+    marginals: FloatArray
+    total: float
+    seconds: float
+    path_seconds: float
+    compile_seconds: float
+
+
+def mbi_models(
+    structure: Structure,
+    values: FloatArray,
+    stddev: FloatArray,
+    *,
+    total: float | None = None,
+    iterations: int = DEFAULT_ITERATIONS,
+    stops: tuple[int, ...] = (),
+    bits: int = 64,
+) -> MbiPath:
+    """Fit mbi's model to noisy tables. Raises MissingPeer and PeerFailed, each with one line.
+
+    structure: untied. values: (cells,), records. stddev: (groups,), records. total: N; None lets mbi estimate it from
+    the tables. stops: iteration counts, ascending, whose potentials are wanted too. bits: 64, or 32 as JAX starts.
+    """
+    if any(len(group) > 1 for group in structure.groups):
+        raise PeerFailed("mbi was asked for tied tables, which it does not have; give it an untied structure")
+    if not (np.all(np.isfinite(values)) and np.all(np.asarray(stddev) > 0)):
+        raise PeerFailed("mbi was asked to fit NaN, infinite or noiseless tables, which it would answer without a word")
+    names = structure.domain.names
+    answer = worker(bits).ask(
+        sizes=np.array([structure.domain.sizes[name] for name in names]),
+        cliques=np.array([",".join(str(names.index(name)) for name in group[0]) for group in structure.groups]),
+        values=np.asarray(values, dtype=np.float64),
+        stddev=np.asarray(stddev, dtype=np.float64),
+        total=np.array(np.nan if total is None else total),
+        iterations=np.array(iterations),
+        stops=np.array(stops, dtype=np.int64),
+    )
+    rows = [over(structure, answer["cliques"], row) for row in answer["potentials"]]
+    return MbiPath(
+        potentials=rows[0],
+        stops=stops,
+        path=np.array(rows[1:]).reshape(len(stops), structure.cells),
+        marginals=answer["marginals"],
+        total=float(answer["total"]),
+        seconds=float(answer["seconds"][1]),
+        path_seconds=float(answer["seconds"][2]),
+        compile_seconds=float(answer["seconds"][0]),
+    )
+
+
+def mbi_fit(
+    release: NoisyTables, *, iterations: int = DEFAULT_ITERATIONS, stops: tuple[int, ...] = (), own_total: bool = False
+) -> MbiPath:
+    """mbi on a release of ours: the same noisy tables and standard deviations, the release's N or mbi's own."""
+    return mbi_models(
+        release.structure,
+        release.tables.values.astype(np.float64),
+        np.sqrt(release.variances),
+        total=None if own_total else release.total,
+        iterations=iterations,
+        stops=stops,
+    )
+
+
+def stops_until(most: int) -> tuple[int, ...]:
+    """Where the oracle looks: every iteration at first, then steps of about a fifth, and `most`.
+
+    >>> stops_until(10)
+    (1, 2, 3, 4, 5, 6, 7, 9, 10)
+    """
+    steps = (round(1.2**power) for power in range(int(np.log(most) / np.log(1.2)) + 1))
+    return tuple(sorted({step for step in steps if step < most} | {most}))
+
+
+def mbi_kls(
+    population: Population, release: NoisyTables, *, most: int = DEFAULT_ITERATIONS
+) -> dict[str, dict[str, float]]:
+    """KL(true || learned) of mbi at its default and at its best stop: {"mbi": ..., "mbi-oracle": ...}.
+
+    most: where the search for the best stop ends; if "iterations" is found to be that, more might be better still.
+    Each answer is a dict of kl (nats), iterations and seconds (CPU, compiled). The oracle's seconds are those of a run
+    that ends at its stop, a share of the path's: an oracle is told where to stop, it does not search.
+    """
+    stops = stops_until(most)
+    found = mbi_fit(release, stops=stops)
+    kls = [population.kl(row) for row in found.path]
+    best = int(np.argmin(kls))
+    usual = {"kl": population.kl(found.potentials), "iterations": DEFAULT_ITERATIONS, "seconds": found.seconds}
+    oracle = {"kl": kls[best], "iterations": stops[best], "seconds": found.path_seconds * stops[best] / most}
+    return {"mbi": usual, "mbi-oracle": oracle}
+
+
+def mbi_version() -> str:
+    """The version of mbi that answers. Raises MissingPeer."""
+    return worker(64).version
+
+
+def over(structure: Structure, cliques: np.ndarray, row: FloatArray) -> FloatArray:
+    """Potentials over mbi's cliques (the largest of the measured ones) as potentials over ours, (cells,)."""
+    names, at = structure.domain.names, 0
+    values = np.zeros(structure.cells)
+    for text in cliques:
+        clique = tuple(names[int(place)] for place in str(text).split(","))
+        shape = [structure.domain.sizes[name] for name in clique]
+        block = row[at : at + int(np.prod(shape))].reshape(shape)
+        at += block.size
+        number, _ = structure.find(clique)
+        group = structure.groups[number][0]
+        values[structure.slices[number]] = block.transpose([clique.index(name) for name in group]).ravel()
+    return values
+
+
+class Worker:
+    """One process in mbi's environment, started when first asked and again after it died."""
+
+    def __init__(self, bits: int) -> None:
+        self._bits = bits
+        self._process: subprocess.Popen[str] | None = None
+        self.version = self._start()
+
+    def ask(self, **problem: np.ndarray) -> dict[str, np.ndarray]:
+        """One problem, one answer; a worker that has died since the last one is replaced once."""
+        with tempfile.TemporaryDirectory(prefix="dpgm-mbi-") as folder:
+            given, answered = Path(folder, "problem.npz"), Path(folder, "answer.npz")
+            np.savez(given, **problem)
+            request = json.dumps({"problem": str(given), "answer": str(answered)})
+            reply = self._exchange(request)
+            if reply is None:
+                self._start()
+                reply = self._exchange(request)
+            if reply is None:
+                raise PeerFailed("mbi's worker died twice on the same problem; is there enough memory?")
+            if "error" in reply:
+                raise PeerFailed(f"mbi failed: {reply['error'].splitlines()[0]}")
+            with np.load(answered) as file:
+                return dict(file)
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _start(self) -> str:
+        self.stop()
+        python = os.environ.get(VARIABLE)
+        how = f"set {VARIABLE} to the python of an environment with mbi==2.0.0"
+        if not python:
+            raise MissingPeer(f"mbi was asked for, but {VARIABLE} is not set; {how}")
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        # mbi's own thread pool still compiles beside the run; its arithmetic is kept to one thread.
+        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        try:
+            self._process = subprocess.Popen(
+                [python, str(Path(__file__).with_name("mbi_worker.py")), str(self._bits)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=inherited | one | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+            )
+        except OSError as error:
+            raise MissingPeer(
+                f"mbi was asked for, but {VARIABLE}={python} cannot be run ({error.strerror}); {how}"
+            ) from error
+        hello = self._exchange(None) or {"missing": "it ended without a word"}
+        if "missing" in hello:
+            self.stop()
+            raise MissingPeer(f"mbi was asked for, but {VARIABLE}={python} has none ({hello['missing']}); {how}")
+        return str(hello["ready"])
+
+    def _exchange(self, request: str | None) -> dict[str, str] | None:
+        """Send a line, if any, and read one; None when the process is gone."""
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            return None
+        try:
+            if request is not None:
+                print(request, file=self._process.stdin, flush=True)
+            line = self._process.stdout.readline()
+            answer: dict[str, str] = json.loads(line)
+        except (OSError, json.JSONDecodeError):
+            return None
+        return answer
+
+
+@cache
+def worker(bits: int) -> Worker:
+    """This process's worker; a failed start is not remembered."""
+    started = Worker(bits)
+    atexit.register(started.stop)
+    return started
