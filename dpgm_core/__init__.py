@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpgm_core.allocation import optimal_split
     from dpgm_core.attribute import Attribute
     from dpgm_core.consistency import consistent
+    from dpgm_core.contributions import Contributions
     from dpgm_core.curator import LiveCurator
     from dpgm_core.discrepancy import expected_absolute
     from dpgm_core.domain import Domain
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         log_normaliser,
     )
     from dpgm_core.ledger import Ledger
+    from dpgm_core.levelling import levelled
     from dpgm_core.likelihood import Likelihood
     from dpgm_core.model import Model, load_model
     from dpgm_core.options import component_option, option
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "allocation": ["optimal_split"],
     "consistency": ["consistent"],
+    "contributions": ["Contributions"],
     "curator": ["LiveCurator"],
     "discrepancy": ["expected_absolute"],
     "attribute": ["Attribute"],
@@ -120,6 +123,7 @@ _LAZY = {
         "log_normaliser",
     ],
     "ledger": ["Ledger"],
+    "levelling": ["levelled"],
     "likelihood": ["Likelihood"],
     "model": ["Model", "load_model"],
     "options": ["component_option", "option"],
@@ -175,6 +179,7 @@ __all__ = [
     "CollectiveEngine",
     "Component",
     "ContestedComponent",
+    "Contributions",
     "Curator",
     "DataError",
     "Domain",
@@ -237,6 +242,7 @@ __all__ = [
     "kl_divergence",
     "learn",
     "least_variance",
+    "levelled",
     "load_model",
     "load_release",
     "log_normaliser",

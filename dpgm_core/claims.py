@@ -16,6 +16,7 @@ from dpgm_core.structure import Structure
 from dpgm_core.tables import Array
 
 if TYPE_CHECKING:
+    from dpgm_core.contributions import Contributions
     from dpgm_core.protocols import Noise
     from dpgm_core.releases import Calibration
     from dpgm_core.rounds import ClippedScore
@@ -45,6 +46,7 @@ def check_sensitivities(
     neighbours: Neighbours,
     rows_per_person: int,
     clip: ClippedScore | None = None,
+    contributions: Contributions | None = None,
 ) -> None:
     """Refuse calibrations to anything but what one person can change: in all tables, or in one table each."""
     from dpgm_core.measuring import single_group
@@ -53,7 +55,9 @@ def check_sensitivities(
         raise ModelFileError("its noises do not fit its tables: there must be one for all of them, or one for each")
     parts = [structure] if len(calibrations) == 1 else [single_group(structure, g) for g in calibration_of]
     for one, part in zip(calibrations, parts, strict=True):
-        if clip is None:
+        if contributions is not None:
+            needed = contributions.sensitivity(part, neighbours, rows_per_person=rows_per_person)
+        elif clip is None:
             needed = Sensitivity.of(part, neighbours, rows_per_person=rows_per_person)
         else:
             needed = clip.sensitivity(part.cells, neighbours)

@@ -20,6 +20,7 @@ from attrs import evolve
 from dpgm_core import counting
 from dpgm_core.accounting import sampling_probability
 from dpgm_core.allocation import check_split, optimal_split
+from dpgm_core.contributions import Contributions, count_contributions
 from dpgm_core.errors import BudgetError, DataError, DpgmError, OptionError, Overspent, StructureError
 from dpgm_core.files import check_writable
 from dpgm_core.ledger import Ledger
@@ -60,6 +61,7 @@ class LiveCurator:
     published) or a number declared as public by the owner. save_to: where each release is written before anybody
     sees it. stream: read the records afresh for each of many rounds instead of keeping their codes in memory.
     split: how one budget is divided over tables: "even" noise for all, or "optimal" (see `optimal_split`).
+    contributions: how much the rows of a person count (None: each row counts 1 in each table).
 
     Raises BudgetError, StructureError and OptionError before any record is read.
     """
@@ -80,6 +82,7 @@ class LiveCurator:
         total: str | float = "estimated",
         save_to: Path | None = None,
         split: str = "even",
+        contributions: Contributions | None = None,
         note: str = "",
         progress: Progress = silent,
         stream: bool = False,
@@ -96,6 +99,16 @@ class LiveCurator:
                 f"rows_per_person = {self._rows} needs a person key: name the column that identifies a person"
             )
         self._policy, self._declared = total_policy(total)
+        if contributions is not None:
+            if not isinstance(contributions, Contributions):
+                raise OptionError(f"contributions must be Contributions, got {type(contributions).__name__}")
+            if self._policy != "estimated":
+                raise BudgetError(
+                    "weighted tables do not sum to the number of records, so no public total fits them; leave "
+                    "total = 'estimated', or leave contributions out"
+                )
+            contributions.check(structure, self._rows)
+        self._contributions = contributions
         self._source = source
         self._structure = structure
         self._mechanism = mechanism
@@ -131,6 +144,11 @@ class LiveCurator:
     def neighbours(self) -> Neighbours:
         """The declared relation."""
         return self._neighbours
+
+    @property
+    def contributions(self) -> Contributions | None:
+        """How much the rows of a person count; None: each counts 1."""
+        return self._contributions
 
     @property
     def budget(self) -> Budget:
@@ -186,6 +204,11 @@ class LiveCurator:
     def _opened(
         self, measured: Structure, n: int, sampling_rate: float, budget: Budget | None, clip: ClippedScore | None
     ) -> LiveRounds:
+        if self._contributions is not None:
+            raise BudgetError(
+                "rounds of subsamples count each row as 1; for normalised contributions use a learner of one release, "
+                "such as naive-mle, cgm-em or eb-map"
+            )
         if self._split != "even":
             raise BudgetError("rounds give every table the same noise; leave split = 'even'")
         cost = self.remaining if budget is None else budget
@@ -314,7 +337,10 @@ class LiveCurator:
         )
 
     def _calibration(self, measured: Structure, budget: Budget) -> Calibration:
-        sensitivity = Sensitivity.of(measured, self._neighbours, rows_per_person=self._rows)
+        if self._contributions is None:
+            sensitivity = Sensitivity.of(measured, self._neighbours, rows_per_person=self._rows)
+        else:
+            sensitivity = self._contributions.sensitivity(measured, self._neighbours, rows_per_person=self._rows)
         return self._calibrated(self._mechanism.noise(sensitivity, budget), sensitivity, budget)
 
     def _calibrated(self, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
@@ -332,7 +358,10 @@ class LiveCurator:
         )
 
     def _count(self, measured: Structure) -> counting.Counted:
-        return self._shielded(lambda: counting.count(self._persons(), measured, progress=self._progress))
+        weighted = self._contributions
+        if weighted is None:
+            return self._shielded(lambda: counting.count(self._persons(), measured, progress=self._progress))
+        return self._shielded(lambda: count_contributions(self._persons(), measured, weighted, progress=self._progress))
 
     def _persons(self) -> Source:
         if self._person is None:
@@ -381,7 +410,7 @@ class LiveCurator:
             parts.append(add_noise(part, noise.sample(part.shape, self._randomness)).reshape(-1))
         tables = Tables(structure, np.concatenate(parts))
         variances = np.array([calibrations[number].noise.variance for number in calibration_of])
-        total, variance = estimate_total(tables, variances)
+        total, variance = estimate_total(tables, variances, self._contributions)
         if self._policy == "public":
             total, variance = max(1.0, float(counted.records)), 0.0
         elif self._declared is not None:
@@ -416,6 +445,7 @@ class LiveCurator:
             private=bool(self._randomness.private),
             unsafe="; ".join(sorted(map(str, unsafe))) or None,
             provenance=provenance,
+            contributions=self._contributions,
         )
 
     def __repr__(self) -> str:

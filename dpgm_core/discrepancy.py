@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dpgm_core.levelling import ScaledNoise
 from dpgm_core.protocols import Noise
 
 __all__ = ["expected_absolute"]
@@ -24,6 +25,8 @@ def expected_absolute(noise: Noise) -> float:
     >>> round(expected_absolute(Flat()), 6)
     0.5
     """
+    if isinstance(noise, ScaledNoise):  # its lattice is scaled too
+        return noise.factor * expected_absolute(noise.noise)
     spread = math.sqrt(noise.variance)
     reach = 40 * spread + 1
     points = (

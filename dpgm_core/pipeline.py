@@ -9,9 +9,11 @@ from typing import Any
 
 from attrs import evolve
 
+from dpgm_core.contributions import Contributions
 from dpgm_core.curator import LiveCurator, silent
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.ledger import Ledger
+from dpgm_core.levelling import LevelledCurator
 from dpgm_core.model import Model
 from dpgm_core.planning import Plan, make_plan
 from dpgm_core.privacy import Budget, Neighbours
@@ -44,6 +46,7 @@ def fit(
     person: str | None = None,
     rows_per_person: int = 1,
     split: str = "even",
+    contributions: Contributions | None = None,
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
@@ -55,6 +58,7 @@ def fit(
     before any noise is drawn. save_release: file for the release, written before learning. unit: what is protected, in
     words; the ledger's when None. person, rows_per_person: the person key's column, if persons have several rows, and
     how many of them count. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
+    contributions: how much each of a person's rows counts (see `Contributions`); None: each counts 1.
 
     Returns a Fit with `.model`, `.release`, `.trace`. Everything that can be refused is refused before anything is
     charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
@@ -89,6 +93,7 @@ def fit(
         person=person,
         rows_per_person=rows_per_person,
         split=split,
+        contributions=contributions,
     ) as curator:
         return _learn(curator, learner_made, inference_made, randomness, progress)
 
@@ -109,6 +114,7 @@ def release(
     person: str | None = None,
     rows_per_person: int = 1,
     split: str = "even",
+    contributions: Contributions | None = None,
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`."""
     with _curator(
@@ -126,6 +132,7 @@ def release(
         person=person,
         rows_per_person=rows_per_person,
         split=split,
+        contributions=contributions,
     ) as curator:
         return curator.release()
 
@@ -159,6 +166,7 @@ def plan(
     rows_per_person: int = 1,
     records: float | None = None,
     split: str = "even",
+    contributions: Contributions | None = None,
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
@@ -173,6 +181,7 @@ def plan(
         rows_per_person=rows_per_person,
         records=records,
         split=split,
+        contributions=contributions,
     )
 
 
@@ -193,6 +202,7 @@ def _curator(
     person: str | None,
     rows_per_person: int,
     split: str,
+    contributions: Contributions | None,
 ) -> Iterator[LiveCurator]:
     opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
     try:
@@ -210,6 +220,7 @@ def _curator(
             total=total,
             save_to=None if save_release is None else Path(save_release),
             split=split,
+            contributions=contributions,
             progress=progress,
         )
     finally:
@@ -242,13 +253,14 @@ def _learned(
     randomness: Randomness,
     progress: Progress,
 ) -> Fit:
+    seen = curator if curator.contributions is None else LevelledCurator(curator)
     try:
-        learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
+        learned: object = learner.learn(seen, inference, randomness=randomness, progress=progress)
     except SystemExit as left:
         raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
     if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
         raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
-    return learned
+    return evolve(learned, release=seen.original(learned.release)) if isinstance(seen, LevelledCurator) else learned
 
 
 def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:

@@ -7,9 +7,11 @@ import time
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from attrs import asdict, frozen
 
 from dpgm_core.allocation import check_split, optimal_split
+from dpgm_core.contributions import Contributions
 from dpgm_core.errors import BudgetError
 from dpgm_core.measuring import single_group
 from dpgm_core.privacy import Budget, Neighbours, Sensitivity, decimal_text
@@ -24,8 +26,8 @@ __all__ = ["Plan", "TableError", "cell_error", "delta_note", "make_plan"]
 class TableError:
     """The expected error of one table: its clique, cells, and root mean squared error per cell.
 
-    noise: standard deviation of the noise, records. relative: root mean squared error of a cell's probability
-    (Proposition 4) at the average cell 1/K, or None without a number of records.
+    noise: standard deviation of the noise, records (persons, with normalised contributions). relative: root mean
+    squared error of a cell's probability (Proposition 4) at the average cell 1/K, or None without a number of records.
     """
 
     clique: Clique
@@ -38,8 +40,8 @@ class TableError:
 class Plan:
     """Everything that can be said before any record is read.
 
-    scale: of the widest noise. inference_cost: the engine's own words on sizes, if it has any. notes: what to
-    reconsider.
+    sensitivity, scale (of the widest noise): in the unit of the tables, 1/grid of a person with contributions.
+    inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
     """
 
     structure: StructureReport
@@ -52,6 +54,7 @@ class Plan:
     seconds_per_inference: float
     inference_cost: str | None = None
     notes: tuple[str, ...] = ()
+    contributions: Contributions | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -66,6 +69,7 @@ class Plan:
             "seconds_per_inference": self.seconds_per_inference,
             "inference_cost": self.inference_cost,
             "notes": list(self.notes),
+            "contributions": None if self.contributions is None else self.contributions.to_dict(),
         }
 
 
@@ -79,6 +83,7 @@ def make_plan(
     rows_per_person: int = 1,
     records: float | None = None,
     split: str = "even",
+    contributions: Contributions | None = None,
 ) -> Plan:
     """Calibrate, compile and price; touches no data.
 
@@ -89,20 +94,28 @@ def make_plan(
     if not known or (records is not None and not 1 <= records < math.inf):
         raise BudgetError(f"the number of records must be a number of at least 1, got {records!r}")
     relation = Neighbours.of(neighbours)
-    sensitivity = Sensitivity.of(structure, relation, rows_per_person=rows_per_person)
+    if contributions is not None:
+        contributions.check(structure, rows_per_person)
+
+    def needed(part: Structure) -> Sensitivity:
+        if contributions is None:
+            return Sensitivity.of(part, relation, rows_per_person=rows_per_person)
+        return contributions.sensitivity(part, relation, rows_per_person=rows_per_person)
+
+    sensitivity = needed(structure)
     if check_split(split) == "even":
         noise = [mechanism.noise(sensitivity, budget)] * len(structure.groups)
         cost = noise[0].cost
     else:
         shares = optimal_split(structure, budget).values()
         own = [single_group(structure, number) for number in range(len(structure.groups))]
-        noise = [
-            mechanism.noise(Sensitivity.of(one, relation, rows_per_person=rows_per_person), share)
-            for one, share in zip(own, shares, strict=True)
-        ]
+        noise = [mechanism.noise(needed(one), share) for one, share in zip(own, shares, strict=True)]
         cost = Budget.zero(budget.kind)
         for one in noise:
             cost = cost + one.cost
+    # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
+    tied = np.asarray(structure.multiplicities, np.float64)
+    units = np.ones_like(tied) if contributions is None else tied / contributions.wholes(structure)
     engine = inference.compile(structure)
     zeros = Tables.zeros(structure)
     engine.infer(zeros)
@@ -120,14 +133,17 @@ def make_plan(
             TableError(
                 clique=group[0],
                 cells=cells,
-                noise=math.sqrt(one.variance),
-                relative=None if records is None else cell_error(1 / cells, one.variance, records * len(group)),
+                noise=unit * math.sqrt(one.variance),
+                relative=None
+                if records is None
+                else cell_error(1 / cells, unit**2 * one.variance, records * len(group)),
             )
-            for group, cells, one in zip(structure.groups, structure.sizes, noise, strict=True)
+            for group, cells, one, unit in zip(structure.groups, structure.sizes, noise, units.tolist(), strict=True)
         ),
         seconds_per_inference=seconds,
         inference_cost=str(engine.cost) if hasattr(engine, "cost") else None,
         notes=tuple(filter(None, [delta_note(budget, records)])),
+        contributions=contributions,
     )
 
 

@@ -25,6 +25,7 @@ from dpgm_core.claims import (
     read_rounds,
     stated_unsafe,
 )
+from dpgm_core.contributions import Contributions
 from dpgm_core.domain import Domain
 from dpgm_core.errors import IncompatiblePlugin, ModelFileError
 from dpgm_core.files import Archive, plain, reading, write_archive
@@ -63,7 +64,8 @@ class Calibration:
 class NoisyTables:
     """A release: noisy counts y = n + noise over a structure, and the facts a reader needs.
 
-    tables: noisy counts, records (int64 for exact noise). calibrations, calibration_of: the noise of each group.
+    tables: noisy counts, records (int64 for exact noise); with `contributions` in units of 1/grid of a person, and then
+    `total` is in persons. calibrations, calibration_of: the noise of each group, in the unit of the tables.
     total: number of records N as published or estimated, at least 1. total_policy: estimated | public | declared.
     total_variance: of the estimate, records**2 (0 when N is public). cost: budget spent. private: False when a
     seed was involved. unsafe: why the guarantee does not hold to the letter (textbook noise), if so. cost_stated: the
@@ -84,6 +86,7 @@ class NoisyTables:
     unsafe: str | None = None
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
     cost_stated: bool = False
+    contributions: Contributions | None = None
 
     @property
     def structure(self) -> Structure:
@@ -102,8 +105,15 @@ class NoisyTables:
 
     @property
     def totals(self) -> FloatArray:
-        """What each group's table sums to: m_g * N, (groups,), records."""
-        return self.total * np.asarray(self.structure.multiplicities, dtype=np.float64)
+        """What each group's table sums to: m_g * N, (groups,), in the unit of the tables.
+
+        With `contributions` tables need not sum to the same, so it is each table's own noisy sum; at least 1, and at
+        least the standard deviation of its noise.
+        """
+        if self.contributions is None:
+            return self.total * np.asarray(self.structure.multiplicities, dtype=np.float64)
+        spread = np.sqrt(np.asarray(self.structure.sizes) * self.variances)
+        return np.maximum(np.maximum(self.tables.sums(), spread), 1.0)
 
     def guarantee(self) -> str:
         """One paragraph: relation, unit, budget, what is assumed public, what is not covered."""
@@ -114,6 +124,8 @@ class NoisyTables:
             f"Differential privacy with {self.cost} under {self.neighbours.value} neighbours; the protected unit is "
             f"{who}. Assumed public: the domain, the structure and every setting of the run. "
         )
+        if self.contributions is not None:
+            text += self.contributions.describe()
         rounds = self.provenance.get("rounds")
         if rounds:
             text += (
@@ -172,6 +184,7 @@ class NoisyTables:
             "neighbours": self.neighbours.value,
             "unit": self.unit,
             "rows_per_person": self.rows_per_person,
+            "contributions": None if self.contributions is None else self.contributions.to_dict(),
             "cost": self.cost.to_dict(),
             "total": self.total,
             "total_policy": self.total_policy,
@@ -193,19 +206,25 @@ class NoisyTables:
         }
 
 
-def estimate_total(tables: Tables, variances: FloatArray) -> tuple[float, float]:
+def estimate_total(
+    tables: Tables, variances: FloatArray, contributions: Contributions | None = None
+) -> tuple[float, float]:
     """(N_hat, its variance): the minimum-variance estimate from the noisy sums; records, at least 1.
 
     N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
-    group g (DESIGN section 4). Post-processing: free.
+    group g (DESIGN section 4). Post-processing: free. With contributions N is in persons, and m_g is what one person
+    adds to a table at most; some add less, to some tables.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
     >>> estimate_total(Tables(structure, np.array([4, 5, 6, 5])), np.array([1.0, 1.0]))
     (10.0, 1.0)
     """
-    cells = np.asarray(tables.structure.sizes, dtype=np.float64)
-    tied = np.asarray(tables.structure.multiplicities, dtype=np.float64)
+    structure = tables.structure
+    cells = np.asarray(structure.sizes, dtype=np.float64)
+    tied = (
+        np.asarray(structure.multiplicities, np.float64) if contributions is None else contributions.wholes(structure)
+    )
     weights = tied / (cells * variances)
     precision = float(np.sum(weights * tied))
     return max(1.0, float(np.sum(weights * tables.sums()) / precision)), 1.0 / precision
@@ -241,7 +260,12 @@ def read_release(archive: Archive, registry: Registry | None = None) -> NoisyTab
     rows = whole("rows_per_person", document["rows_per_person"], least=1)
     cost, terms = Budget.parse(document["cost"]), document["provenance"].get("rounds")
     number, rate, clip = (1, Fraction(1), None) if terms is None else read_rounds(terms, neighbours)
-    check_sensitivities(calibrations, calibration_of, structure, neighbours, rows, clip)
+    # files of older versions do not have the key
+    weighted = document.get("contributions")
+    contributions = None if weighted is None else Contributions.parse(weighted)
+    if contributions is not None and (terms is not None or document["total_policy"] != "estimated"):
+        raise ModelFileError(f"{archive.path}: normalised contributions go with an estimated total and without rounds")
+    check_sensitivities(calibrations, calibration_of, structure, neighbours, rows, clip, contributions)
     proven = True
     if terms is None:
         if total_cost(calibrations) != cost:
@@ -267,6 +291,7 @@ def read_release(archive: Archive, registry: Registry | None = None) -> NoisyTab
         ),
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
+        contributions=contributions,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from dpgm_core.contributions import Contributions
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.privacy import Budget, Neighbours
 from dpgm_core.protocols import Rounds
@@ -29,6 +30,8 @@ class ReplayCurator:
         for one in self._releases[1:]:
             if one.neighbours is not self._releases[0].neighbours:
                 raise BudgetError("releases under different neighbouring relations do not compose")
+            if one.contributions != self._releases[0].contributions:
+                raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
         self._structure = self._releases[0].structure if structure is None else structure
         for one in self._releases:
             if "grid" in (one.provenance.get("rounds") or {}):
@@ -47,6 +50,11 @@ class ReplayCurator:
     def neighbours(self) -> Neighbours:
         """The relation the releases were made under."""
         return self._releases[0].neighbours
+
+    @property
+    def contributions(self) -> Contributions | None:
+        """How rows were weighted; of all releases, or of none."""
+        return self._releases[0].contributions
 
     @property
     def budget(self) -> Budget:

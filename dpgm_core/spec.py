@@ -9,6 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from dpgm_core.allocation import check_split
+from dpgm_core.contributions import Contributions
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.privacy import Budget, Neighbours
@@ -25,6 +26,7 @@ _KEYS = (
     "unit",
     "person",
     "rows_per_person",
+    "contributions",
     "total",
     "mechanism",
     "learner",
@@ -62,6 +64,7 @@ class Spec:
     unit: str | None = None
     person: str | None = None
     rows_per_person: int = 1
+    contributions: Contributions | None = None
     total: str | float = "estimated"
     mechanism: Any = "laplace"
     learner: Any = "naive-mle"
@@ -143,6 +146,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         unit=_text(where, "unit", plain["unit"]) if "unit" in plain else None,
         person=person,
         rows_per_person=plain.get("rows_per_person", 1),
+        contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
         total=plain.get("total", "estimated"),
         mechanism=plain.get("mechanism", _DEFAULTS["mechanism"]),
         learner=plain.get("learner", _DEFAULTS["learner"]),

@@ -95,6 +95,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         rows_per_person=run.rows_per_person,
         records=_declared(run) if records is None else records,
         split=run.split,
+        contributions=run.contributions,
     )
     for note in planned.notes:
         talk(f"dpgm: {note}")
@@ -107,14 +108,17 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         from dpgm_core.ledger import Ledger
 
         click.echo(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
+    weighted = planned.contributions
+    unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     click.echo(
         f"sensitivity ({planned.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
-        f"noise scale {planned.scale:.6g} records per cell"
+        f"noise scale {planned.scale:.6g} {unit} per cell"
     )
     click.echo(str(planned.structure))
     cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
     click.echo(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call\n")
-    header = ["table", "cells", "noise sd (records)", "error of a probability"]
+    what = "records" if weighted is None else "persons"
+    header = ["table", "cells", f"noise sd ({what})", "error of a probability"]
     rows = [
         [
             " x ".join(table.clique) or "(total)",
@@ -222,6 +226,7 @@ def _terms(run: Spec) -> dict[str, Any]:
         "person": run.person,
         "rows_per_person": run.rows_per_person,
         "split": run.split,
+        "contributions": run.contributions,
     }
 
 
@@ -299,6 +304,7 @@ def _check_before_creating(run: Spec) -> None:
         neighbours=run.neighbours,
         rows_per_person=run.rows_per_person,
         split=run.split,
+        contributions=run.contributions,
     )
 
 
@@ -374,7 +380,8 @@ def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool, 
     click.echo(f"release: {saved}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     click.echo(("paid before: " if learned_again else "spent:   ") + f"{release.cost}{paid}")
-    click.echo(f"records: {_records(release):,.0f} ({release.total_policy})")
+    what = "records: " if release.contributions is None else "persons: "
+    click.echo(f"{what}{_records(release):,.0f} ({release.total_policy})")
     if not done.converged:
         click.echo("WARNING: the learner did not converge; the model carries this flag")
     for note in done.notes if verbose or not done.converged else ():
