@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from dpgm_core.simulate import Simulator
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Array, FloatArray, IntArray, Tables
+    from dpgm_core.uncertainty import Interval, combine
 
 # module -> its public names; `__all__` is read off it
 _LAZY = {
@@ -161,6 +162,7 @@ _LAZY = {
     "simulate": ["Simulator"],
     "structure": ["Clique", "Structure"],
     "tables": ["Array", "FloatArray", "IntArray", "Tables"],
+    "uncertainty": ["Interval", "combine"],
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
@@ -193,6 +195,7 @@ __all__ = [
     "Inference",
     "InferenceError",
     "IntArray",
+    "Interval",
     "Learner",
     "Ledger",
     "Likelihood",
@@ -230,6 +233,7 @@ __all__ = [
     "__version__",
     "analytic_delta",
     "bounded_variance",
+    "combine",
     "component_option",
     "consistent",
     "discrete_delta",

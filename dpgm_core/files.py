@@ -135,8 +135,8 @@ class Archive:
             raise ModelFileError(f"{self.path}: {name} must hold a JSON object")
         return document
 
-    def array(self, name: str, length: int) -> Array:
-        """A numeric array of exactly `length` entries, int64 or float64."""
+    def array(self, name: str, length: int, types: tuple[type[np.generic], ...] = (np.int64, np.float64)) -> Array:
+        """A numeric array of exactly `length` entries of one of these types."""
         inner = io.BytesIO(self._read(name, 8 * length + 4096))
         with zipfile.ZipFile(inner) as npz:
             if npz.namelist() != ["values.npy"] or npz.getinfo("values.npy").file_size > 8 * length + 1024:
@@ -144,7 +144,7 @@ class Archive:
         inner.seek(0)
         with np.load(inner, allow_pickle=False) as content:
             values: Array = content["values"]
-        if values.shape != (length,) or values.dtype not in (np.dtype(np.int64), np.dtype(np.float64)):
+        if values.shape != (length,) or values.dtype not in map(np.dtype, types):
             raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
         return values
 

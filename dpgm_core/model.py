@@ -7,7 +7,7 @@ be asked for by name (`allow_non_private`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,12 @@ from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, ModelFileError, NonPrivateError, OptionError, StructureError, did_you_mean
 from dpgm_core.files import Archive, plain, reading, write_archive
-from dpgm_core.protocols import Beliefs, Engine, Inference, Maximizer, Randomness, Sampler
+from dpgm_core.protocols import Beliefs, Engine, Inference, Learner, Maximizer, Progress, Randomness, Sampler
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.releases import NoisyTables, check_format, read_release, read_structure
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Array, FloatArray, Tables
+from dpgm_core.uncertainty import MOST_REPLICATES, Interval, interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,7 @@ class Model:
     structure: the model's. potentials: theta, nats, one table per group; -inf is legal. release: the noisy tables it
     was learned from, if any. provenance: plain values (learner, options, converged, notes, ...). inference: the
     component that answers queries (name or object); exact by default: a query that does not fit raises TooLarge and
-    is never approximated silently.
+    is never approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
 
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
@@ -55,11 +56,15 @@ class Model:
         release: NoisyTables | None = None,
         provenance: Mapping[str, Any] | None = None,
         inference: str | Inference = "junction-tree",
+        replicates: Array | None = None,
     ) -> None:
         if potentials.structure != structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
-        if np.any(np.isnan(potentials.values)) or np.any(potentials.values == np.inf):
-            raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
+        if replicates is not None and (replicates.ndim != 2 or len(replicates) < 2):
+            raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
+        for values in (potentials.values, np.empty(0) if replicates is None else replicates):
+            if np.any(np.isnan(values)) or np.any(values == np.inf):
+                raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
         self.release = release
@@ -67,6 +72,8 @@ class Model:
         self._inference = inference
         self._engines: dict[Structure, Engine] = {}
         self._beliefs: Beliefs | None = None
+        self._refits = replicates
+        self._replicates: tuple[Model, ...] | None = None
 
     # --- what it is ---------------------------------------------------------------------------------------------
 
@@ -93,9 +100,7 @@ class Model:
 
     def using(self, inference: str | Inference) -> Model:
         """The same model answering through another inference component, such as "loopy-bp"."""
-        return Model(
-            self.structure, self.potentials, release=self.release, provenance=self.provenance, inference=inference
-        )
+        return self._with(inference, self._refits)
 
     # --- inference ----------------------------------------------------------------------------------------------
 
@@ -221,6 +226,89 @@ class Model:
         ]
         return pa.table(columns, names=list(self.domain.names))
 
+    # --- how sure -----------------------------------------------------------------------------------------------
+
+    def bootstrap(
+        self,
+        replicates: int = 40,
+        *,
+        learner: str | Mapping[str, Any] | Learner | None = None,
+        inference: str | Mapping[str, Any] | Inference | None = None,
+        randomness: Randomness | None = None,
+        progress: Progress | None = None,
+    ) -> Model:
+        """The same model with `replicates` of itself: what would have been learned from other records and noise.
+
+        Each is learned from a simulated release, records drawn from this model and fresh noise of the released kind,
+        with the tuning fixed. They give error bars to every answer. learner, inference: only needed when the model was
+        learned with components that are not registered. randomness: SeededRandomness repeats the draw; None takes the
+        operating system's. Free in privacy. Raises OptionError, and says why, when the learner cannot be bootstrapped.
+        """
+        from dpgm_core.bootstrap import refitted
+
+        refits = refitted(
+            self,
+            self._engine(self.structure),
+            replicates,
+            learner=learner,
+            inference=inference,
+            randomness=randomness,
+            progress=progress,
+        )
+        return self._with(self._inference, refits)
+
+    @property
+    def replicates(self) -> tuple[Model, ...]:
+        """The models learned from simulated releases, which share this one's engines; () before `bootstrap`."""
+        if self._replicates is None:
+            self._replicates = tuple(self._replicate(row) for row in (() if self._refits is None else self._refits))
+        return self._replicates
+
+    def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
+        """The root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
+        return self.intervals(attributes, given).standard_error
+
+    def intervals(
+        self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float = 0.9
+    ) -> Interval:
+        """Intervals that contain the population's p(attributes | given) with probability `level`, entry by entry.
+
+        Sampling, noise and the learner's own bias are in them, a wrong structure is not. Costs one query of each
+        replicate. Raises OptionError before `bootstrap`.
+        """
+        return self.interval_of(lambda model: model.marginal(attributes, given), level=level, within=(0.0, 1.0))
+
+    def interval_of(
+        self,
+        query: Callable[[Model], Array | float],
+        *,
+        level: float = 0.9,
+        within: tuple[float, float] = (-math.inf, math.inf),
+    ) -> Interval:
+        """An interval for anything computed from a model: `lambda model: model.entropy()`, a difference, an odds ratio.
+
+        within: the range of possible values. Raises OptionError before `bootstrap`, InferenceError for infinite values.
+        """
+        if not self.replicates:
+            raise OptionError("the model has no replicates to tell errors from; make them with Model.bootstrap()")
+        found = [np.asarray(query(one), dtype=np.float64) for one in (self, *self.replicates)]
+        return interval(found[0], np.stack(found[1:]), level=level, within=within)
+
+    def sample_datasets(
+        self, count: int, datasets: int, *, randomness: Randomness | None = None
+    ) -> tuple[pa.Table, ...]:
+        """Several synthetic data sets of `count` records, each from another replicate, so that they differ as much as
+        the model is uncertain. See `combine` for what to do with them. Raises OptionError without enough replicates.
+        """
+        have = len(self.replicates)
+        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
+            raise OptionError(
+                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
+                "Model.bootstrap(B) makes B replicates"
+            )
+        source = SystemRandomness() if randomness is None else randomness
+        return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
+
     # --- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -230,6 +318,8 @@ class Model:
         if self.release is not None:
             documents["release.json"] = self.release.to_document()
             arrays["tables.npz"] = self.release.tables.values
+        if self._refits is not None:
+            arrays["replicates.npz"] = self._refits.reshape(-1)
         write_archive(path, documents, arrays)
 
     def to_document(self) -> dict[str, Any]:
@@ -242,6 +332,7 @@ class Model:
             "guarantee": self.guarantee(),
             "converged": self.converged,
             "provenance": plain(self.provenance),
+            "replicates": 0 if self._refits is None else len(self._refits),
             "structure": self.structure.to_dict(),
             "domain": self.domain.to_dict(),
         }
@@ -250,6 +341,32 @@ class Model:
         return f"Model({len(self.domain)} attributes, {len(self.structure.cliques)} cliques, private={self.private})"
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _with(self, inference: str | Inference, replicates: Array | None) -> Model:
+        """The same model and its engines, if the inference stays."""
+        made = Model(
+            self.structure,
+            self.potentials,
+            release=self.release,
+            provenance=self.provenance,
+            inference=inference,
+            replicates=replicates,
+        )
+        if inference is self._inference:
+            made._engines, made._beliefs = self._engines, self._beliefs
+        return made
+
+    def _replicate(self, potentials: Array) -> Model:
+        """Not learned from the release, but post-processing of it."""
+        made = Model(
+            self.structure,
+            Tables(self.structure, potentials),
+            release=self.release,
+            provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
+            inference=self._inference,
+        )
+        made._engines = self._engines
+        return made
 
     def _engine(self, structure: Structure) -> Engine:
         if structure not in self._engines:
@@ -334,9 +451,23 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         release = read_release(archive, registry) if "release.json" in archive.names() else None
         if release is None and document.get("private") is not None:
             raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
-        return Model(structure, potentials, release=release, provenance=_provenance(document["provenance"]))
+        return Model(
+            structure,
+            potentials,
+            release=release,
+            provenance=_provenance(document["provenance"]),
+            replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
+        )
 
     return reading(path, "model file", read)
+
+
+def _replicates(archive: Archive, count: object, cells: int) -> Array | None:
+    if count == 0 and not isinstance(count, bool):
+        return None
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
+        raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MOST_REPLICATES}, got {count!r}")
+    return archive.array("replicates.npz", count * cells, (np.float32,)).reshape(count, cells)
 
 
 def _provenance(facts: object) -> Mapping[str, Any]:

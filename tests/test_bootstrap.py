@@ -1,0 +1,418 @@
+"""Error bars: what replicates must vary by, what intervals must cover, and who cannot have them."""
+
+from __future__ import annotations
+
+import zipfile
+
+import attrs
+import numpy as np
+import pytest
+from attrs import frozen
+from scipy import stats
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Fit, Model, SeededRandomness, Structure, Tables
+from dpgm_core.errors import BudgetError, InferenceError, ModelFileError, OptionError
+
+ONE = Structure(Domain.from_sizes({"a": 4, "b": 4}), [("a", "b")])
+CHAIN = Structure.chain(Domain.from_sizes({"a": 3, "b": 2, "c": 2}))
+SHARES = np.arange(10, 26) / 280
+
+
+@frozen(kw_only=True)
+class Counts:
+    """A learner whose answer is known in closed form: one table, moved evenly to sum to N, and taken at its word."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        counts = release.tables.values + (release.total - release.tables.values.sum()) / release.structure.cells
+        theta = Tables(release.structure, np.log(np.maximum(counts, 1.0)))
+        return Fit(model=Model(release.structure, theta, release=release), release=release)
+
+
+def released(structure: Structure, records: int, epsilon: object, seed: int, total: object = "public"):
+    """A simulated release of records drawn evenly, or by SHARES where there is one table."""
+    rng = np.random.default_rng(seed)
+    sizes = [attribute.size for attribute in structure.domain]
+    shares = SHARES if structure == ONE else np.full(int(np.prod(sizes)), 1 / np.prod(sizes))
+    codes = np.stack(np.unravel_index(rng.choice(len(shares), size=records, p=shares), sizes), axis=1)
+    return dpgm.release(
+        codes,
+        structure,
+        Budget.pure(epsilon),
+        neighbours="add-remove",
+        total=total,
+        randomness=SeededRandomness(seed),
+    )
+
+
+def bootstrapped(noisy, count: int = 40, seed: int = 1, learner: object = Counts()) -> Model:
+    return dpgm.learn(noisy, learner).model.bootstrap(count, learner=learner, randomness=SeededRandomness(seed))
+
+
+@pytest.fixture(scope="module")
+def chain() -> Model:
+    """A bootstrapped model of two tables, N estimated."""
+    return bootstrapped(released(CHAIN, 2000, 1, 3, total="estimated"), learner="naive-mle")
+
+
+# --- what replicates vary by --------------------------------------------------------------------------------------
+
+
+def test_the_spread_is_that_of_records_and_noise_together():
+    """One table of K = 16 cells, N public: Var = (mu (1 - mu) N + V (1 - 1/K)) / N^2, the noise without its mean over
+    the cells; both parts are equal here. Laplace noise has kurtosis 6, so of 300 replicates the mean ratio over the
+    cells is out by more than .2 with probability below 1e-6. Without the noise, or the records, it is .5."""
+    noisy = released(ONE, 2000, "0.125", 2)
+    found = bootstrapped(noisy, 300).intervals(("a", "b"))
+    mu = found.estimate.reshape(-1)
+    expected = (mu * (1 - mu) * 2000 + noisy.variances[0] * (1 - 1 / 16)) / 2000**2
+    assert abs(np.mean(found.spread.reshape(-1) ** 2 / expected) - 1) < 0.2
+    assert np.abs(found.bias.reshape(-1)).max() < 6 * np.sqrt(expected.max() / 300)
+
+
+def test_intervals_cover_the_population():
+    """The same table, 80 data sets: 90 % intervals cover the shares that the records were drawn by. The rate of one
+    data set varies by about .09, so the mean is out by more than .045 with probability below 1e-5; without the noise,
+    or the records, it is .79."""
+    covered = []
+    for seed in range(80):
+        found = bootstrapped(released(ONE, 2000, "0.125", seed), 15, seed).intervals(("a", "b"))
+        covered.append(np.mean((found.low.reshape(-1) <= SHARES) & (found.high.reshape(-1) >= SHARES)))
+    assert abs(np.mean(covered) - 0.9) < 0.045
+
+
+def test_an_estimated_total_adds_to_the_spread_of_counts_not_of_shares(chain):
+    """Each simulated release estimates its N again, and the model's answers stay probabilities."""
+    found = chain.intervals("b")
+    assert np.all((found.low >= 0) & (found.low < found.estimate) & (found.estimate < found.high) & (found.high <= 1))
+
+
+def test_the_bias_of_a_learner_widens_the_interval():
+    """A heavy penalty pulls towards the uniform model; intervals know, and the spread alone does not cover."""
+    noisy = released(ONE, 20_000, 1, 4)
+    found = bootstrapped(noisy, learner={"name": "naive-mle", "l2": 0.002}).intervals(("a", "b"))
+    alone = 2 * found.spread.reshape(-1)
+    assert np.any(np.abs(found.estimate.reshape(-1) - SHARES) > alone)
+    assert np.mean((found.low.reshape(-1) <= SHARES) & (found.high.reshape(-1) >= SHARES)) > 0.8
+    np.testing.assert_allclose(found.standard_error**2, found.spread**2 + found.bias**2)
+
+
+# --- queries ------------------------------------------------------------------------------------------------------
+
+
+def test_every_query_of_a_model_can_have_an_interval(chain):
+    """Marginals across cliques, conditionals, given labels, linear queries and entropy, each from its replicates."""
+    across = chain.intervals(("c", "a"), given={"b": "1"}, level=0.8)
+    values = np.array([one.marginal(("c", "a"), given={"b": "1"}) for one in chain.replicates])
+    error = np.sqrt(values.var(axis=0, ddof=1) + (values.mean(axis=0) - across.estimate) ** 2)
+    np.testing.assert_allclose(across.standard_error, error)
+    np.testing.assert_allclose(chain.standard_errors(("c", "a"), given={"b": "1"}), error)
+    np.testing.assert_allclose(
+        across.high, np.minimum(across.estimate + stats.t.ppf(0.9, len(chain.replicates) - 1) * error, 1.0)
+    )
+    assert chain.interval_of(lambda model: model.conditional("a", on="b"), within=(0, 1)).low.shape == (3, 2)
+    difference = chain.interval_of(lambda model: model.marginal("a") @ [0.0, 1.0, 2.0])
+    assert difference.low < difference.estimate < difference.high
+    assert chain.interval_of(Model.entropy).standard_error > 0
+
+
+def test_replicates_share_the_engines(chain):
+    """A query compiles once for the model and all replicates."""
+    compiled = []
+
+    @frozen(kw_only=True)
+    class Counting:
+        def compile(self, structure):
+            compiled.append(structure)
+            return dpgm.make("inference", "junction-tree").compile(structure)
+
+    counted = chain.using(Counting())
+    assert len(counted.replicates) == 40
+    counted.intervals(("a", "c"))
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 90, float("nan"), True, "0.9", None])
+def test_senseless_levels_are_refused(chain, level):
+    """A level is a probability strictly between 0 and 1."""
+    with pytest.raises(OptionError, match="level"):
+        chain.intervals("a", level=level)
+
+
+def test_what_is_infinite_has_no_interval(chain):
+    """The logarithm of 0 in one replicate is refused, not averaged."""
+    with pytest.raises(InferenceError, match="not finite"):
+        chain.interval_of(lambda model: 0.0 if model is chain else float("-inf"))
+
+
+def test_without_replicates_the_way_to_them_is_named(chain):
+    """Intervals, standard errors and data sets all say bootstrap."""
+    bare = Model(chain.structure, chain.potentials)
+    assert bare.replicates == ()
+    for ask in (lambda: bare.intervals("a"), lambda: bare.standard_errors("a"), lambda: bare.sample_datasets(5, 2)):
+        with pytest.raises(OptionError, match=r"Model\.bootstrap"):
+            ask()
+
+
+# --- repeating and keeping ----------------------------------------------------------------------------------------
+
+
+def test_a_seed_repeats_the_replicates_and_no_seed_does_not(chain):
+    """Bit for bit the same with a SeededRandomness of the same seed; the system's randomness never repeats."""
+    one, again, other = (chain.bootstrap(3, randomness=SeededRandomness(seed)) for seed in (5, 5, 6))
+    free = chain.bootstrap(3)
+    first, same, *others = (np.array([r.potentials.values for r in m.replicates]) for m in (one, again, other, free))
+    assert np.array_equal(first, same)
+    assert not any(np.array_equal(first, different) for different in others)
+
+
+def test_the_seed_of_the_release_does_not_give_its_noise_again():
+    """With hardly any records the noise is all there is: no replicate is drawn from the release's own noise."""
+    noisy = released(ONE, 2, "0.01", 7)
+    drawn = []
+
+    @frozen(kw_only=True)
+    class Watching:
+        def learn(self, curator, inference, *, randomness, progress):
+            release = curator.release()
+            drawn.append(release.tables.values)
+            return Fit(model=Model(ONE, Tables.zeros(ONE), release=release), release=release)
+
+    dpgm.learn(noisy, Watching()).model.bootstrap(5, learner=Watching(), randomness=SeededRandomness(7))
+    assert len(drawn) == 6
+    for one in drawn[1:]:
+        assert np.abs(one - drawn[0]).max() > 4
+
+
+def test_a_file_keeps_the_replicates_to_the_bit(chain, tmp_path):
+    """Saved, read and saved again: the same intervals and the same bytes; `using` keeps them too."""
+    chain.save(tmp_path / "m.dpgm")
+    read = dpgm.load_model(tmp_path / "m.dpgm")
+    for model in (read, read.using("junction-tree"), chain.using("junction-tree")):
+        assert np.array_equal(model.intervals(("a", "c")).high, chain.intervals(("a", "c")).high)
+    read.save(tmp_path / "again.dpgm")
+    assert (tmp_path / "again.dpgm").read_bytes() == (tmp_path / "m.dpgm").read_bytes()
+
+
+def test_impossible_labels_survive_a_file(tmp_path):
+    """-inf is a legal potential of a replicate."""
+    potentials = np.zeros((2, ONE.cells), dtype=np.float32)
+    potentials[0, 5] = potentials[1, 6] = -np.inf
+    Model(ONE, Tables.zeros(ONE), replicates=potentials).save(tmp_path / "m.dpgm")
+    read = dpgm.load_model(tmp_path / "m.dpgm")
+    assert read.replicates[0].marginal(("a", "b"))[1, 1] == 0
+    assert read.intervals(("a", "b")).low.min() == 0
+
+
+def rewritten(source, target, changes: dict, **documents: object) -> None:
+    """A copy of an archive with members replaced, and facts of model.json."""
+    import json
+
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = changes.get(name, old.read(name))
+            if name == "model.json":
+                content = json.dumps(json.loads(content) | documents).encode()
+            if content is not None:
+                new.writestr(name, content)
+
+
+def test_an_older_file_without_replicates_loads(chain, tmp_path):
+    """Before there were replicates, model.json did not speak of them."""
+    bare = Model(chain.structure, chain.potentials, release=chain.release, provenance=chain.provenance)
+    bare.save(tmp_path / "new.dpgm")
+    with zipfile.ZipFile(tmp_path / "new.dpgm") as archive:
+        document = archive.read("model.json").decode()
+    assert '"replicates": 0,' in document
+    old = document.replace('"replicates": 0,', "").encode()
+    rewritten(tmp_path / "new.dpgm", tmp_path / "old.dpgm", {"model.json": old})
+    assert dpgm.load_model(tmp_path / "old.dpgm").replicates == ()
+
+
+def packed(values: np.ndarray) -> bytes:
+    import io
+
+    buffer = io.BytesIO()
+    np.savez(buffer, values=values)
+    return buffer.getvalue()
+
+
+CELLS = 40 * CHAIN.cells
+HOSTILE = {
+    "count too large": ({}, {"replicates": 10**9}),
+    "count of one": ({}, {"replicates": 1}),
+    "count negative": ({}, {"replicates": -40}),
+    "count true": ({}, {"replicates": True}),
+    "count text": ({}, {"replicates": "40"}),
+    "count none": ({}, {"replicates": None}),
+    "another count": ({}, {"replicates": 39}),
+    "missing": ({"replicates.npz": None}, {}),
+    "short": ({"replicates.npz": packed(np.zeros(CELLS - 1, np.float32))}, {}),
+    "double": ({"replicates.npz": packed(np.zeros(CELLS))}, {}),
+    "two-dimensional": ({"replicates.npz": packed(np.zeros((40, CHAIN.cells), np.float32))}, {}),
+    "NaN": ({"replicates.npz": packed(np.full(CELLS, np.nan, np.float32))}, {}),
+    "infinite": ({"replicates.npz": packed(np.full(CELLS, np.inf, np.float32))}, {}),
+    "no array": ({"replicates.npz": b"PK"}, {}),
+}
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+def test_damaged_replicates_are_refused(chain, tmp_path, key):
+    """Wrong numbers of replicates, wrong sizes and types, and what is no log-potential: one ModelFileError."""
+    chain.save(tmp_path / "sound.dpgm")
+    changes, facts = HOSTILE[key]
+    rewritten(tmp_path / "sound.dpgm", tmp_path / "x.dpgm", changes, **facts)
+    with pytest.raises(ModelFileError) as caught:
+        dpgm.load_model(tmp_path / "x.dpgm")
+    assert "x.dpgm" in str(caught.value)
+
+
+# --- who cannot be bootstrapped -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, 1, -3, 1001, 2.0, True, "40", None])
+def test_senseless_numbers_of_replicates_are_refused(chain, count):
+    """From 2 to 1000, as a whole number."""
+    with pytest.raises(OptionError, match="replicates must be a whole number from 2 to 1000"):
+        chain.bootstrap(count)
+
+
+def test_a_model_without_a_release_is_refused(chain):
+    """Nobody knows its noise."""
+    with pytest.raises(OptionError, match="carries no release"):
+        Model(chain.structure, chain.potentials, provenance=chain.provenance).bootstrap()
+
+
+def test_training_in_rounds_is_refused():
+    """psgd takes many releases of subsamples; the model holds one of them."""
+    codes = np.array([[0, 1, 0], [1, 0, 1]] * 200)
+    fit = dpgm.fit(
+        codes,
+        CHAIN,
+        Budget.approx(1, "1e-6"),
+        "gaussian",
+        dpgm.make("learner", "psgd", epochs=1, sampling_rate=0.5),
+        neighbours="add-remove",
+        total=400,
+        randomness=SeededRandomness(1),
+    )
+    with pytest.raises(OptionError, match="psgd cannot be bootstrapped: it trains on many noisy rounds"):
+        fit.model.bootstrap()
+
+
+def test_an_engine_that_cannot_sample_is_refused(chain):
+    """loopy-bp answers, but draws no records."""
+    with pytest.raises(InferenceError, match="cannot draw records"):
+        chain.using("loopy-bp").bootstrap(2)
+
+
+@frozen(kw_only=True)
+class Logs:
+    """A learner of this file, not registered: the logarithm of the counts, above a floor that it finds itself."""
+
+    floor: float = 0.0
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        floor = self.floor or 1.0
+        theta = Tables(release.structure, np.log(np.maximum(release.tables.values, floor)))
+        return Fit(model=Model(release.structure, theta, release=release), release=release, tuning={"floor": floor})
+
+
+@frozen(kw_only=True)
+class Greedy(Logs):
+    """Wants two releases."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        half = curator.remaining * "1/2" if not hasattr(curator, "_releases") else None
+        curator.release(budget=half)
+        curator.release()
+        raise AssertionError
+
+
+@frozen(kw_only=True)
+class Stumbles(Logs):
+    """Fails on the second release it sees."""
+
+    seen: list = attrs.field(factory=list)
+
+    def learn(self, curator, inference, *, randomness, progress):
+        self.seen.append(1)
+        if len(self.seen) == 3:
+            raise InferenceError("lost")
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+def test_an_unregistered_learner_has_to_be_given():
+    """A file cannot name it; given as an object, its tuning is fixed all the same."""
+    model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
+    with pytest.raises(OptionError, match=r"Logs, which is not registered; give it as bootstrap\(learner=\.\.\.\)"):
+        model.bootstrap(2)
+    assert len(model.bootstrap(2, learner=Logs()).replicates) == 2
+    with pytest.raises(OptionError, match=r"no options \['floor'\]"):
+        model.bootstrap(2, learner="naive-mle")
+
+
+def test_a_learner_that_asks_for_more_says_why():
+    """A simulated release is one release: whoever wants another gets the reason."""
+    model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
+    with pytest.raises(OptionError, match=r"Greedy cannot be bootstrapped: .*replay") as caught:
+        model.bootstrap(2, learner=Greedy())
+    assert isinstance(caught.value.__cause__, BudgetError)
+
+
+def test_one_failed_refit_stops_the_bootstrap():
+    """Leaving it out in silence would make the error bars too short."""
+    learner = Stumbles()
+    model = dpgm.learn(released(ONE, 500, 1, 1), learner).model
+    with pytest.raises(InferenceError, match="lost") as caught:
+        model.bootstrap(5, learner=learner)
+    assert "refit 2 of 5" in caught.value.__notes__[0]
+
+
+def test_a_refitter_is_used_with_the_tuning_fixed():
+    """It is made once with what `Fit.tuning` says, called once per replicate, and its structure is checked."""
+    calls = []
+
+    @frozen(kw_only=True)
+    class Quick(Logs):
+        def refitter(self, model, inference):
+            calls.append(self.floor)
+            return lambda release: model.potentials if self.floor != 7 else Tables.zeros(CHAIN)
+
+    model = dpgm.learn(released(ONE, 500, 1, 1), Quick()).model
+    assert len(model.bootstrap(3, learner=Quick()).replicates) == 3
+    assert calls == [1.0]
+    assert model.bootstrap(3, learner=Quick()).standard_errors("a").max() < 1e-6
+    wrong = Model(ONE, model.potentials, release=model.release, provenance={**model.provenance, "tuning": {"floor": 7}})
+    with pytest.raises(dpgm.IncompatiblePlugin, match="structure"):
+        wrong.bootstrap(3, learner=Quick())
+
+
+def test_progress_counts_the_refits(chain):
+    """One report per refit, and one at the end."""
+    seen = []
+    chain.bootstrap(3, progress=lambda task, done, total: seen.append((task, done, total)))
+    assert seen == [("bootstrap", done, 3) for done in range(4)]
+
+
+# --- several data sets --------------------------------------------------------------------------------------------
+
+
+def test_data_sets_come_from_different_replicates(chain):
+    """Each follows its own replicate: the sizes of their shares agree with it to within sampling, 6 sd."""
+    found = chain.sample_datasets(20_000, 3, randomness=SeededRandomness(1))
+    assert [table.num_rows for table in found] == [20_000] * 3
+    for table, replicate in zip(found, chain.replicates, strict=False):
+        share = np.mean(np.array(table["b"].to_pylist()) == "1")
+        assert abs(share - replicate.marginal("b")[1]) < 6 * np.sqrt(0.25 / 20_000)
+    again = chain.sample_datasets(20_000, 3, randomness=SeededRandomness(1))
+    assert all(one.equals(other) for one, other in zip(found, again, strict=True))
+
+
+@pytest.mark.parametrize("datasets", [0, 41, True, 2.0])
+def test_more_data_sets_than_replicates_are_refused(chain, datasets):
+    """Two from one replicate would look more certain than they are."""
+    with pytest.raises(OptionError, match="40 replicates"):
+        chain.sample_datasets(10, datasets)
