@@ -1,0 +1,229 @@
+"""A small experiment harness: tasks in, one JSON line per finished run out, tables and plots from those lines.
+
+    run(tasks, work, store, jobs=2)
+
+A task is plain values: a cell, a trial (its seed) and a method. `work` is a picklable function task -> mapping of plain
+values. Runs are spread over processes of one thread each; only the parent writes, one line at a time, flushed and
+synced. A line holds the task, what `work` returned, CPU and wall seconds, and the versions that made it.
+
+What a kill does: the runs under way are lost, no finished line is. The next start skips every task whose key is in the
+store, drops a half-written last line (or a line broken anywhere) with one line saying so, after copying the file as it
+was aside, and repeats runs that failed: those are kept as lines with `error`. Workers end by themselves when the
+parent is gone. Two runs never write to one store: the second is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+# Before numpy is imported, here and in the workers.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+import numpy as np
+import scipy
+from attrs import asdict, frozen
+from joblib import Parallel, delayed
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dpgm_core import __version__
+
+__all__ = ["Task", "arguments", "choose", "finished", "markdown", "read", "refuse", "run", "save", "say"]
+
+Line = dict[str, Any]
+Work = Callable[["Task"], Mapping[str, Any]]
+
+
+@frozen(order=True)
+class Task:
+    """One run: which cell of the grid, which trial of it, which method."""
+
+    cell: str
+    trial: int
+    method: str
+
+
+def say(message: str) -> None:
+    """One line for the user, on stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def refuse(message: str) -> NoReturn:
+    """One line, and exit code 2."""
+    say(message)
+    raise SystemExit(2)
+
+
+def run(tasks: Iterable[Task], work: Work, store: Path, *, jobs: int = 1) -> int:
+    """Do what is not in the store yet, in order; the number of runs that failed."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(store):
+        lines = _repaired(store)
+        done = {_key(line) for line in lines if "error" not in line}
+        waiting = [task for task in dict.fromkeys(tasks) if task not in done]
+        known = f"{len(done)} runs are in {store.name}"
+        say(f"{known}, {len(waiting)} to do" if waiting else f"{known}, nothing to do")
+        stamp, failed = _stamp(), 0
+        with store.open("a", encoding="utf-8") as file, _progress() as progress:
+            bar = progress.add_task("runs", total=len(waiting))
+            for line in _results(waiting, work, jobs):
+                _append(file, line | {"by": stamp})
+                if "error" in line:
+                    failed += 1
+                    say(f"failed, tried again at the next start: {_key(line)}: {line['error']}")
+                progress.advance(bar)
+    return failed
+
+
+def read(store: Path) -> list[Line]:
+    """The lines of finished runs, the last one for each key; broken and failed ones are left out."""
+    lines = _parsed(store)[0] if store.exists() else []
+    return list({_key(line): line for line in lines if "error" not in line}.values())
+
+
+def finished(store: Path) -> dict[Task, Line]:
+    """Finished runs by task."""
+    return {_key(line): line for line in read(store)}
+
+
+def _results(tasks: Sequence[Task], work: Work, jobs: int) -> Iterator[Line]:
+    # One task at a time and unordered, so that a line is written as soon as its run has ended.
+    parallel = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch=2 * jobs, return_as="generator_unordered")
+    yield from parallel(delayed(_timed)(task, work) for task in tasks)
+
+
+def _timed(task: Task, work: Work) -> Line:
+    cpu, wall = time.process_time(), time.perf_counter()
+    try:
+        found = dict(work(task))
+    except Exception as error:  # one failed run does not end the others
+        found = {"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+    spent = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    return asdict(task) | found | {name: round(value, 3) for name, value in spent.items()}
+
+
+def _append(file: IO[str], line: Line) -> None:
+    file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _key(line: Line) -> Task:
+    return Task(line["cell"], line["trial"], line["method"])
+
+
+def _parsed(store: Path) -> tuple[list[Line], list[int]]:
+    """Whole lines, and the numbers of the others. A last line without its end is whole if it can be read."""
+    whole, broken = [], []
+    for number, text in enumerate(store.read_bytes().split(b"\n"), 1):
+        if text.strip():
+            try:
+                line = json.loads(text)
+                _key(line)
+                whole.append(line)
+            except (ValueError, TypeError, KeyError):
+                broken.append(number)
+    return whole, broken
+
+
+def _repaired(store: Path) -> list[Line]:
+    """The store's lines; if some are broken, or the last one has no end, the file is copied aside and written anew."""
+    if not store.stat().st_size:
+        return []
+    lines, broken = _parsed(store)
+    if not broken and store.read_bytes().endswith(b"\n"):
+        return lines
+    if broken:
+        aside = store.with_name(f"{store.name}.broken-{time.strftime('%Y%m%dT%H%M%S')}")
+        shutil.copy2(store, aside)
+        numbers = ", ".join(map(str, broken))
+        say(f"{store.name}: line {numbers} is broken and dropped, its run is repeated; the old file is {aside.name}")
+    fresh = store.with_name(f"{store.name}.new")
+    with fresh.open("w", encoding="utf-8") as file:
+        for line in lines:
+            _append(file, line)
+    fresh.replace(store)
+    return lines
+
+
+@contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    store.touch()
+    with store.with_name(f".{store.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            refuse(f"another run is writing to {store}; wait for it, or give this one another --store")
+        yield
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True))
+
+
+def _stamp() -> str:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        revision = "+" + subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        revision = ""
+    return f"dpgm {__version__}{revision} numpy {np.__version__} scipy {scipy.__version__} {platform.python_version()}"
+
+
+def arguments(description: str | None, store: Path) -> argparse.ArgumentParser:
+    """The command line that every experiment shares."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--smoke", action="store_true", help="the smallest cells, in minutes, to see that it runs")
+    extent.add_argument("--full", action="store_true", help="the whole grid, in hours")
+    extent.add_argument("--report", action="store_true", help="no runs: tables and plots from the store")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--cells", default="*", help="names or patterns (*, ?), separated by commas")
+    parser.add_argument("--only-methods", default="*", help="likewise")
+    parser.add_argument("--store", type=Path, default=store, help=f"file of results (default {store.name})")
+    return parser
+
+
+def choose(what: str, wanted: str, known: Sequence[str]) -> list[str]:
+    """The known names that match a comma-separated list of names and patterns; a part without a match is refused."""
+    parts = [part.strip() for part in wanted.split(",")]
+    for part in parts:
+        if not any(fnmatchcase(name, part) for name in known):
+            refuse(f"no {what} is called {part!r}; there are: {', '.join(known[:40])}{' ...' * (len(known) > 40)}")
+    return [name for name in known if any(fnmatchcase(name, part) for part in parts)]
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in markdown, readable as it stands; the first column to the left, numbers to the right."""
+    cells = [[str(value) for value in row] for row in (head, *rows)]
+    widths = [max(3, *(len(row[place]) for row in cells)) for place in range(len(head))]
+    aligned = [
+        "| " + " | ".join(f"{text:{'<' if not at else '>'}{widths[at]}}" for at, text in enumerate(row)) + " |"
+        for row in cells
+    ]
+    rule = "|" + "|".join("-" * (width + 1) + ("-" if not at else ":") for at, width in enumerate(widths)) + "|"
+    return "\n".join([aligned[0], rule, *aligned[1:]]) + "\n"
+
+
+def save(figure: Any, stem: Path) -> None:
+    """A matplotlib figure as STEM.png and STEM.svg; the same picture is the same file."""
+    import matplotlib as mpl
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"svg.hashsalt": "dpgm", "svg.fonttype": "none"}):
+        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(stem.with_suffix(".png"), dpi=110)

@@ -1,0 +1,197 @@
+"""Cells x draws x methods on the protocol of Bernstein et al. (2017), in one store that several reports read.
+
+A cell names a truth, a graph, the number of labels k, the number of records N, epsilon and the noise:
+`dirichlet/chain3/k5/N1e4/eps0.1/laplace`. Gaussian noise has the same epsilon and delta = 1/N. Attributes are 10 (the
+health example has its own, and its own k). A trial is a seed, base + draw: draws 0 to 4 are five populations, draws 5
+to 9 the same five again with other records and other noise, and so on. N is public, neighbours are add-remove.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from benchmarks.cgm_protocol import TRUTHS, Population, structure_of
+from benchmarks.contenders import METHODS, DataSet
+from benchmarks.harness import Task, arguments, choose, refuse, run, say
+from dpgm_core import Budget, SeededRandomness, release
+from dpgm_core.counting import count
+from dpgm_core.sources import as_source
+
+__all__ = ["BASE", "STORE", "Cell", "Grid", "breadth_first", "cells", "main", "work"]
+
+STORE = Path(__file__).with_name("results") / "trials.jsonl"
+BASE, POPULATIONS, ROOM = 70_000, 5, 1000  # seeds: base + draw, draw < ROOM
+GRAPHS = {"chain1": (1, 50), "chain3": (1, 10), "er": (1, 10), "health": (0, 0)}  # labels that exact inference takes
+NOISES = ("laplace", "gaussian")
+# Cells with the number of draws wanted from each.
+Grid = dict["Cell", int]
+
+
+@frozen(kw_only=True, order=True)
+class Cell:
+    """One point of the grid.
+
+    >>> Cell.parse("dirichlet/er/k5/N1e5/eps0.5/laplace").records
+    100000
+    """
+
+    truth: str
+    graph: str
+    size: int
+    records: int
+    epsilon: float
+    noise: str
+
+    @property
+    def name(self) -> str:
+        """As in the store and on the command line."""
+        short = f"{self.records:.0e}".replace("e+0", "e")
+        records = short if float(short) == self.records else self.records
+        return f"{self.truth}/{self.graph}/k{self.size}/N{records}/eps{self.epsilon:g}/{self.noise}"
+
+    @classmethod
+    def parse(cls, name: str) -> Cell:
+        """The cell of a name. Raises ValueError."""
+        try:
+            truth, graph, size, records, epsilon, noise = name.split("/")
+            cell = cls(
+                truth=truth,
+                graph=graph,
+                size=int(size.removeprefix("k")),
+                records=int(float(records.removeprefix("N"))),
+                epsilon=float(epsilon.removeprefix("eps")),
+                noise=noise,
+            )
+        except ValueError:
+            raise ValueError(f"{name!r} is not a cell: truth/graph/kSIZE/NRECORDS/epsEPSILON/noise") from None
+        least, most = GRAPHS.get(graph, (1, 0))
+        if truth not in TRUTHS or noise not in NOISES or not least <= cell.size <= most or cell.name != name:
+            raise ValueError(f"{name!r} is not a cell: truths are {TRUTHS}, graphs {tuple(GRAPHS)}, noises {NOISES}")
+        return cell
+
+
+def cells(
+    graphs: Sequence[str],
+    size: int,
+    points: Iterable[tuple[int, float]],
+    *,
+    truth: str = "dirichlet",
+    noise: str = "laplace",
+) -> list[Cell]:
+    """Each graph at each (N, epsilon)."""
+    return [
+        Cell(truth=truth, graph=graph, size=size, records=records, epsilon=epsilon, noise=noise)
+        for graph in graphs
+        for records, epsilon in points
+    ]
+
+
+def breadth_first(grid: Grid, methods: Iterable[str], base: int) -> list[Task]:
+    """Every cell's first draw before any cell's second, so that an early end leaves something everywhere."""
+    return [
+        Task(cell.name, base + draw, name)
+        for draw in range(max(grid.values(), default=0))
+        for cell in grid
+        for name in methods
+        if draw < min(grid[cell], METHODS[name].draws.get(cell.size, ROOM))
+        and METHODS[name].serves(cell.size, cell.records, cell.epsilon, cell.noise)
+    ]
+
+
+def work(task: Task) -> Mapping[str, Any]:
+    """One method on one data set, numbers with no more digits than mean something."""
+    data = data_set(task.cell, task.trial)
+    results = {
+        label: {key: float(f"{value:.{6 if key == 'kl' else 3}g}") for key, value in numbers.items()}
+        for label, numbers in METHODS[task.method].function(data).items()
+    }
+    for label, numbers in results.items():
+        if not all(map(math.isfinite, numbers.values())):
+            raise ArithmeticError(f"{label} gave {numbers}")
+    return {"seeds": _seeds(Cell.parse(task.cell), task.trial), "results": results}
+
+
+def _seeds(cell: Cell, trial: int) -> list[int]:
+    """Of the population, shared by all cells; and of records and of noise, of this cell and trial alone."""
+    base, draw = trial - trial % ROOM, trial % ROOM
+    point = [trial, cell.records, round(1e6 * cell.epsilon), cell.size, TRUTHS.index(cell.truth)]
+    point += [list(GRAPHS).index(cell.graph), NOISES.index(cell.noise)]
+    return [base + draw % POPULATIONS, *map(int, np.random.SeedSequence(point).generate_state(2))]
+
+
+@lru_cache(maxsize=2)
+def _population(truth: str, graph: str, size: int, seed: int) -> Population:
+    return Population.draw(structure_of(graph, size), seed, truth)
+
+
+@lru_cache(maxsize=1)  # the methods of one data set come one after another
+def data_set(cell_name: str, trial: int) -> DataSet:
+    """The data set of a cell and a trial."""
+    cell = Cell.parse(cell_name)
+    of_population, of_records, of_noise = _seeds(cell, trial)
+    population = _population(cell.truth, cell.graph, cell.size, of_population)
+    codes = population.records(cell.records, of_records)
+    pure = cell.noise == "laplace"
+    return DataSet(
+        population=population,
+        codes=codes,
+        counts=count(as_source(codes), population.structure).tables,
+        release=release(
+            codes,
+            population.structure,
+            Budget.pure(cell.epsilon) if pure else Budget.approx(cell.epsilon, 1 / cell.records),
+            cell.noise,
+            neighbours="add-remove",
+            total="public",
+            randomness=SeededRandomness(of_noise),
+        ),
+        epsilon=cell.epsilon,
+        seed=of_noise,
+    )
+
+
+def main(
+    description: str | None,
+    grids: Mapping[str, Grid],
+    report: Callable[[Path, Path], None],
+    arguments_given: Sequence[str] | None = None,
+) -> None:
+    """The command line of a report over trials.
+
+    grids: of "smoke", "usual" and "full". report: from the store and the folder for tables and plots.
+    """
+    parser = arguments(description, STORE)
+    parser.add_argument("--base", type=int, default=BASE, help="of the seeds; a fresh base is a fresh study")
+    parser.add_argument("--draws", type=int, default=ROOM, help="at most so many from each cell")
+    given = parser.parse_args(arguments_given)
+    extent = "smoke" if given.smoke else "full" if given.full else "usual"
+    store, out = _places(given)
+    if not given.report:
+        grid = {cell: min(draws, given.draws) for cell, draws in grids[extent].items()}
+        wanted = choose("cell", given.cells, [cell.name for cell in grid])
+        grid = {cell: draws for cell, draws in grid.items() if cell.name in wanted}
+        methods = choose("method", given.only_methods, list(METHODS))
+        for name in methods[:]:
+            why = METHODS[name].missing()
+            if why:
+                say(f"{name} is left out: {why}")
+                methods.remove(name)
+        run(breadth_first(grid, methods, given.base), work, store, jobs=given.jobs)
+    if not store.exists():
+        refuse(f"there is no store {store}; run without --report first")
+    report(store, out)
+
+
+def _places(given: argparse.Namespace) -> tuple[Path, Path]:
+    """The store and the folder of tables and plots: a smoke run never touches the committed ones."""
+    if given.smoke and given.store == STORE:
+        return STORE.with_name("smoke") / STORE.name, STORE.with_name("smoke")
+    return given.store, given.store.parent
