@@ -153,7 +153,9 @@ def write(path: Path, found: np.ndarray) -> None:
     if path.suffix == ".parquet":
         pa.parquet.write_table(table, path)
     elif path.suffix == ".csv":
-        pa.csv.write_csv(table, path, pa.csv.WriteOptions(quoting_style="none"))
+        with path.open("wb") as file:
+            file.write(f"{','.join(columns)}\n".encode())  # arrow would put the names in quotes
+            pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False, quoting_style="none"))
     else:
         raise DataError(f"traces are written to a .parquet or .csv file, not to {path.name}")
 

@@ -12,6 +12,7 @@ from attrs import evolve
 
 from dpgm_core.counting import count
 from dpgm_core.errors import InferenceError
+from dpgm_core.levelling import levelled
 from dpgm_core.measuring import add_noise
 from dpgm_core.protocols import Engine, Randomness, Sampler
 from dpgm_core.releases import NoisyTables, estimate_total
@@ -47,6 +48,7 @@ class Simulator:
             raise InferenceError(
                 f"{type(engine).__name__} cannot draw records to simulate a release from; use junction-tree"
             )
+        release = levelled(release)  # weighted rows are simulated as learners see them, one record per person
         self._release, self._engine, self._potentials = release, engine, potentials
         self._sampler: Sampler = engine
         self._records = max(1, round(release.total))
@@ -59,9 +61,11 @@ class Simulator:
         release = self._release
         structure = release.structure
         values = self._counts(randomness.generator())
-        for noise, at in zip(release.noise, structure.slices, strict=True):
-            values[at] = add_noise(values[at], noise.sample(values[at].shape, randomness))
-        tables = Tables(structure, values)
+        parts = [
+            add_noise(values[at], noise.sample(values[at].shape, randomness))
+            for noise, at in zip(release.noise, structure.slices, strict=True)
+        ]
+        tables = Tables(structure, np.concatenate(parts))
         total = release.total
         if release.total_policy == "estimated":
             total = estimate_total(tables, release.variances)[0]

@@ -496,6 +496,24 @@ def test_budgets_per_table_are_charged_by_their_own_weights():
     assert noisy.cost <= Budget.pure(2)
 
 
+def test_a_simulated_release_is_one_of_persons():
+    """Drawn as learners saw it: levelled tables with their scaled noise, not units of 1/D. Error bars are refused."""
+    noisy = released(budget=Budget.pure(20))
+    level, model = dpgm.levelled(noisy), dpgm.learn(noisy).model
+    engine = dpgm.make("inference", "junction-tree").compile(CHAIN)
+    simulator = dpgm.Simulator(noisy, engine, model.potentials)
+    drawn = [simulator.draw(SeededRandomness(seed)) for seed in range(40)]
+    mean = np.mean([one.tables.values for one in drawn], axis=0)
+    expected = noisy.total * engine.infer(model.potentials).marginals.values
+    # 5 standard errors of 40 draws, each at most multinomial with two hits of a person, and noise
+    allowed = 5 * np.sqrt((2 * expected + level.tables.repeat(level.variances)) / 40)
+    assert (np.abs(mean - expected) < allowed + 0.5).all()
+    assert abs(np.mean([one.total for one in drawn]) - noisy.total) < 10
+    assert np.std([one.tables.values[0] % 1 for one in drawn]) > 0.1  # not cut off to whole numbers
+    with pytest.raises(dpgm.OptionError, match="how many rows"):  # its spread is only nominal
+        model.bootstrap(3)
+
+
 def test_replays_of_differently_weighted_releases_are_refused():
     with pytest.raises(dpgm.BudgetError, match="weight rows differently"):
         dpgm.ReplayCurator([released(per="group"), released(per="clique")])
