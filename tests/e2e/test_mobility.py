@@ -22,7 +22,7 @@ learner = "{learner}"
 {contributions}
 
 [budget]
-epsilon = 1
+epsilon = 2
 
 [domain.attributes]
 x1 = {{ labels = ["absent", "hall", "library"], unknown = "absent" }}
@@ -36,7 +36,7 @@ tied = [[["x1", "x2"], ["x2", "x3"], ["x3", "x4"]]]
 
 [ledger]
 path = "campus.ledger"
-budget = {{ epsilon = 2 }}
+budget = {{ epsilon = 3 }}
 create = true
 
 [simulation]
