@@ -20,7 +20,7 @@ from dpgm_core.registry import make
 from dpgm_core.releases import NoisyTables
 from dpgm_core.simulate import Simulator
 from dpgm_core.tables import Array, Tables
-from dpgm_core.uncertainty import MOST_REPLICATES
+from dpgm_core.uncertainty import checked_replicates
 
 if TYPE_CHECKING:
     from dpgm_core.model import Model
@@ -46,8 +46,7 @@ def refitted(
     tuning that the learner found is fixed. A refit that fails stops it all: without the odd ones the error bars would
     be too short. Raises OptionError for a model that cannot be bootstrapped, and says why.
     """
-    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
-        raise OptionError(f"replicates must be a whole number from 2 to {MOST_REPLICATES}, got {count!r}")
+    count = checked_replicates(count)
     release = model.release
     if release is None:
         raise OptionError("the model carries no release, so its noise is unknown and cannot be drawn again")
@@ -56,6 +55,10 @@ def refitted(
         raise OptionError(
             f"learner {name} cannot be bootstrapped: it trains on many noisy rounds that a simulated release does not "
             "hold; learn with another one"
+        )
+    if release.contributions is not None:
+        raise OptionError(
+            "a release with normalised contributions cannot be simulated: it does not say how many rows a person has"
         )
     made: Learner = _component("learner", learner, model.provenance, model.provenance.get("tuning", {}))
     used: Inference = _component("inference", inference, model.provenance, {})

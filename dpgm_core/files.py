@@ -12,6 +12,7 @@ import json
 import math
 import os
 import secrets
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -69,7 +70,7 @@ def check_writable(path: str | Path) -> None:
 def atomic_write(path: str | Path, content: bytes) -> None:
     """Write a whole file or nothing: a temporary file beside it, synced, then renamed over it.
 
-    Raises ModelFileError when the folder cannot be written.
+    A file that was there keeps its permissions. Raises ModelFileError when the folder cannot be written.
     """
     path = Path(path)
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
@@ -79,6 +80,8 @@ def atomic_write(path: str | Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__

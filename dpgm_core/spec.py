@@ -15,8 +15,9 @@ from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.privacy import Budget, Neighbours
 from dpgm_core.structure import Structure
 from dpgm_core.toml import parse_toml
+from dpgm_core.uncertainty import checked_level, checked_replicates
 
-__all__ = ["LedgerSpec", "Spec", "load_spec", "parse_setting"]
+__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "parse_setting"]
 
 _KEYS = (
     "name",
@@ -36,6 +37,7 @@ _KEYS = (
     "structure",
     "ledger",
     "output",
+    "intervals",
     "simulation",
 )
 _DEFAULTS = {"mechanism": "laplace", "learner": "naive-mle", "inference": "junction-tree"}
@@ -49,6 +51,14 @@ class LedgerSpec:
     path: Path
     budget: Budget | None = None
     create: bool = False
+
+
+@frozen(kw_only=True)
+class IntervalsSpec:
+    """Error bars on what a run prints: the intervals' level, and how many refits stand behind them."""
+
+    level: float = 0.9
+    replicates: int = 40
 
 
 @frozen(kw_only=True)
@@ -72,6 +82,7 @@ class Spec:
     split: str = "even"
     ledger: LedgerSpec | None = None
     output: Path = field(factory=Path)
+    intervals: IntervalsSpec | None = None
     seed: int | None = None
 
 
@@ -154,6 +165,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         split=check_split(plain.get("split", "even")),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / _text(where, "output.folder", output.get("folder", ".")),
+        intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
         seed=simulation.get("seed"),
     )
 
@@ -171,6 +183,13 @@ def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
         path=folder / _text(where, "ledger.path", table["path"]),
         budget=Budget.parse(table["budget"]) if "budget" in table else None,
         create=create,
+    )
+
+
+def _intervals(where: str, plain: object) -> IntervalsSpec:
+    table = _table(where, "intervals", plain, ("level", "replicates"))
+    return IntervalsSpec(
+        level=checked_level(table.get("level", 0.9)), replicates=checked_replicates(table.get("replicates", 40))
     )
 
 

@@ -99,7 +99,7 @@ def combine(
         raise OptionError(f"combine needs at least 2 estimates and as many variances, got {q.shape} and {u.shape}")
     if not (np.isfinite(q).all() and np.isfinite(u).all() and (u >= 0).all()):
         raise OptionError("estimates and variances must be finite, and variances at least 0")
-    if isinstance(ratio, bool) or not 0 < ratio < math.inf:
+    if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not 0 < ratio < math.inf:
         raise OptionError(f"ratio must be a positive number, synthetic rows over records, got {ratio!r}")
     m = len(q)
     mean, within = q.mean(axis=0), u.mean(axis=0)
@@ -119,6 +119,13 @@ def checked_level(level: object) -> float:
     if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
         raise OptionError(f"the level of an interval must lie between 0 and 1, such as 0.9; got {level!r}")
     return float(level)
+
+
+def checked_replicates(count: object) -> int:
+    """How many refits to make. Raises OptionError."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
+        raise OptionError(f"replicates must be a whole number from 2 to {MOST_REPLICATES}, got {count!r}")
+    return count
 
 
 def student(level: float, degrees: float | FloatArray) -> FloatArray:

@@ -301,6 +301,14 @@ def test_training_in_rounds_is_refused():
         fit.model.bootstrap()
 
 
+def test_normalised_contributions_are_refused():
+    """How much a simulated person would add to a table is in no release."""
+    noisy = attrs.evolve(released(CHAIN, 500, 1, 1, "estimated"), contributions=dpgm.Contributions(per="clique"))
+    model = Model(CHAIN, Tables.zeros(CHAIN), release=noisy, provenance={"learner": {"name": "naive-mle"}})
+    with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
+        model.bootstrap()
+
+
 def test_an_engine_that_cannot_sample_is_refused(chain):
     """loopy-bp answers, but draws no records."""
     with pytest.raises(InferenceError, match="cannot draw records"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, talk
+from dpgm_core.cli.replicates import DEFAULT_REPLICATES, replicates_options, with_replicates
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "query", "sample"]
 
 _MOST_ROWS = 100_000  # printed without being asked for by --top
+
+_INTERVALS = "Error bars and intervals that hold the truth with this probability, such as 0.9."
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -30,6 +33,8 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
 @click.option("--inference", default="junction-tree", show_default=True, help="Engine that answers.")
 @click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
+@click.option("--intervals", "level", type=float, default=None, metavar="LEVEL", help=_INTERVALS)
+@replicates_options
 @json_option
 def query(
     model_file: Path,
@@ -38,13 +43,22 @@ def query(
     most_probable: bool,
     inference: str,
     top: int | None,
+    level: float | None,
+    replicates: int | None,
+    seed: int | None,
     as_json: bool,
 ) -> None:
     """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is."""
     from dpgm_core.errors import OptionError
+    from dpgm_core.uncertainty import checked_level
 
-    model = _load(model_file).using(inference)
+    loaded = _load(model_file)
+    model = loaded.using(inference)
     fixed = _given(given)
+    if level is None and (replicates is not None or seed is not None):
+        raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
+    if level is not None and (most_probable or not attributes):
+        raise OptionError("--intervals go with probabilities: name attributes, without --map")
     if most_probable:
         if attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
@@ -62,23 +76,32 @@ def query(
     cells = math.prod(model.domain.shape(attributes))
     if top is None and cells > _MOST_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
-    table = model.marginal(attributes, given=fixed)
+    table = model.marginal(attributes, given=fixed)  # first: it refuses what cannot be asked
+    columns = {"probability": table}
+    if level is not None:
+        checked_level(level)
+        model = with_replicates(loaded, model_file, replicates, seed).using(inference)
+        found = model.intervals(attributes, given=fixed, level=level)
+        columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
     labels = [model.domain[name].labels for name in attributes]
-    rows = list(zip(itertools.product(*labels), table.reshape(-1).tolist(), strict=True))
+    values = zip(*(column.reshape(-1).tolist() for column in columns.values()), strict=True)
+    rows = list(zip(itertools.product(*labels), values, strict=True))
     if top is not None:
-        rows = sorted(rows, key=lambda row: -row[1])[:top]
+        rows = sorted(rows, key=lambda row: -row[1][0])[:top]
     if as_json:
+        keys = [name.replace(" ", "_") for name in columns]
         print_json(
             {
                 "attributes": list(attributes),
                 "given": fixed,
                 "private": model.private,
                 "converged": model.converged,
-                "rows": [{"labels": list(names), "probability": value} for names, value in rows],
+                **({} if level is None else {"level": level, "replicates": len(model.replicates)}),
+                "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
             }
         )
         return
-    print_table([*attributes, "probability"], [[*names, f"{value:.6f}"] for names, value in rows])
+    print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
 
 
 @click.command()
@@ -86,8 +109,14 @@ def query(
 @click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
 @click.option("-o", "--output", type=_file, required=True, help="A .csv, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
+@click.option(
+    "--datasets",
+    type=click.IntRange(2, 1000),
+    default=None,
+    help="That many files, OUTPUT-1 and so on, that differ as much as the model is uncertain.",
+)
 @json_option
-def sample(model_file: Path, count: int, output: Path, seed: int | None, as_json: bool) -> None:
+def sample(model_file: Path, count: int, output: Path, seed: int | None, datasets: int | None, as_json: bool) -> None:
     """Draw synthetic records from MODEL into a file."""
     from dpgm_core.errors import OptionError
     from dpgm_core.randomness import SeededRandomness
@@ -95,13 +124,25 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, as_json
     if output.suffix not in (".csv", ".parquet", ".arrow"):
         raise OptionError(f"cannot write {output.name}: the name must end in .csv, .parquet or .arrow")
     model = _load(model_file)
-    table = model.sample(count, randomness=None if seed is None else SeededRandomness(seed))
+    randomness = None if seed is None else SeededRandomness(seed)
     texts = [text for one in model.domain for text in (one.name, *one.labels)]
-    _write(table, output, quoted=any(letter in text for text in texts for letter in ',"\r\n'))
-    if as_json:
-        print_json({"records": count, "file": str(output), "private": model.private, "guarantee": model.guarantee()})
+    quoted = any(letter in text for text in texts for letter in ',"\r\n')
+    files = [output]
+    if datasets is None:
+        _write(model.sample(count, randomness=randomness), output, quoted=quoted)
     else:
-        click.echo(f"{count} synthetic records: {output}")
+        files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
+        if len(model.replicates) < datasets:
+            model = with_replicates(model, model_file, max(datasets, DEFAULT_REPLICATES), seed)
+        for file, table in zip(files, model.sample_datasets(count, datasets, randomness=randomness), strict=True):
+            _write(table, file, quoted=quoted)
+    if as_json:
+        facts = {"private": model.private, "guarantee": model.guarantee()}
+        named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
+        print_json({"records": count, **named, **facts})
+        return
+    for file in files:
+        click.echo(f"{count} synthetic records: {file}")
 
 
 @click.command()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dpgm_core.ledger import Ledger
     from dpgm_core.model import Model
-    from dpgm_core.protocols import Fit
+    from dpgm_core.protocols import Fit, Progress
     from dpgm_core.releases import NoisyTables
     from dpgm_core.spec import Spec
 
@@ -63,10 +63,13 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 error.release = saved  # type: ignore[attr-defined]
             raise
         left = None if ledger is None else ledger.remaining()
+        if run.intervals is not None:
+            done = _with_replicates(done, path, run, progress)
     if as_json:
         print_json(_summary(done, path, saved, left))
         return
-    _print_fit(done, path, saved, left, verbose=obj["verbose"])
+    level = None if run.intervals is None else run.intervals.level
+    _print_fit(done, path, saved, left, verbose=obj["verbose"], level=level)
 
 
 @click.command()
@@ -206,6 +209,24 @@ def learn(
         print_json(_summary(done, path, release_file, None))
         return
     _print_fit(done, path, release_file, None, verbose=obj["verbose"], learned_again=True)
+
+
+def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
+    """Error bars for a fit that is paid for and saved; without them it is no worse."""
+    from attrs import evolve
+
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.randomness import SeededRandomness
+
+    assert run.intervals is not None
+    seeded = None if run.seed is None else SeededRandomness(run.seed)
+    try:
+        model = done.model.bootstrap(run.intervals.replicates, randomness=seeded, progress=progress)
+        model.save(path)
+    except DpgmError as error:
+        talk(f"dpgm: no intervals: {error}")
+        return done
+    return evolve(done, model=model)
 
 
 def _data(run: Spec) -> object:
@@ -359,6 +380,7 @@ def _summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
         "left": None if left is None else left.to_dict(),
         "records": {"total": _records(release), "policy": release.total_policy},
         "converged": done.converged,
+        "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
         "guarantee": release.guarantee(),
@@ -372,7 +394,16 @@ def _records(release: NoisyTables) -> float:
     return release.total / float(rate)
 
 
-def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool, learned_again: bool = False) -> None:
+def _print_fit(
+    done: Fit,
+    path: Path,
+    saved: Path,
+    left: Any,
+    *,
+    verbose: bool,
+    learned_again: bool = False,
+    level: float | None = None,
+) -> None:
     from dpgm_core.errors import TooLarge
 
     release = done.release
@@ -388,7 +419,7 @@ def _print_fit(done: Fit, path: Path, saved: Path, left: Any, *, verbose: bool, 
         talk(f"note: {note}")
     click.echo("")
     try:
-        _print_margins(done.model)
+        _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         click.echo("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
     swamped = _swamped(release)
@@ -409,14 +440,18 @@ def _swamped(release: NoisyTables) -> int:
     )
 
 
-def _print_margins(model: Model) -> None:
-    """Each attribute's most likely labels, in per cent, as the model has them; what was not measured is named."""
+def _print_margins(model: Model, level: float | None) -> None:
+    """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
+
+    What was not measured is named.
+    """
     rows = []
     measured = {name for clique in model.structure for name in clique}
     for attribute in model.domain:
         if attribute.name not in measured:
             continue
-        shares = model.marginal(attribute.name)
+        found = None if level is None else model.intervals(attribute.name, level=level)
+        shares = model.marginal(attribute.name) if found is None else found.estimate
         if attribute.size > 1 and shares[attribute.unknown] > 0.95:
             talk(
                 f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
@@ -427,9 +462,14 @@ def _print_margins(model: Model) -> None:
             if attribute.size > 6
             else range(attribute.size)
         )
-        text = ", ".join(f"{attribute.labels[code]}: {100 * shares[code]:.1f}%" for code in order)
+        text = ", ".join(
+            f"{attribute.labels[code]}: {100 * shares[code]:.1f}%"
+            + ("" if found is None else f" ({100 * found.low[code]:.1f}-{100 * found.high[code]:.1f})")
+            for code in order
+        )
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
-    print_table(["attribute", "share of records in the model"], rows[:40])
+    sure = "" if level is None else f" ({100 * level:g}% interval)"
+    print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     left_out = [name for name in model.domain.names if name not in measured]
     if left_out:
         click.echo(f"not measured, so unknown to the model: {', '.join(left_out)}")

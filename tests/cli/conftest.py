@@ -1,0 +1,77 @@
+"""What tests of the command line share: a spec with its records, a model file, and how a command is run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core.cli import main
+
+SPEC = """
+name = "visits"
+data = "visits.csv"
+domain = "domain.toml"
+neighbours = "add-remove"
+budget = { epsilon = 1 }
+structure = { graph = "chain" }
+[ledger]
+path = "out/visits.ledger"
+budget = { epsilon = 2.5 }
+create = true
+[output]
+folder = "out"
+"""
+DOMAIN = '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nbins = [0, 40, 99]\nunknown = "?"\n'
+
+
+@pytest.fixture
+def spec(tmp_path) -> Path:
+    """A spec, its domain and its records, in a folder that is not the current one."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "visits.toml").write_text(SPEC)
+    (folder / "domain.toml").write_text(DOMAIN)
+    (folder / "visits.csv").write_text("sex,age\n" + "F,30\nM,50\nM,60\n" * 40)
+    return folder / "visits.toml"
+
+
+@pytest.fixture
+def dpgm_command(capfd):
+    """Runs `dpgm ...` here; returns exit code, stdout and stderr."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main([str(word) for word in words])
+            sys.exit(0)
+        out, err = capfd.readouterr()
+        return int(left.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def refused(dpgm_command):
+    """Runs a command that must be refused: exit 2, nothing on stdout, one line `dpgm: ...`; returns the line."""
+
+    def run(*words: object) -> str:
+        code, out, err = dpgm_command(*words)
+        assert (code, out) == (2, ""), err
+        assert err.startswith("dpgm: ")
+        assert err.count("\n") == 1
+        return err
+
+    return run
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    domain = dpgm.Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"]})
+    structure = dpgm.Structure.chain(domain)
+    codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 100)
+    path = tmp_path / "m.dpgm"
+    dpgm.fit(codes, structure, dpgm.Budget.pure(5), neighbours="add-remove").model.save(path)
+    return path
