@@ -11,17 +11,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
+from scipy.sparse import coo_array, csr_array
 
 from dpgm_core import Clique, FloatArray, NoisyTables, Structure
 
-__all__ = ["Basis", "Effect", "Holder", "basis_of", "contrasts"]
+__all__ = ["Basis", "Effect", "Holder", "basis_of", "contrasts", "group_count"]
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
+_MOST_ENTRIES = 2**22  # B is written out, for single vectors, if it has no more entries than these that are not zero
 
 
 @frozen(kw_only=True)
@@ -85,9 +87,9 @@ class Effect:
     part: slice
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, slots=False)
 class Basis:
-    """theta = B phi and z = B'y, never written as a matrix.
+    """theta = B phi and z = B'y; a product of small matrices per effect.
 
     size: number of parameters p. group: of each parameter (p,), 0 for main effects, else its clique's. groups: how
     many. variances: of z, records**2 (p,). weights: the prior precision of each parameter if that of each potential
@@ -104,6 +106,12 @@ class Basis:
 
     def potentials(self, phi: FloatArray) -> FloatArray:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m)."""
+        if phi.ndim == 1 and self._matrices is not None:
+            theta: FloatArray = self._matrices[0] @ phi
+            return theta
+        return self._spread(phi)
+
+    def _spread(self, phi: FloatArray) -> FloatArray:
         count = math.prod(phi.shape[1:])
         columns = phi.reshape(self.size, count)
         theta = np.zeros((self.structure.cells, count))
@@ -117,11 +125,34 @@ class Basis:
 
     def statistics(self, tables: FloatArray) -> FloatArray:
         """B'y: (cells,) or (cells, m) to (p,) or (p, m)."""
+        if tables.ndim == 1 and self._matrices is not None:
+            found: FloatArray = self._matrices[1] @ tables
+            return found
         return self._reduced(tables, lambda holder: holder.share)
 
     def parameters(self, potentials: FloatArray) -> FloatArray:
         """The phi (p,) of potentials (cells,): the model is the same, as the constant does not count."""
         return self._reduced(potentials, lambda holder: 1.0 / holder.outside)
+
+    @cached_property
+    def _matrices(self) -> tuple[csr_array, csr_array] | None:
+        """B and B' by rows, effect by effect: a fit asks for hundreds of products with one vector."""
+        structure = self.structure
+        entries = sum(
+            (effect.part.stop - effect.part.start) * sum(structure.sizes[one.group] for one in effect.holders)
+            for effect in self.effects
+        )
+        if not 0 < entries <= _MOST_ENTRIES:
+            return None
+        made = []
+        for effect in self.effects:
+            size = effect.part.stop - effect.part.start
+            alone = evolve(self, effects=(evolve(effect, part=slice(0, size)),), size=size)
+            columns = coo_array(alone._spread(np.eye(size)))
+            made.append((columns.data, columns.row, columns.col + effect.part.start))
+        data, rows, columns_of = (np.concatenate(part) for part in zip(*made, strict=True))
+        matrix = csr_array((data, (rows, columns_of)), shape=(structure.cells, self.size))
+        return matrix, csr_array(matrix.T)
 
     def _reduced(self, tables: FloatArray, share: Callable[[Holder], float]) -> FloatArray:
         columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
@@ -144,7 +175,7 @@ def basis_of(release: NoisyTables) -> Basis:
     variances = np.maximum(release.variances, _LEAST_VARIANCE)
     effects: list[Effect] = []
     columns: list[tuple[float, ...]] = []
-    hosts: dict[int, int] = {}
+    group_of, groups = _groups(structure)
     start = 0
     for cliques, places in _told(structure).items():
         shape = structure.domain.shape(cliques[0])
@@ -157,19 +188,37 @@ def basis_of(release: NoisyTables) -> Basis:
         holders = tuple(map(partial(_holder, structure), places, shares.tolist(), outside.tolist()))
         effects.append(Effect(holders=holders, shape=shape, part=slice(start, start + size)))
         start += size
-        host = min(holders, key=lambda holder: holder.outside).group
-        group = 0 if len(shape) == 1 else hosts.setdefault(host, len(hosts) + 1)
-        columns += [(group, 1 / precision.sum(), 1 / np.sum(1 / outside))] * size
+        columns += [(group_of[cliques], 1 / precision.sum(), 1 / np.sum(1 / outside))] * size
     table = np.array(columns).reshape(-1, 3)
     return Basis(
         structure=structure,
         effects=tuple(effects),
         size=start,
         group=table[:, 0].astype(np.intp),
-        groups=len(hosts) + 1,
+        groups=groups,
         variances=table[:, 1],
         weights=table[:, 2],
     )
+
+
+def group_count(structure: Structure) -> int:
+    """How many prior scales a structure has: one for all main effects, one for each clique that has interactions.
+
+    >>> from dpgm_core import Domain
+    >>> group_count(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
+    3
+    """
+    return _groups(structure)[1]
+
+
+def _groups(structure: Structure) -> tuple[dict[tuple[Clique, ...], int], int]:
+    """Each effect's group, 0 for main effects, else that of the smallest table that tells about it; how many."""
+    hosts: dict[int, int] = {}
+    found = {}
+    for cliques, places in _told(structure).items():
+        host = min(places, key=lambda place: structure.sizes[place[0]])[0]
+        found[cliques] = 0 if len(cliques[0]) == 1 else hosts.setdefault(host, len(hosts) + 1)
+    return found, len(hosts) + 1
 
 
 def _told(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tuple[int, ...]]]]:

@@ -10,6 +10,8 @@ Sources: MacKay (1992), Bayesian interpolation; Bernstein and Sheldon (2018) for
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,15 +26,20 @@ from dpgm_core import (
     InferenceError,
     Model,
     NoisyTables,
+    OptionError,
     Progress,
     Randomness,
+    ReplayCurator,
+    Structure,
     Tables,
     option,
 )
-from dpgm_eb_map.contrasts import basis_of
+from dpgm_core.curator import silent
+from dpgm_eb_map.contrasts import basis_of, group_count
 from dpgm_eb_map.dense import Dense
+from dpgm_eb_map.descent import Objective, System
 from dpgm_eb_map.matrix_free import MatrixFree
-from dpgm_eb_map.posterior import Moments, pilot
+from dpgm_eb_map.posterior import Moments, pilot, statistics_of
 
 __all__ = ["EbMap"]
 
@@ -40,8 +47,8 @@ _SCALES = (0.03, 10.0)  # nats: bounds of a prior scale
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
 _LEAN = 2.0  # parameters of the pooled scale that a group of one parameter is given
 _STEPS = 50  # descent steps in one round
+_REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 _ROUGH_STEPS = 8  # the same where each costs many products; the next round goes on from there
-_MEMORY = 10  # pairs of L-BFGS
 
 
 def _whole(instance: object, attribute: Any, value: object) -> None:
@@ -53,6 +60,13 @@ def _positive(instance: object, attribute: Any, value: object) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not 0 < value < math.inf:  # type: ignore[operator]
         raise ValueError(f"{attribute.name} must be a finite number above 0, got {value!r}")
+
+
+def _scales(instance: object, attribute: Any, value: object) -> None:
+    if value is not None and not (isinstance(value, tuple) and value):
+        raise ValueError(f"{attribute.name} must be numbers, one per group of parameters, or none; got {value!r}")
+    for scale in value or ():
+        _positive(instance, attribute, scale)
 
 
 @frozen(kw_only=True)
@@ -83,8 +97,21 @@ class EbMap:
         validator=_whole,
     )
 
+    scales: tuple[float, ...] | None = option(
+        None,
+        help="the prior scales of the last fit, main effects' first, then each clique's, as an earlier fit's tuning "
+        "has them: nothing is tuned then; none: the tables choose",
+        unit="nats",
+        validator=_scales,
+    )
+
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
-        """Take one release and fit it. Raises InferenceError when the engine fails."""
+        """Take one release and fit it.
+
+        Raises InferenceError when the engine fails, OptionError for scales that are not the structure's.
+        """
+        if not isinstance(curator, ReplayCurator):  # it serves its own structure, and spends nothing
+            self._check(curator.structure)
         release = curator.release()
         run = _Run(self, release, inference.compile(release.structure), progress)
         run.learn()
@@ -98,22 +125,47 @@ class EbMap:
             converged=run.settled and run.distance <= self.tolerance,
             certificate=run.certificate(),
             notes=run.notes(),
+            tuning={"scales": run.scales.tolist()},
         )
+
+    def _check(self, structure: Structure) -> None:
+        groups = group_count(structure)
+        if self.scales is not None and len(self.scales) != groups:
+            raise OptionError(
+                f"eb-map: scales has {len(self.scales)} numbers, but {structure} has {groups} groups of parameters "
+                "(all main effects, and the interactions of each clique); take scales from the tuning of a fit to the "
+                "same cliques"
+            )
+
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """Fits to releases like the model's, W and H factored once at the model; its scales if none are given.
+
+        W is a function of the model, not of the noise in its tables, so refits are as unbiased as fits. Raises
+        InferenceError for a model without its release.
+        """
+        release = model.release
+        if release is None:
+            raise InferenceError("eb-map: refits need the release that the model was learned from; this model has none")
+        run = _Run(self, release, inference.compile(release.structure), silent)
+        if self.scales is None or model.structure != release.structure:
+            run.learn()
+        else:
+            run.start(model.potentials)
+        return partial(run.refit, model.structure)
 
 
 class _Run:
     """The state of one fit."""
 
     def __init__(self, settings: EbMap, release: NoisyTables, engine: Engine, progress: Progress) -> None:
+        settings._check(release.structure)
         self.settings, self.release, self.progress = settings, release, progress
         self.basis = basis_of(release)
         self.moments = Moments(engine, self.basis)
         self.total = release.total
-        self.noisy = self.basis.statistics(release.tables.values.astype(np.float64))
-        if not np.isfinite(self.noisy).all():
-            raise InferenceError("eb-map: the noisy tables hold NaN or infinite values")
+        self.noisy = statistics_of(self.basis, release)
         self.dense = self.basis.size <= settings.dense_up_to
-        self.system: Dense | MatrixFree
+        self.system: System
         self.phi = np.zeros(self.basis.size)
         self.scales = np.ones(self.basis.groups)
         self.trace: list[dict[str, float]] = []
@@ -127,11 +179,41 @@ class _Run:
             return
         self.progress("learning", 0, self.settings.rounds + 1)
         self.phi = pilot(self.moments, self.release, self.progress)
-        self._linearise()
+        if self.settings.scales is None:
+            self._tune()
+        else:
+            self.scales = np.array(self.settings.scales)
+            for _ in range(2):  # at the pilot W is rough
+                self.linearise()
+                self._fit()
+            self.determined = float(np.clip(self.system.determined(), 0.0, 1.0).sum())
+            self._record(0.0)
+
+    def start(self, potentials: Tables) -> None:
+        """Take a fit as it is, and what refits need of it."""
+        assert self.settings.scales is not None
+        self.phi = self.basis.parameters(potentials.values)
+        self.scales = np.array(self.settings.scales)
+        if self.basis.size:
+            self.linearise()
+            self.system.set_prior(self.precision())
+
+    def refit(self, structure: Structure, release: NoisyTables) -> Tables:
+        """The potentials over `structure` of a fit to another release, from this one and with its W and H."""
+        objective = Objective(
+            self.moments, self.system, statistics_of(self.basis, release), release.total, self.precision()
+        )
+        tolerance = max(self.settings.tolerance, _REFITTED * math.sqrt(self.basis.size))
+        phi, _ = objective.minimise(self.phi, tolerance, _STEPS if self.dense else _ROUGH_STEPS)
+        potentials = Tables(self.basis.structure, self.basis.potentials(phi))
+        return potentials if structure == potentials.structure else potentials.embed(structure)
+
+    def _tune(self) -> None:
+        self.linearise()
         for number in range(self.settings.rounds):
             self.progress("learning", number, self.settings.rounds + 1)
             self._fit()
-            self._linearise()
+            self.linearise()
             moved = self._update()
             self.settled = moved < _SETTLED
             self._record(moved)
@@ -141,7 +223,7 @@ class _Run:
         self._fit()
         self._record(math.log(self.settings.factor))
 
-    def _linearise(self) -> None:
+    def linearise(self) -> None:
         """F, and with it W, at the present parameters."""
         _, marginals, mean = self.moments.mean(self.phi)
         covariance = self.moments.covariance(self.phi)
@@ -150,57 +232,23 @@ class _Run:
             self.system = Dense(self.total * covariance(np.eye(self.basis.size)), self.basis.variances, drift)
         else:
             self.system = MatrixFree(covariance, self.basis, marginals, self.total, drift)
+        self.residual = self.noisy - self.total * mean
 
-    def _precision(self) -> FloatArray:
-        precision: FloatArray = self.basis.weights / self.scales[self.basis.group] ** 2
-        return precision
-
-    def _value(self, phi: FloatArray, precision: FloatArray) -> tuple[float, FloatArray]:
-        """The objective, nats, and W r; infinite where the engine gives up."""
-        try:
-            _, _, mean = self.moments.mean(phi)
-        except InferenceError:
-            return math.inf, phi
-        residual = self.noisy - self.total * mean
-        weighted = self.system.weighted(residual)
-        return 0.5 * float(residual @ weighted) + 0.5 * float(phi @ (precision * phi)), weighted
+    def precision(self) -> FloatArray:
+        found: FloatArray = self.basis.weights / self.scales[self.basis.group] ** 2
+        return found
 
     def _fit(self) -> None:
-        """Minimise under the present scales: L-BFGS on top of Newton's step with H frozen."""
-        precision = self._precision()
+        """Minimise under the present scales."""
+        precision = self.precision()
         self.system.set_prior(precision)
-        value, weighted = self._value(self.phi, precision)
-        if not math.isfinite(value):
-            raise InferenceError("eb-map: the objective is not a number; the release is beyond double precision")
-        pairs: list[tuple[FloatArray, FloatArray]] = []
-        gradient = self._gradient(weighted, precision)
-        for _ in range(_STEPS if self.dense else _ROUGH_STEPS):
-            step = -_two_loops(gradient, pairs, self.system.newton)
-            slope = float(gradient @ step)
-            self.distance = math.sqrt(max(0.0, -slope))
-            if self.distance <= self.settings.tolerance:
-                return
-            length = 1.0
-            while True:
-                after, weighted = self._value(self.phi + length * step, precision)
-                if after <= value + 1e-4 * length * slope:
-                    break
-                length /= 2
-                if length < 1e-6:
-                    return  # no descent within rounding, or the engine's accuracy
-            before = gradient
-            self.phi, value = self.phi + length * step, after
-            gradient = self._gradient(weighted, precision)
-            if (gradient - before) @ step > 0:
-                pairs = [*pairs, (length * step, gradient - before)][-_MEMORY:]
-
-    def _gradient(self, weighted: FloatArray, precision: FloatArray) -> FloatArray:
-        # - N F(phi) W r + Lam phi, F where phi is now
-        return precision * self.phi - self.total * self.moments.covariance(self.phi)(weighted)
+        objective = Objective(self.moments, self.system, self.noisy, self.total, precision)
+        steps = _STEPS if self.dense else _ROUGH_STEPS
+        self.phi, self.distance = objective.minimise(self.phi, self.settings.tolerance, steps)
 
     def _update(self) -> float:
         """s_g^2 <- sum w phi^2 / sum (1 - c Lam), MacKay's fixed point; the largest change of log s_g that matters."""
-        self.system.set_prior(self._precision())
+        self.system.set_prior(self.precision())
         basis = self.basis
         evidence = np.bincount(basis.group, basis.weights * self.phi**2, basis.groups)
         determined = np.bincount(basis.group, self.system.determined(), basis.groups)
@@ -256,16 +304,3 @@ class _Run:
         if self.system.unsolved:
             notes.append(f"{self.system.unsolved} linear systems of the last round were given up; the fit may be rough")
         return notes
-
-
-def _two_loops(gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]], start: Any) -> FloatArray:
-    """The L-BFGS estimate of H^-1 g; start: H^-1 g of the initial H (Nocedal and Wright 2006, algorithm 7.4)."""
-    direction = gradient
-    weights = []
-    for step, change in reversed(pairs):
-        weights.append(float(step @ direction) / float(change @ step))
-        direction = direction - weights[-1] * change
-    found: FloatArray = start(direction)
-    for (step, change), weight in zip(pairs, reversed(weights), strict=True):
-        found = found + (weight - float(change @ found) / float(change @ step)) * step
-    return found

@@ -51,6 +51,10 @@ class MatrixFree:
         self.unsolved += not solved
         return found[:, 0]
 
+    def told(self, residual: FloatArray) -> FloatArray:
+        """N F W r."""
+        return self._information(self.weighted(residual)[:, None])[:, 0]
+
     def set_prior(self, precision: FloatArray) -> None:
         """Take a prior of this precision (p,)."""
         self._precision = precision[:, None]
