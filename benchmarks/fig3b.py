@@ -1,0 +1,186 @@
+"""The mobility case study, after figure 3b of Bernstein et al. (2017): held-out log-likelihood against epsilon.
+
+    python -m benchmarks.fig3b [DATA] [--smoke|--full|--report] [--name NAME] [--jobs 2]
+
+DATA is a folder (or file) of person-days, see `benchmarks.mobility`; without it the campus of `benchmarks.traces`. NAME
+stands for it in the results, which hold scores and nothing else of the data; scores on records are NOT PRIVATE.
+
+Compared: a table for each edge and a person-day's segments counted as ones ("untied": sensitivity 24|C|), tied edges
+("tied"), and tied edges with normalised contributions, per clique ("R1") or per tied group ("R2"). A quarter of the
+person-days is held out. A trial is fresh noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
+
+import numpy as np  # isort: skip
+
+from benchmarks.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
+from dpgm_core import DataError, learn
+
+__all__ = ["LEARNERS", "main", "work"]
+
+RESULTS = Path(__file__).with_name("results")
+PLOTS = Path(__file__).parents[1] / "docs" / "plots"
+
+EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+LEARNERS: dict[str, Any] = {
+    "naive-mle": "naive-mle",
+    "cgm-em": "cgm-em",
+    "cgm-em discrepancy": {"name": "cgm-em", "stop": "discrepancy"},
+    "eb-map": "eb-map",
+}
+METHODS = [f"{weights} {learner}" for weights in WEIGHTS for learner in LEARNERS]
+REFERENCES = ["tied reference", "R2 reference"]
+
+
+def work(task: Task, source: str | None, persons: int, days: int) -> dict[str, Any]:
+    """One run: a release and a model learned from it, or the non-private reference; its scores."""
+    _, view, *epsilon = task.cell.split("/")
+    weights, learner = task.method.split(" ", 1)
+    train, test = split(load(source, persons, days))
+    if learner == "reference":
+        return scores(test, view, *reference(train, view, weights))
+    noisy = draw(train, view, weights, float(epsilon[0].removeprefix("eps")), task.trial)
+    model = learn(noisy, LEARNERS[learner]).model
+    return scores(test, view, model.structure, model.potentials.values)
+
+
+def grid(name: str, smoke: bool, full: bool) -> dict[str, tuple[list[str], int]]:
+    """cell -> (methods, trials)."""
+    epsilons, trials = ((1.0,), 1) if smoke else (EPSILONS, 5 if full else 2)
+    cells: dict[str, tuple[list[str], int]] = {f"{name}/{view}": (REFERENCES, 1) for view in VIEWS}
+    return cells | {f"{name}/{view}/eps{epsilon:g}": (METHODS, trials) for view in VIEWS for epsilon in epsilons}
+
+
+def _score(view: str) -> str:
+    return "segment" if view == "segments" else "pair"
+
+
+def _values(lines: Sequence[dict[str, Any]], cell: str, method: str, score: str) -> list[float]:
+    return [line[score] for line in lines if (line["cell"], line["method"]) == (cell, method) and score in line]
+
+
+def _epsilons(lines: Sequence[dict[str, Any]], name: str, view: str) -> list[float]:
+    head = f"{name}/{view}/eps"
+    return sorted({float(line["cell"][len(head) :]) for line in lines if line["cell"].startswith(head)})
+
+
+def tables(lines: Sequence[dict[str, Any]]) -> str:
+    """One table per data set, view and score."""
+    parts = ["# Figure 3b: held-out log-likelihood, nats (mean over noise draws, standard error)\n"]
+    for name in sorted({line["cell"].split("/")[0] for line in lines}):
+        for view in VIEWS:
+            epsilons = _epsilons(lines, name, view)
+            for score in ["segment", "pair", "pair_by_day"] if view == "segments" else ["pair", "pair_by_day"]:
+                rows = [_row(lines, name, view, method, score, epsilons) for method in METHODS]
+                for method in REFERENCES:
+                    found = _values(lines, f"{name}/{view}", method, score)
+                    if found:
+                        kind = "non-private" if method.startswith("tied") else "non-private, weighted as R2"
+                        rows.append([kind, *[f"{found[0]:.3f}"] * len(epsilons)])
+                key = f"{score.removesuffix('_by_day')}_uniform"
+                uniform = [line[key] for line in lines if line["cell"] == f"{name}/{view}"]
+                if uniform:
+                    rows.append(["uniform", *[f"{uniform[0]:.3f}"] * len(epsilons)])
+                head = ["weights, learner", *(f"eps {epsilon:g}" for epsilon in epsilons)]
+                rows = [row for row in rows if any(cell != "-" for cell in row[1:])]
+                parts.append(f"## {name}, view {view}, score {score}\n\n{markdown(head, rows)}")
+    return "\n".join(parts)
+
+
+def _row(
+    lines: Sequence[dict[str, Any]], name: str, view: str, method: str, score: str, epsilons: Sequence[float]
+) -> list[str]:
+    row = [method]
+    for epsilon in epsilons:
+        found = _values(lines, f"{name}/{view}/eps{epsilon:g}", method, score)
+        error = f" ±{np.std(found, ddof=1) / np.sqrt(len(found)):.3f}" if len(found) > 1 else ""
+        row.append(f"{np.mean(found):.3f}{error}" if found else "-")
+    return row
+
+
+def plot(lines: Sequence[dict[str, Any]], name: str, stem: Path) -> None:
+    """One row of panels per view, one panel per learner, one line per weighting."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        len(VIEWS), len(LEARNERS), figsize=(3.1 * len(LEARNERS), 6), layout="constrained", sharex=True, sharey="row"
+    )
+    for row, view in zip(axes, VIEWS, strict=True):
+        epsilons = _epsilons(lines, name, view)
+        for panel, learner in zip(row, LEARNERS, strict=True):
+            for weights, style in zip(WEIGHTS, ("s--", "o-", "^-", "v-"), strict=True):
+                found = [
+                    _values(lines, f"{name}/{view}/eps{epsilon:g}", f"{weights} {learner}", _score(view))
+                    for epsilon in epsilons
+                ]
+                seen = [(epsilon, values) for epsilon, values in zip(epsilons, found, strict=True) if values]
+                means = [np.mean(values) for _, values in seen]
+                errors = [np.std(values) / np.sqrt(max(1, len(values) - 1)) for _, values in seen]
+                panel.errorbar([epsilon for epsilon, _ in seen], means, errors, fmt=style, ms=4, label=weights)
+            for method, color in (("tied reference", "k"), ("uniform", "0.6")):
+                key = _score(view) if method != "uniform" else f"{_score(view)}_uniform"
+                level = _values(lines, f"{name}/{view}", "tied reference", key)
+                if level:
+                    panel.axhline(level[0], color=color, lw=1, ls=":", label=method.replace("tied", "non-private"))
+            panel.set(title=f"{view}: {learner}", xscale="log")
+        row[0].set_ylabel(f"log-likelihood of a held-out {_score(view)}, nats", fontsize=8)
+    for panel in axes[-1]:
+        panel.set_xlabel("epsilon")
+    axes[0][0].legend(fontsize=7)
+    figure.suptitle(name)
+    save(figure, stem)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is asked, then write tables and plots of everything in the store."""
+    parser = arguments(__doc__, RESULTS / "fig3b.jsonl")
+    parser.add_argument("data", nargs="?", help="a folder or file of person-days; none: made-up campus traces")
+    parser.add_argument("--name", help="what to call the data in the results (default: the folder's name)")
+    asked = parser.parse_args(argv)
+    store: Path = asked.store
+    if asked.smoke and store.parent == RESULTS:
+        store = store.with_name("fig3b-smoke.jsonl")
+    persons, days = (40, 5) if asked.smoke else (1000, 20)
+    name = asked.name or ("campus" if asked.data is None else Path(asked.data).resolve().stem)
+    if "/" in name or " " in name:
+        refuse(f"--name {name!r} names cells of the results: no slashes or spaces")
+    cells = grid(name, asked.smoke, asked.full)
+    if not asked.report:
+        methods = choose("method", asked.only_methods, [*METHODS, *REFERENCES])
+        tasks = [
+            Task(cell, trial, method)
+            for cell in choose("cell", asked.cells, list(cells))
+            for trial in range(cells[cell][1])
+            for method in cells[cell][0]
+            if method in methods
+        ]
+        try:
+            if load(asked.data, persons, days).empty is None:
+                refuse("the data have no label 'absent' or 'null'; name the one that means nobody knows so")
+        except DataError as error:
+            refuse(str(error))
+        run(tasks, partial(work, source=asked.data, persons=persons, days=days), store, jobs=asked.jobs)
+    lines = read(store)
+    if not lines:
+        refuse(f"no finished runs in {store}; run without --report first")
+    text = tables(lines)
+    print(text)
+    if not asked.smoke:
+        store.with_suffix(".md").write_text(text, encoding="utf-8")
+        for each in sorted({line["cell"].split("/")[0] for line in lines}):
+            stem = (PLOTS if store.parent == RESULTS else store.parent) / f"fig3b-{each}"
+            plot(lines, each, stem)
+            say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+
+
+if __name__ == "__main__":
+    main()
