@@ -1,5 +1,6 @@
 """mbi as a peer: what comes back is its model, exactly; a missing or broken environment is one clear line."""
 
+import itertools
 import os
 import stat
 import sys
@@ -7,10 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the benchmarks are run from the checkout, not installed
-
-import itertools
 
 from benchmarks import mbi_peer
 from benchmarks.cgm_protocol import Population, draw_release, structure_of

@@ -1,0 +1,256 @@
+"""The Adult census table: dpgm, mbi and a baseline at equal measured cliques and equal budget.
+
+    DPGM_MBI_PYTHON=VENV/bin/python python -m benchmarks.adult [DIR] [--smoke|--full|--report] [--jobs 2]
+
+DIR holds `adult/` (adult.csv of codes and adult-domain.json) and perhaps `adult_raw/` (adult.csv of labels); by default
+$DPGM_SHARED/data or ../shared/data. The data are not part of the project.
+
+A fixed tree over the attributes is measured, chosen from what the attributes mean, before any score or joint table was
+seen (census.py). Laplace noise at epsilon, or Gaussian noise at (epsilon, 1e-6); add-remove neighbours, N unknown and
+estimated from the noisy tables (mbi's estimator gives the same number). Every learner but the baseline gets the same
+noisy tables; the baseline spends the whole budget on the one-way tables alone and takes the attributes as independent.
+A trial is a seed of the noise; 4/5 of the records are for training.
+
+Scores: total variation distance, averaged over all pairs and over all triples of attributes, to the training records
+and to the held-out ones, and the mean log-likelihood of a held-out record in nats. All are exact, none is private.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
+
+import numpy as np  # isort: skip
+
+from dpgm_naive_mle.projection import project_to_simplex
+
+from benchmarks.census import TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.references import non_private_mle
+from dpgm_core import Budget, FloatArray, Model, NoisyTables, SeededRandomness, Structure, Tables, learn, release
+from dpgm_core.counting import count
+from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.sources import as_source
+
+__all__ = ["independent", "judged", "main", "measured", "over_tree", "work"]
+
+RESULTS = Path(__file__).with_name("results")
+PLOTS = Path(__file__).parents[1] / "docs" / "plots"
+DELTA = "1e-6"
+
+LEARNERS = {"naive": "naive-mle", "cgm-em": "cgm-em", "eb-map": "eb-map"}
+METHODS = ["independent", *LEARNERS, "mbi"]
+REFERENCES = ["exact tables", "exact one-way", "training records"]
+
+
+def judged(census: Census, potentials: Tables) -> dict[str, float]:
+    """All scores of a model over the tree."""
+    model = Model(census.tree, potentials)
+    likelihood = model.log_likelihood(census.heldout, allow_non_private=True) / len(census.heldout)
+    return scores(census, tree_margins(census.tree, model.marginals())) | {"loglik": likelihood}
+
+
+def over_tree(tree: Structure, alone: Mapping[str, FloatArray]) -> Tables:
+    """Independent attributes as potentials over the tree: each one's log-probabilities in its first clique."""
+    values, seen = Tables.zeros(tree).values.copy(), set()
+    for number, (clique,) in enumerate(tree.groups):
+        block = values[tree.slices[number]].reshape(tree.shapes[number])
+        for axis, name in enumerate(clique):
+            if name not in seen:
+                seen.add(name)
+                # below any share that could be told from nothing, so that no record is impossible
+                share = np.log(np.maximum(alone[name], 1e-9))
+                block += share[:, None] if axis == 0 else share
+    return Tables(tree, values)
+
+
+def measured(census: Census, structure: Structure, noise: str, epsilon: str, seed: int) -> NoisyTables:
+    """A release of the training records' tables."""
+    budget = Budget.pure(epsilon) if noise == "laplace" else Budget.approx(epsilon, DELTA)
+    return release(
+        census.training, structure, budget, noise, neighbours="add-remove", randomness=SeededRandomness(seed)
+    )
+
+
+def independent(census: Census, noise: str, epsilon: str, seed: int) -> Tables:
+    """The baseline: one-way tables for the whole budget, each moved to the simplex."""
+    structure = Structure(census.domain, [(name,) for name in census.domain.names])
+    noisy = measured(census, structure, noise, epsilon, seed)
+    shares = {name: project_to_simplex(noisy.tables[(name,)] / noisy.total) for name in census.domain.names}
+    return over_tree(census.tree, shares)
+
+
+def work(task: Task, folder: Path) -> dict[str, Any]:
+    """One method on one release: cell "adult laplace 0.5", or "adult exact" for the references."""
+    name, noise, *rest = task.cell.split()
+    census = load(folder, name)
+    if noise == "exact":
+        return reference(census, task.method)
+    if task.method == "independent":
+        return judged(census, independent(census, noise, rest[0], task.trial))
+    noisy = measured(census, census.tree, noise, rest[0], task.trial)
+    if task.method == "mbi":
+        from benchmarks.mbi_peer import mbi_fit
+
+        found = mbi_fit(noisy, own_total=True)
+        facts = {"seconds": found.seconds, "N": found.total}
+        return judged(census, Tables(census.tree, found.potentials)) | facts
+    fit = learn(noisy, LEARNERS[task.method], randomness=SeededRandomness(task.trial))
+    return judged(census, fit.model.potentials) | {"converged": fit.converged, "N": noisy.total}
+
+
+def reference(census: Census, method: str) -> dict[str, float]:
+    """What no noise would give: the tree's or the one-way tables' maximum likelihood, or the training records."""
+    if method == "training records":
+        return scores(census, records_margins(census.domain, census.training))
+    if method == "exact one-way":
+        shares = {
+            name: np.bincount(census.training[:, place], minlength=size) / len(census.training)
+            for place, (name, size) in enumerate(census.domain.sizes.items())
+        }
+        return judged(census, over_tree(census.tree, shares))
+    counts = count(as_source(census.training), census.tree).tables
+    # a tiny penalty: held-out records have combinations that the training records have not
+    theta = non_private_mle(JunctionTree().compile(census.tree), counts, l2=1e-7)
+    return judged(census, Tables(census.tree, theta))
+
+
+def grid(folder: Path, smoke: bool, full: bool) -> dict[str, int]:
+    """cell -> trials, for the data sets that are there."""
+    found = {}
+    for name in TREES:
+        if not (folder / name / "adult.csv").is_file():
+            continue
+        found[f"{name} exact"] = 1
+        for noise in ("laplace", "gaussian"):
+            for epsilon in ("1",) if smoke else ("0.1", "0.5", "1", "2"):
+                found[f"{name} {noise} {epsilon}"] = 1 if smoke else 10 if full else 5
+        if smoke:
+            found.pop("adult gaussian 1", None)
+    return found
+
+
+def tables(lines: Sequence[dict[str, Any]]) -> str:
+    """One table per data set and noise: means over the trials, standard errors in brackets."""
+    parts = ["# Adult\n"]
+    head = ["method", "eps", "TV2 train", "TV3 train", "TV2 held out", "TV3 held out", "log-likelihood", "trials"]
+    keys = ["training2", "training3", "heldout2", "heldout3", "loglik"]
+    for name, noise in itertools.product(TREES, ("laplace", "gaussian")):
+        rows = []
+        exact = [line for line in lines if line["cell"] == f"{name} exact"]
+        cells = dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith(f"{name} {noise} "))
+        for cell in sorted(cells, key=lambda cell: float(cell.split()[2])):
+            for method in METHODS:
+                some = [line for line in lines if line["cell"] == cell and line["method"] == method]
+                if some:
+                    rows.append([method, cell.split()[2], *(_spread([line[key] for line in some]) for key in keys)])
+                    rows[-1].append(str(len(some)))
+        if rows:
+            for line in exact:
+                rows.append(
+                    [line["method"], "none", *(f"{line[key]:.4f}" if key in line else "-" for key in keys), "1"]
+                )
+            said = f"Gaussian noise, delta = {DELTA}" if noise == "gaussian" else "Laplace noise"
+            parts.append(f"## {name}, {said}\n\n{markdown(head, rows)}")
+    return "\n".join(parts)
+
+
+def _spread(values: Sequence[float]) -> str:
+    error = f" ({np.std(values, ddof=1) / np.sqrt(len(values)):.1g})" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{error}"
+
+
+def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
+    """Total variation on triples and held-out log-likelihood against epsilon."""
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 4, figsize=(14, 3.8), layout="constrained")
+    quantities = (("heldout3", "mean TV, triples, held out"), ("loglik", "log-likelihood per held-out record, nats"))
+    for place, (noise, (key, label)) in enumerate(itertools.product(("laplace", "gaussian"), quantities)):
+        axes = panels[place]
+        for color, method in enumerate(METHODS):
+            some = [
+                (float(line["cell"].split()[2]), line[key])
+                for line in lines
+                if line["cell"].startswith(f"adult {noise} ") and line["method"] == method
+            ]
+            at = sorted({epsilon for epsilon, _ in some})
+            values = [[value for epsilon, value in some if epsilon == one] for one in at]
+            means = [np.mean(one) for one in values]
+            axes.errorbar(at, means, [np.std(one) for one in values], marker="o", color=f"C{color}", label=method)
+        for line in lines:
+            if line["cell"] == "adult exact" and line["method"] == "exact tables":
+                axes.axhline(line[key], color="k", lw=1, ls=":", label="the tree, no noise")
+        axes.set(xscale="log", xlabel="epsilon", ylabel=label, title=f"Adult, {noise} noise")
+    panels[0].legend(fontsize=8)
+    save(figure, stem)
+    plt.close(figure)
+
+
+def _default() -> Path:
+    named = os.environ.get("DPGM_SHARED")
+    return (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is asked, then write tables and plots of everything in the store."""
+    parser = arguments(__doc__, RESULTS / "adult.jsonl")
+    parser.add_argument("folder", type=Path, nargs="?", default=_default(), help="holds adult/ and adult_raw/")
+    asked = parser.parse_args(argv)
+    folder = asked.folder.parent if (asked.folder / "adult.csv").is_file() else asked.folder
+    store = asked.store
+    if asked.smoke and store.parent == RESULTS:
+        store = store.with_name("adult-smoke.jsonl")
+    if not asked.report:
+        cells = grid(folder, asked.smoke, asked.full)
+        if not cells:
+            refuse(
+                f"adult asks for a folder with adult/adult.csv, and {folder} has none; name one: benchmarks.adult DIR"
+            )
+        chosen = choose("cell", asked.cells, list(cells))
+        methods = choose("method", asked.only_methods, [*METHODS, *REFERENCES])
+        for name in dict.fromkeys(cell.split()[0] for cell in chosen):
+            try:
+                load(folder, name)
+            except (OSError, ValueError) as error:
+                refuse(f"adult cannot read {folder / name}: {str(error).splitlines()[0]}")
+        if "mbi" in methods:
+            methods = _with_or_without_mbi(methods)
+        tasks = [
+            Task(cell, trial, method)
+            for cell in chosen
+            for trial in range(cells[cell])
+            for method in methods
+            if (method in REFERENCES) == cell.endswith(" exact")
+        ]
+        run(tasks, partial(work, folder=folder), store, jobs=asked.jobs)
+    lines = read(store)
+    if not lines:
+        refuse(f"no finished runs in {store}; run without --report first")
+    text = tables(lines)
+    print(text)
+    if not asked.smoke:
+        store.with_suffix(".md").write_text(text, encoding="utf-8")
+        stem = (PLOTS if store.parent == RESULTS else store.parent) / "adult"
+        plot(lines, stem)
+        say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+
+
+def _with_or_without_mbi(methods: list[str]) -> list[str]:
+    from benchmarks.mbi_peer import MissingPeer, mbi_version
+
+    try:
+        mbi_version()
+    except MissingPeer as error:
+        say(f"mbi is left out: {error}")
+        return [method for method in methods if method != "mbi"]
+    return methods
+
+
+if __name__ == "__main__":
+    main()

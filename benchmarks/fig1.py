@@ -1,0 +1,282 @@
+"""Figure 1 of Bernstein et al. (2017): what noise does to marginals, what projection and the penalty do to naive MLE.
+
+    python -m benchmarks.fig1 [--smoke|--full|--report] [--jobs 2]
+
+(a) mean squared error of the noisy marginals y/N against N, first-order chain T=10 k=10, with Proposition 4's
+    prediction mu(1-mu)/N + 2|C|^2/(N eps)^2 and both of its slopes;
+(b) naive MLE with and without projection to the simplex, connected Erdos-Renyi graph T=10 k=20, eps=.5;
+(c) naive MLE against its penalty lambda, with true and with noisy statistics, chain T=10 k=10, eps=.1.
+
+Add-remove neighbours and public N, as the paper has it; a trial is a population with its own records and noise. The
+paper does not say eps in (a) nor N in (c): several are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
+
+import numpy as np  # isort: skip
+
+from dpgm_naive_mle.projection import targets
+
+from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from dpgm_core import Budget, FloatArray, Likelihood, SeededRandomness, Sensitivity, Tables, learn, make
+from dpgm_core.counting import count
+from dpgm_core.curator import silent
+from dpgm_core.sources import as_source
+
+__all__ = ["chain_counts", "main", "prediction", "work"]
+
+RESULTS = Path(__file__).with_name("results")
+PLOTS = Path(__file__).parents[1] / "docs" / "plots"
+
+# penalties, weak to strong
+LAMBDAS = [10.0 ** (half / 2) for half in range(-12, 1)]
+TINY = LAMBDAS[0]
+STEPS = 300  # at most, from one penalty to the next; only weak penalties on noisy tables would want more
+PROJECTIONS = ["projected", "unprojected", "projected own", "unprojected own"]
+
+
+def prediction(mu: FloatArray, records: float, cliques: int, epsilon: float) -> FloatArray:
+    """Proposition 4: the mean squared error of each noisy marginal under continuous Laplace noise.
+
+    >>> float(prediction(np.array([0.03]), 1000, 9, 0.5)[0].round(7))
+    0.0006771
+    """
+    return mu * (1 - mu) / records + 2 * cliques**2 / (records * epsilon) ** 2
+
+
+def chain_counts(population: Population, records: int, seed: int) -> np.ndarray:
+    """Tables of so many records of a first-order chain, (cells,), drawn without drawing records: exact for any N.
+
+    The law of the counts is multinomial in the first table and, given it, multinomial along the chain.
+    """
+    rng = np.random.default_rng(seed)
+    tables = Tables(population.structure, population.marginals).arrays()
+    first = rng.multinomial(records, tables[0].ravel() / tables[0].sum()).reshape(tables[0].shape)
+    found = [first]
+    for table in tables[1:]:
+        arriving = found[-1].sum(axis=0)
+        found.append(np.array([rng.multinomial(n, row / row.sum()) for n, row in zip(arriving, table, strict=True)]))
+    return np.concatenate([table.ravel() for table in found])
+
+
+def noisy_error(epsilon: float, records: int, trial: int, size: int = 10) -> dict[str, float]:
+    """(a): mean over cells of (y/N - mu)^2 and of its two parts, beside the prediction."""
+    population = Population.draw(structure_of("chain1", size), trial)
+    structure, mu = population.structure, population.marginals
+    seed, for_noise = np.random.SeedSequence([trial, records, round(1e6 * epsilon)]).generate_state(2)
+    counts = chain_counts(population, records, int(seed))
+    noise = make("mechanism", "laplace").noise(Sensitivity.of(structure, "add-remove"), Budget.pure(epsilon))
+    drawn = noise.sample((structure.cells,), SeededRandomness(int(for_noise)))
+    cliques = len(structure.cliques)
+    return {
+        "mse": float(np.mean(((counts + drawn) / records - mu) ** 2)),
+        "sampling": float(np.mean((counts / records - mu) ** 2)),
+        "noise": float(np.mean((drawn / records) ** 2)),
+        "predicted": float(prediction(mu, records, cliques, epsilon).mean()),
+        "predicted_sampling": float((mu * (1 - mu)).mean() / records),
+    }
+
+
+def projection(records: int, trial: int, method: str, size: int = 20) -> dict[str, Any]:
+    """(b): KL along the penalty, or at the learner's own choice; mean squared error of the tables it fits."""
+    population = Population.draw(structure_of("er", size), trial)
+    noisy = draw_release(population, records, 0.5, trial)
+    project = method.startswith("projected")
+    if method.endswith("own"):
+        fit = learn(noisy, make("learner", "naive-mle", project=project), randomness=SeededRandomness(trial))
+        return {"kl_own": population.kl(fit.model.potentials.values), "l2": fit.certificate["l2"]}
+    fitted = targets(noisy, project=project)
+    return {
+        "kl": path(population, fitted),
+        "mse": float(np.mean((fitted.values - population.marginals) ** 2)),
+        "mse_noisy": float(np.mean((noisy.tables.values / records - population.marginals) ** 2)),
+    }
+
+
+def penalty(records: int, trial: int, statistics: str, size: int = 10) -> dict[str, Any]:
+    """(c): KL along the penalty, fitted to the true or to the noisy tables."""
+    population = Population.draw(structure_of("chain1", size), trial)
+    if statistics == "noisy":
+        return {"kl": path(population, targets(draw_release(population, records, 0.1, trial), project=True))}
+    counts = count(as_source(population.records(records, trial)), population.structure).tables
+    return {"kl": path(population, counts / float(records))}
+
+
+def path(population: Population, target: Tables) -> list[float]:
+    """KL of the penalised maximum-likelihood fit at each of LAMBDAS, found from the strongest on."""
+    problem = Likelihood(population.engine, target, silent)
+    theta, kls = np.zeros(target.structure.cells), []
+    for l2 in reversed(LAMBDAS):
+        theta, _ = problem.minimise(theta, l2, 1e-6, STEPS)
+        kls.append(population.kl(theta))
+    return kls[::-1]
+
+
+def work(task: Task) -> dict[str, Any]:
+    """One run; the cell says the panel and its numbers, "a eps=0.1 N=1000"."""
+    panel, *rest = task.cell.split()
+    numbers = {name: float(value) for name, value in (part.split("=") for part in rest)}
+    records, size = int(numbers["N"]), int(numbers["k"])
+    if panel == "a":
+        return noisy_error(numbers["eps"], records, task.trial, size)
+    if panel == "b":
+        return projection(records, task.trial, task.method, size)
+    return penalty(records, task.trial, task.method, size)
+
+
+def grid(smoke: bool, full: bool) -> dict[str, tuple[list[str], int]]:
+    """cell -> (methods, trials)."""
+    if smoke:
+        return {
+            **{f"a eps=0.5 N={n} k=10": (["laplace"], 2) for n in (1000, 100_000)},
+            "b N=10000 k=5": (PROJECTIONS, 1),
+            "c N=10000 k=5": (["true", "noisy"], 1),
+        }
+    halves = [round(10 ** (half / 2)) for half in range(6, 17)]
+    return {
+        **{f"a eps={eps} N={n} k=10": (["laplace"], 25) for eps in (0.1, 0.5, 1.0) for n in halves},
+        **{f"b N={n} k=20": (PROJECTIONS, 5 if full else 2) for n in halves[1:7]},
+        **{f"c N={n} k=10": (["true", "noisy"], 10 if full else 5) for n in (10**4, 10**5, 10**6)},
+    }
+
+
+def tables(lines: Sequence[dict[str, Any]]) -> str:
+    """The three panels in numbers."""
+    cells = sorted({line["cell"] for line in lines}, key=_order)
+    rows: dict[str, list[list[str]]] = {"a": [], "b": [], "c": []}
+    for cell in cells:
+        panel, *rest = cell.split()
+        facts = dict(part.split("=") for part in rest)
+        here = [line for line in lines if line["cell"] == cell]
+        for method in ("laplace", "projected", "unprojected", "true", "noisy"):
+            some = [line for line in here if line["method"] == method]
+            if not some:
+                continue
+            if panel == "a":
+                ratio = np.array([line["mse"] / line["predicted"] for line in some])
+                error = ratio.std(ddof=1) / np.sqrt(len(ratio)) if len(ratio) > 1 else np.nan
+                parts = [f"{np.mean([line[name] for line in some]):.3g}" for name in ("mse", "predicted")]
+                rows[panel].append([facts["eps"], facts["N"], *parts, f"{ratio.mean():.4f}", f"{error:.4f}"])
+                continue
+            kls = np.array([line["kl"] for line in some])
+            best = kls.min(axis=1)
+            at = LAMBDAS[int(np.median(kls.argmin(axis=1)))]
+            row = [facts["N"], method, f"{_mean(kls[:, 0]):.3g}", f"{_mean(best):.3g}", f"{at:.1e}"]
+            if panel == "b":
+                own = [line["kl_own"] for line in here if line["method"] == f"{method} own"]
+                row += [f"{_mean(own):.3g}" if own else "-"]
+                row += [f"{np.mean([line[name] for line in some]):.3g}" for name in ("mse", "mse_noisy")]
+            rows[panel].append([*row, str(len(some))])
+    tiny = f"KL at {TINY:.0e}"
+    heads = {
+        "a": ["eps", "N", "MSE", "predicted", "ratio", "standard error"],
+        "b": ["N", "tables", tiny, "best KL", "at lambda", "KL, own lambda", "MSE fitted", "MSE y/N", "trials"],
+        "c": ["N", "statistics", tiny, "best KL", "at lambda", "trials"],
+    }
+    titles = {
+        "a": "(a) Mean squared error of noisy marginals against Proposition 4",
+        "b": "(b) Naive MLE with and without projection: geometric means of KL(true || learned), nats",
+        "c": "(c) Naive MLE against the penalty: geometric means of KL(true || learned), nats",
+    }
+    parts = [f"## {titles[panel]}\n\n{markdown(heads[panel], rows[panel])}" for panel in rows if rows[panel]]
+    return "\n".join(["# Figure 1\n", *parts])
+
+
+def _order(cell: str) -> tuple[str, float, float]:
+    panel, *rest = cell.split()
+    facts = dict(part.split("=") for part in rest)
+    return panel, float(facts.get("eps", 0)), float(facts["N"])
+
+
+def _mean(values: Any) -> float:
+    return float(np.exp(np.mean(np.log(np.maximum(values, 1e-300)))))
+
+
+def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
+    """The three panels."""
+    import matplotlib.pyplot as plt
+
+    figure, (one, two, three) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+    by = {panel: [line for line in lines if line["cell"].startswith(f"{panel} ")] for panel in "abc"}
+    for color, eps in enumerate(sorted({_fact(line, "eps") for line in by["a"]})):
+        some = [line for line in by["a"] if _fact(line, "eps") == eps]
+        records = sorted({_fact(line, "N") for line in some})
+        for name, style in (("mse", "o"), ("predicted", "-")):
+            values = [np.mean([line[name] for line in some if _fact(line, "N") == n]) for n in records]
+            one.plot(records, values, style, color=f"C{color}", label=f"eps = {eps:g}" if name == "mse" else None)
+    records = np.array(sorted({_fact(line, "N") for line in by["a"]}))
+    if len(records):
+        sampling = np.mean([line["predicted_sampling"] * _fact(line, "N") for line in by["a"]])
+        one.plot(records, sampling / records, "k:", lw=1, label="slope -1: sampling alone")
+        noise = 2 * 9**2 / (records * min(_fact(line, "eps") for line in by["a"])) ** 2
+        one.plot(records, noise, "k--", lw=1, label="slope -2: noise alone")
+    one.set(xlabel="N", ylabel="mean squared error of a marginal", title="(a) chain: points measured, lines Prop. 4")
+    for color, (method, style) in enumerate((("projected", "o-"), ("unprojected", "s--"))):
+        some = [line for line in by["b"] if line["method"] == method]
+        records = sorted({_fact(line, "N") for line in some})
+        if not some:
+            continue
+        for values, alpha, label in (
+            (lambda line: min(line["kl"]), 1.0, "best lambda"),
+            (lambda line: line["kl"][0], 0.5, f"lambda = {TINY:g}"),
+        ):
+            means = [_mean([values(line) for line in some if _fact(line, "N") == n]) for n in records]
+            two.plot(records, means, style, color=f"C{color}", alpha=alpha, label=f"{method}, {label}")
+    two.set(xlabel="N", ylabel="KL(true || learned), nats", title="(b) random graph, k = 20, eps = .5")
+    for color, n in enumerate(sorted({_fact(line, "N") for line in by["c"]})):
+        for method, style in (("true", "-"), ("noisy", "o--")):
+            some = [line["kl"] for line in by["c"] if line["method"] == method and _fact(line, "N") == n]
+            if some:
+                means = np.exp(np.log(some).mean(axis=0))
+                three.plot(LAMBDAS, means, style, color=f"C{color}", ms=4, label=f"N = {n:g}, {method} statistics")
+    three.set(xlabel="lambda", ylabel="KL(true || learned), nats", title="(c) chain, k = 10, eps = .1")
+    for axes in (one, two, three):
+        if axes.lines:
+            axes.set(xscale="log", yscale="log")
+            axes.legend(fontsize=8)
+    save(figure, stem)
+    plt.close(figure)
+
+
+def _fact(line: dict[str, Any], name: str) -> float:
+    return float(dict(part.split("=") for part in line["cell"].split()[1:])[name])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is asked, then write tables and plots of everything in the store."""
+    asked = arguments(__doc__, RESULTS / "fig1.jsonl").parse_args(argv)
+    store = asked.store
+    if asked.smoke and store.parent == RESULTS:
+        store = store.with_name("fig1-smoke.jsonl")
+    cells = grid(asked.smoke, asked.full or asked.report)
+    chosen = choose("cell", asked.cells, list(cells))
+    methods = choose("method", asked.only_methods, ["laplace", *PROJECTIONS, "true", "noisy"])
+    if not asked.report:
+        tasks = [
+            Task(cell, trial, method)
+            for cell in chosen
+            for trial in range(cells[cell][1])
+            for method in cells[cell][0]
+            if method in methods
+        ]
+        run(tasks, work, store, jobs=asked.jobs)
+    lines = read(store)
+    if not lines:
+        refuse(f"no finished runs in {store}; run without --report first")
+    text = tables(lines)
+    print(text)
+    if not asked.smoke:
+        store.with_suffix(".md").write_text(text, encoding="utf-8")
+        stem = (PLOTS if store.parent == RESULTS else store.parent) / "fig1"
+        plot(lines, stem)
+        say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+
+
+if __name__ == "__main__":
+    main()

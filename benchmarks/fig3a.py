@@ -1,0 +1,190 @@
+"""Figure 3a of Bernstein et al. (2017): true against inferred edge marginals, connected Erdos-Renyi graph, T=10 k=20.
+
+    DPGM_MBI_PYTHON=VENV/bin/python python -m benchmarks.fig3a [--smoke|--full|--report] [--jobs 2]
+
+Inferred by the naive MLE at a tiny fixed penalty and at its own, CGM-EM, eb-map and mbi, from one release each; beside
+them the noisy tables themselves. The graph has 18 edges and our junction tree holds it exactly, so all marginals are
+exact; no loopy belief propagation is involved. True marginals are the population's. Add-remove neighbours, public N. A
+trial is a population with its own records and noise. The paper's text says neither N nor eps for this panel: several
+are shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
+
+import numpy as np  # isort: skip
+
+from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from dpgm_core import FloatArray, NoisyTables, SeededRandomness, Tables, learn, make
+
+__all__ = ["agreement", "main", "work"]
+
+RESULTS = Path(__file__).with_name("results")
+PLOTS = Path(__file__).parents[1] / "docs" / "plots"
+SHOWN = ("N=100000 eps=0.1 k=20", "N=100000 eps=0.5 k=20")  # in the scatter plots
+POINTS = 400  # of the cells, drawn once, in the scatter plots
+
+LEARNERS: dict[str, dict[str, Any]] = {
+    # the maximum-likelihood estimate proper does not exist; 300 steps on the way to nowhere
+    "naive tiny": {"name": "naive-mle", "l2": 1e-6, "max_iterations": 300},
+    "naive": {"name": "naive-mle"},
+    "cgm-em": {"name": "cgm-em"},
+    "eb-map": {"name": "eb-map"},
+}
+METHODS = ["noisy tables", *LEARNERS, "mbi"]
+
+
+def agreement(true: FloatArray, inferred: FloatArray, edges: int) -> dict[str, float]:
+    """Correlation over all cells, the mean L1 distance of an edge's table, and the correlation of logarithms.
+
+    The last leaves out cells that are not above 0, which only noisy tables have; "positive" is the share of the others.
+
+    >>> agreement(np.array([0.2, 0.8]), np.array([0.3, 0.7]), 1)["l1"].__round__(9)
+    0.2
+    """
+    above = inferred > 0
+    return {
+        "correlation": float(np.corrcoef(true, inferred)[0, 1]),
+        "log_correlation": float(np.corrcoef(np.log(true[above]), np.log(inferred[above]))[0, 1]),
+        "l1": float(np.abs(true - inferred).sum() / edges),
+        "positive": float(above.mean()),
+    }
+
+
+def work(task: Task) -> dict[str, Any]:
+    """One learner on one release."""
+    facts = dict(part.split("=") for part in task.cell.split())
+    population = Population.draw(structure_of("er", int(facts["k"])), task.trial)
+    noisy = draw_release(population, int(facts["N"]), float(facts["eps"]), task.trial)
+    before = time.process_time()
+    theta, more = potentials(task, noisy)
+    seconds = time.process_time() - before
+    if theta is None:
+        inferred = noisy.tables.values / noisy.total
+    else:
+        inferred = population.engine.infer(Tables(population.structure, theta)).marginals.values
+        more = {"kl": population.kl(theta), "seconds": seconds} | more
+    found = agreement(population.marginals, inferred, len(population.structure.cliques)) | more
+    if task.trial == 0 and task.cell in SHOWN:
+        cells = np.random.default_rng(0).choice(len(inferred), POINTS, replace=False)
+        pairs = zip(population.marginals[cells], inferred[cells], strict=True)
+        found["points"] = [[float(f"{value:.3g}") for value in pair] for pair in pairs]
+    return found
+
+
+def potentials(task: Task, noisy: NoisyTables) -> tuple[FloatArray | None, dict[str, float]]:
+    """What the method learned, and what else it has to say."""
+    if task.method == "noisy tables":
+        return None, {}
+    if task.method == "mbi":
+        from benchmarks.mbi_peer import mbi_fit
+
+        found = mbi_fit(noisy)
+        return found.potentials, {"seconds": found.seconds}
+    fit = learn(noisy, make("learner", LEARNERS[task.method]), randomness=SeededRandomness(task.trial))
+    return fit.model.potentials.values, {"converged": fit.converged}
+
+
+def grid(smoke: bool, full: bool) -> dict[str, int]:
+    """cell -> trials."""
+    if smoke:
+        return {"N=10000 eps=1.0 k=4": 2}
+    records = (10**4, 10**5, 10**6) if full else (10**5, 10**6)
+    epsilons = (0.1, 0.5, 1.0) if full else (0.1, 0.5)
+    return {f"N={n} eps={eps} k=20": 5 if full else 3 for n in records for eps in epsilons}
+
+
+def tables(lines: Sequence[dict[str, Any]], cells: Sequence[str]) -> str:
+    """Means over the trials; KL is a geometric mean."""
+    rows = []
+    for cell in cells:
+        facts = dict(part.split("=") for part in cell.split())
+        for method in METHODS:
+            some = [line for line in lines if line["cell"] == cell and line["method"] == method]
+            if some:
+                means = [np.mean([line[key] for line in some]) for key in ("correlation", "log_correlation", "l1")]
+                row = [method, facts["N"], facts["eps"], *(f"{value:.4f}" for value in means)]
+                if method == "noisy tables":
+                    row += ["-", "-"]
+                else:
+                    row.append(f"{np.exp(np.mean(np.log([line['kl'] for line in some]))):.4f}")
+                    row.append(f"{np.median([line['seconds'] for line in some]):.2f}")
+                rows.append([*row, str(len(some))])
+    head = ["method", "N", "eps", "correlation", "of logarithms", "L1 per edge", "KL", "CPU s", "trials"]
+    return f"# Figure 3a: true against inferred edge marginals\n\n{markdown(head, rows)}"
+
+
+def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
+    """A scatter for each method and shown cell; points, not lines, are stored as a bitmap."""
+    import matplotlib.pyplot as plt
+
+    shown = [cell for cell in SHOWN if any(line["cell"] == cell and "points" in line for line in lines)]
+    if not shown:
+        return
+    size = (2.3 * len(METHODS), 2.4 * len(shown))
+    figure, panels = plt.subplots(
+        len(shown), len(METHODS), figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
+    )
+    for row, cell in zip(panels, shown, strict=True):
+        for axes, method in zip(row, METHODS, strict=True):
+            axes.plot([1e-6, 0.1], [1e-6, 0.1], "k-", lw=0.7)
+            axes.set(xscale="log", yscale="log", xlim=(1e-6, 0.1), ylim=(1e-6, 0.1))
+            axes.set_title(method, fontsize=9)
+            for line in lines:
+                if line["cell"] == cell and line["method"] == method and "points" in line:
+                    true, inferred = np.array(line["points"]).T
+                    # what is below the panel, cells below 0 included, stands on its edge
+                    axes.plot(true, np.maximum(inferred, 1e-6), ".", ms=3, alpha=0.5, color="C0", rasterized=True)
+                    axes.text(2e-6, 0.03, f"r = {line['correlation']:.3f}", fontsize=8)
+        row[0].set_ylabel(f"inferred\n{cell.rsplit(' ', 1)[0]}", fontsize=8)
+    for axes in panels[-1]:
+        axes.set_xlabel("true marginal", fontsize=8)
+    save(figure, stem)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is asked, then write tables and plots of everything in the store."""
+    asked = arguments(__doc__, RESULTS / "fig3a.jsonl").parse_args(argv)
+    store = asked.store
+    if asked.smoke and store.parent == RESULTS:
+        store = store.with_name("fig3a-smoke.jsonl")
+    known = grid(smoke=False, full=True) if asked.report else grid(asked.smoke, asked.full)
+    cells = choose("cell", asked.cells, list(known))
+    methods = choose("method", asked.only_methods, METHODS)
+    if not asked.report:
+        tasks = [Task(cell, trial, method) for cell in cells for trial in range(known[cell]) for method in methods]
+        run(without_missing(tasks), work, store, jobs=asked.jobs)
+    lines = read(store)
+    if not lines:
+        refuse(f"no finished runs in {store}; run without --report first")
+    text = tables(lines, [cell for cell in ({**grid(False, True), **known}) if cell in {one["cell"] for one in lines}])
+    print(text)
+    if not asked.smoke:
+        store.with_suffix(".md").write_text(text, encoding="utf-8")
+        stem = (PLOTS if store.parent == RESULTS else store.parent) / "fig3a"
+        plot(lines, stem)
+        say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+
+
+def without_missing(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks that can run here: mbi's only if its environment is there."""
+    from benchmarks.mbi_peer import MissingPeer, mbi_version
+
+    if any(task.method == "mbi" for task in tasks):
+        try:
+            mbi_version()
+        except MissingPeer as error:
+            say(f"mbi is left out: {error}")
+            return [task for task in tasks if task.method != "mbi"]
+    return list(tasks)
+
+
+if __name__ == "__main__":
+    main()
