@@ -208,15 +208,18 @@ def choose(what: str, wanted: str, known: Sequence[str]) -> list[str]:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in markdown, readable as it stands; the first column to the left, numbers to the right."""
-    cells = [[str(value) for value in row] for row in (head, *rows)]
-    widths = [max(3, *(len(row[place]) for row in cells)) for place in range(len(head))]
-    aligned = [
-        "| " + " | ".join(f"{text:{'<' if not at else '>'}{widths[at]}}" for at, text in enumerate(row)) + " |"
-        for row in cells
-    ]
-    rule = "|" + "|".join("-" * (width + 1) + ("-" if not at else ":") for at, width in enumerate(widths)) + "|"
-    return "\n".join([aligned[0], rule, *aligned[1:]]) + "\n"
+    """A table in markdown, readable as it stands; columns of numbers (or nothing) go to the right."""
+    body = [[str(value) for value in row] for row in rows]
+    columns = list(zip(head, *body, strict=True))
+    right = [all(text[:1].isdigit() or text in ("", "-") for text in column[1:]) for column in columns]
+    widths = [max(3, *map(len, column)) for column in columns]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(row, widths, right, strict=True)]
+        return f"| {' | '.join(padded)} |"
+
+    rule = "|" + "|".join("-" * (width + 1) + "-:"[r] for width, r in zip(widths, right, strict=True)) + "|"
+    return "\n".join([line(head), rule, *map(line, body)]) + "\n"
 
 
 def save(figure: Any, stem: Path) -> None:

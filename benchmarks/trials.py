@@ -8,7 +8,6 @@ to 9 the same five again with other records and other noise, and so on. N is pub
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -161,37 +160,30 @@ def data_set(cell_name: str, trial: int) -> DataSet:
 def main(
     description: str | None,
     grids: Mapping[str, Grid],
-    report: Callable[[Path, Path], None],
-    arguments_given: Sequence[str] | None = None,
+    report: Callable[[Path], None],
+    given: Sequence[str] | None = None,
 ) -> None:
     """The command line of a report over trials.
 
-    grids: of "smoke", "usual" and "full". report: from the store and the folder for tables and plots.
+    grids: of "smoke", "usual" and "full". report: from the store; what it writes goes beside it. given: arguments.
     """
     parser = arguments(description, STORE)
     parser.add_argument("--base", type=int, default=BASE, help="of the seeds; a fresh base is a fresh study")
     parser.add_argument("--draws", type=int, default=ROOM, help="at most so many from each cell")
-    given = parser.parse_args(arguments_given)
-    extent = "smoke" if given.smoke else "full" if given.full else "usual"
-    store, out = _places(given)
-    if not given.report:
-        grid = {cell: min(draws, given.draws) for cell, draws in grids[extent].items()}
-        wanted = choose("cell", given.cells, [cell.name for cell in grid])
-        grid = {cell: draws for cell, draws in grid.items() if cell.name in wanted}
-        methods = choose("method", given.only_methods, list(METHODS))
+    asked = parser.parse_args(given)
+    extent = "smoke" if asked.smoke else "full" if asked.full else "usual"
+    # A smoke run never touches the committed store.
+    store = STORE.parent / "smoke" / STORE.name if asked.smoke and asked.store == STORE else asked.store
+    if not asked.report:
+        known = {cell.name: cell for cell in grids[extent]}
+        wanted = [known[name] for name in choose("cell", asked.cells, list(known))]
+        methods = choose("method", asked.only_methods, list(METHODS))
         for name in methods[:]:
-            why = METHODS[name].missing()
-            if why:
+            if why := METHODS[name].missing():
                 say(f"{name} is left out: {why}")
                 methods.remove(name)
-        run(breadth_first(grid, methods, given.base), work, store, jobs=given.jobs)
+        grid = {cell: min(grids[extent][cell], asked.draws) for cell in wanted}
+        run(breadth_first(grid, methods, asked.base), work, store, jobs=asked.jobs)
     if not store.exists():
         refuse(f"there is no store {store}; run without --report first")
-    report(store, out)
-
-
-def _places(given: argparse.Namespace) -> tuple[Path, Path]:
-    """The store and the folder of tables and plots: a smoke run never touches the committed ones."""
-    if given.smoke and given.store == STORE:
-        return STORE.with_name("smoke") / STORE.name, STORE.with_name("smoke")
-    return given.store, given.store.parent
+    report(store)

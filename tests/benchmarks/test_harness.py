@@ -162,10 +162,10 @@ def test_names_are_chosen_by_pattern_and_unknown_ones_refused(capsys):
 
 
 def test_a_table_reads_as_it_stands():
-    """Columns are padded, the first to the left, the others to the right."""
-    assert markdown(["cell", "KL"], [["a", "0.25"], ["long one", "11.5"]]).splitlines() == [
-        "| cell     |   KL |",
-        "|----------|-----:|",
-        "| a        | 0.25 |",
-        "| long one | 11.5 |",
+    """Columns are padded, text to the left, numbers to the right; a missing number does not make a column text."""
+    assert markdown(["cell", "KL", "note"], [["a", "0.25", "x"], ["long one", "-", ""]]).splitlines() == [
+        "| cell     |   KL | note |",
+        "|----------|-----:|------|",
+        "| a        | 0.25 | x    |",
+        "| long one |    - |      |",
     ]

@@ -1,0 +1,189 @@
+"""Figure 2 of Bernstein et al. (2017): KL of every method against N, at four epsilon, with the peers beside.
+
+    python -m benchmarks.fig2 [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
+
+Third-order chain and connected Erdos-Renyi graph, T = 10, k = 5 and 10; the paper has k = 10. Runs go to
+benchmarks/results/trials.jsonl, which `benchmarks.selftuning` shares; what is there is not computed again. At the end,
+or with --report alone, fig2.md and a figure for each k are written beside the store.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import markdown, save, say
+from benchmarks.scores import Scores, draws, geometric, interval, ranks, scores, spread
+from benchmarks.trials import BASE, Cell, Grid, cells, main
+
+__all__ = ["GRIDS"]
+
+GRAPHS = {"chain3": "third-order chain", "er": "Erdos-Renyi, 18 edges"}
+RECORDS = (10**4, 10**5, 10**6)
+EPSILONS = (0.01, 0.1, 0.5, 1.0)
+
+# Methods that anybody can use, and how they are drawn.
+USABLE = {
+    "eb-map": "C3-o",
+    "naive auto": "C0-o",
+    "cgm-em auto": "C1-o",
+    "naive discrepancy": "C0-^",
+    "cgm-em plateau": "C1-^",
+    "cgm-em converged": "C1-x",
+    "naive tiny": "C0-x",
+    "mbi": "C2-o",
+    "uniform": "k:",
+}
+# Methods that were told the truth, in their tuning or altogether.
+TOLD = {
+    "naive oracle": "C0--",
+    "cgm-em oracle": "C1--",
+    "soft-sign oracle": "C4--",
+    "mbi oracle": "C2--",
+    "psgd oracle": "C5--s",
+    "non-private": "k--",
+    "random": "k-.",
+}
+# How much slower than naive MLE the paper found them: third-order chain, Erdos-Renyi (section 4).
+PAPER = {"cgm-em converged": (4, 8), "psgd oracle": (27, 40)}
+
+
+def grid(sizes: dict[int, int]) -> Grid:
+    """Both graphs at every (N, epsilon); sizes: k -> draws."""
+    return {cell: n for k, n in sizes.items() for cell in cells(tuple(GRAPHS), k, product(RECORDS, EPSILONS))}
+
+
+GRIDS = {
+    "smoke": dict.fromkeys(cells(tuple(GRAPHS), 3, ((10**4, 0.1), (10**4, 1.0))), 2),
+    "usual": grid({5: 2, 10: 1}),
+    "full": grid({5: 10, 10: 5}),
+}
+
+
+def report(store: Path) -> None:
+    """Tables into fig2.md beside the store, and a figure for each k."""
+    found = scores(store, lambda cell, base: (cell.truth, cell.noise, base) == ("dirichlet", "laplace", BASE))
+    sizes = sorted({cell.size for cell in found if cell.graph in GRAPHS})
+    parts = ["# Figure 2\n\nWritten by `python -m benchmarks.fig2 --report`; see benchmarks/README.md.\n"]
+    for size in sizes:
+        of_size = {cell: trials for cell, trials in found.items() if cell.size == size and cell.graph in GRAPHS}
+        parts += [f"## k = {size}\n", ranking(of_size), kls(of_size), times(of_size)]
+        figure(of_size, store.with_name(f"fig2-k{size}"))
+    text = "\n".join(parts)
+    store.with_name("fig2.md").write_text(text, encoding="utf-8")
+    print(text)
+    say(f"written: {store.with_name('fig2.md')} and a figure for k = {', '.join(map(str, sizes))}")
+
+
+def ranking(found: Scores) -> str:
+    """Usable methods in the order of their mean KL, with the 90 % interval of the rank."""
+    rows = []
+    for cell, trials in found.items():
+        order = ranks(trials, list(USABLE))
+        if order:
+            low_to_high = ", ".join(
+                f"{label} {kl:.3g} [{low}]" if low == high else f"{label} {kl:.3g} [{low}-{high}]"
+                for label, kl, low, high in order
+            )
+            rows.append([*_where(cell), len(trials), low_to_high])
+    head = ["graph", "N", "epsilon", "draws", "KL [rank, 90 % interval over resampled draws]"]
+    return f"Ranking of the methods that need no truth.\n\n{markdown(head, rows)}"
+
+
+def kls(found: Scores) -> str:
+    """Geometric means with intervals; oracles and references."""
+    labels = [label for label in (*USABLE, *TOLD) if any(draws(trials, label) for trials in found.values())]
+    rows = [[*_where(cell), *(spread(draws(trials, label), 2) for label in labels)] for cell, trials in found.items()]
+    head = ["graph", "N", "epsilon", *labels]
+    return f"KL, nats: geometric mean over draws (90 % interval).\n\n{markdown(head, rows)}"
+
+
+def times(found: Scores) -> str:
+    """CPU seconds of a fit over those of naive MLE at its oracle penalty, on the same data set."""
+    rows = []
+    for label in (*USABLE, *TOLD):
+        ratios = {graph: _slower(found, graph, label) for graph in GRAPHS}
+        seconds = [one for trials in found.values() for one in draws(trials, label, "seconds")]
+        if seconds and label != "uniform":
+            shown = [f"{geometric(each):.2g}" if each else "-" for each in ratios.values()]
+            paper = [str(each) for each in PAPER.get(label, ("", ""))]
+            rows.append([label, f"{np.median(seconds):.2g}", *shown, *paper])
+    head = ["method", "median s", *(f"x naive, {graph}" for graph in GRAPHS), *(f"paper, {graph}" for graph in GRAPHS)]
+    return (
+        "Time of one fit: CPU seconds, and the geometric mean of its ratio to naive MLE at the oracle penalty.\n\n"
+        + markdown(head, rows)
+    )
+
+
+def _slower(found: Scores, graph: str, label: str) -> list[float]:
+    return [
+        results[label]["seconds"] / results["naive oracle"]["seconds"]
+        for cell, trials in found.items()
+        if cell.graph == graph
+        for results in trials.values()
+        if label in results and results.get("naive oracle", {}).get("seconds")
+    ]
+
+
+def _where(cell: Cell) -> list[str]:
+    return [cell.graph, f"{cell.records:.0e}".replace("e+0", "e"), f"{cell.epsilon:g}"]
+
+
+def figure(found: Scores, stem: Path) -> None:
+    """A row of panels for each graph, a column for each epsilon."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    graphs = [graph for graph in GRAPHS if any(cell.graph == graph for cell in found)]
+    epsilons = sorted({cell.epsilon for cell in found})
+    drawn, panels = plt.subplots(
+        len(graphs),
+        len(epsilons),
+        figsize=(2.7 * len(epsilons) + 1.6, 2.7 * len(graphs)),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for row, graph in zip(panels, graphs, strict=True):
+        for axes, epsilon in zip(row, epsilons, strict=True):
+            here = {cell: found[cell] for cell in found if (cell.graph, cell.epsilon) == (graph, epsilon)}
+            for label, style in (USABLE | TOLD).items():
+                _curve(axes, here, label, style)
+            axes.set(xscale="log", yscale="log", title=f"{GRAPHS[graph]}, epsilon = {epsilon:g}")
+            axes.title.set_size(8)
+            axes.tick_params(labelsize=7)
+            _limit(axes, here)
+    for axes in panels[-1]:
+        axes.set_xlabel("N", fontsize=8)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("KL(true || learned), nats", fontsize=8)
+    handles = {
+        label: line for axes in panels.flat for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    drawn.legend(handles.values(), handles.keys(), loc="outside right center", fontsize=7)
+    save(drawn, stem)
+    plt.close(drawn)
+
+
+def _curve(axes: object, here: Scores, label: str, style: str) -> None:
+    points = [(cell.records, draws(trials, label)) for cell, trials in here.items() if draws(trials, label)]
+    if points:
+        places = [records for records, _ in points]
+        bounds = [interval(values) for _, values in points]
+        axes.plot(places, [geometric(v) for _, v in points], style, label=label, markersize=3, linewidth=1)
+        axes.fill_between(places, *zip(*bounds, strict=True), color=style[:2] if style[0] == "C" else "k", alpha=0.12)
+
+
+def _limit(axes: object, here: Scores) -> None:
+    """The unpenalised fit's KL of thousands would hide everything else: the top is ten times the uniform model's."""
+    top = [10 * max(draws(trials, "uniform")) for trials in here.values() if draws(trials, "uniform")]
+    if top and axes.get_ylim()[1] > max(top):
+        axes.set_ylim(top=max(top))
+
+
+if __name__ == "__main__":
+    main(__doc__, GRIDS, report)
