@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import attrs
 import numpy as np
 
 from dpgm_core.curator import silent
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
+from dpgm_core.options import changed
 from dpgm_core.pipeline import learn
 from dpgm_core.protocols import Engine, Inference, Learner, Progress, Randomness, Refitter
 from dpgm_core.randomness import SeededRandomness, SystemRandomness
@@ -85,15 +85,7 @@ def _component(kind: str, given: object, provenance: Mapping[str, Any], tuning: 
     record = provenance.get(kind, {})
     if given is not None:
         made = make(kind, given)
-        if not tuning:
-            return made
-        try:
-            return attrs.evolve(made, **tuning)
-        except TypeError:
-            raise OptionError(
-                f"{kind} {type(made).__name__} has no options {sorted(tuning)}, which the model was tuned by; give the "
-                f"{kind} that the model was learned with"
-            ) from None
+        return changed(made, tuning, what=f"{kind} {type(made).__name__}") if tuning else made
     if "name" not in record:
         what = f"{kind} {record['class']}, which is not registered" if "class" in record else f"an unknown {kind}"
         raise OptionError(f"the model was learned with {what}; give it as bootstrap({kind}=...)")

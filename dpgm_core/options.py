@@ -18,7 +18,7 @@ import cattrs
 
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
 
-__all__ = ["OptionInfo", "build", "component_option", "converter", "describe", "option", "plain_options"]
+__all__ = ["OptionInfo", "build", "changed", "component_option", "converter", "describe", "option", "plain_options"]
 
 T = TypeVar("T")
 
@@ -117,6 +117,25 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
     except Exception as error:  # a validator of somebody else's
         refusal = f"{type(error).__name__}: {error}"
     raise OptionError(f"{what} refuses its options: {refusal}")
+
+
+def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
+    """The same component with some options set anew, as plain values. Raises OptionError.
+
+    >>> @attrs.frozen(kw_only=True)
+    ... class Mine:
+    ...     scales: tuple[float, ...] = option((), help="how much")
+    >>> changed(Mine(), {"scales": [1, 2]}, what="learner 'mine'")
+    Mine(scales=(1.0, 2.0))
+    """
+    cls: Any = type(component)
+    if not attrs.has(cls):
+        raise OptionError(f"{what} is no attrs class, so it has no options that could be set to {dict(options)!r}")
+    inner = [one.name for one in _fields(cls) if "component" in one.metadata and one.name not in options]
+    plain = {name: value for name, value in plain_options(component).items() if name not in inner}
+    built: Any = build(cls, plain | dict(options), what=what)
+    made: T = attrs.evolve(built, **{name: getattr(component, name) for name in inner})
+    return made
 
 
 def plain_options(component: object) -> dict[str, Any]:

@@ -15,12 +15,17 @@ from attrs import frozen
 from dpgm_core.curator import silent
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError
+from dpgm_core.files import plain
 from dpgm_core.inference.junction_tree import JunctionTree
 from dpgm_core.inference.loopy_bp import LoopyBP
-from dpgm_core.protocols import Beliefs, Engine, Fit, Inference
+from dpgm_core.options import changed
+from dpgm_core.protocols import Beliefs, Engine, Fit, Inference, Learner, Refitter
 from dpgm_core.randomness import SeededRandomness
+from dpgm_core.releases import NoisyTables
+from dpgm_core.replay import ReplayCurator
+from dpgm_core.simulate import Simulator
 from dpgm_core.structure import Structure
-from dpgm_core.tables import IntArray, Tables
+from dpgm_core.tables import FloatArray, IntArray, Tables
 from dpgm_core.testing.checks import Checklist, require
 from dpgm_core.testing.doors import Door, SunkMechanism, TrappedRecords, live_curator
 from dpgm_core.testing.oracles import all_records, enumerated
@@ -152,6 +157,52 @@ def fit_is_usable(subject: LearnerSubject) -> None:
     numbers = [value for row in fit.trace for value in row.values()] + list(fit.certificate.values())
     require(all(isinstance(value, (int, float)) for value in numbers), "trace and certificate must hold numbers")
     require(all(isinstance(note, str) for note in fit.notes), "notes must be sentences")
+
+
+@CHECKS.add()
+def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
+    """Fit.tuning is plain values that the learner takes as options, and with them it learns the same model from the
+    same release, to a tenth of its sampling error. Cannot show: choices that do not show in this model."""
+    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
+    if "rounds" in fit.release.provenance:  # learned from more releases than the one that is left
+        return
+    require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
+    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    again = _replayed(tuned, fit.release, fit.model.structure)
+    moved = float(np.abs(_clique_marginals(again.model.potentials) - _clique_marginals(fit.model.potentials)).max())
+    require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
+
+
+@CHECKS.add()
+def refits_agree_with_learning(subject: LearnerSubject) -> None:
+    """A refitter, tuned as Fit.tuning says, moves from the model to a simulated release as `learn` does: over eight
+    releases the difference is less than a quarter of the way. Cannot show: releases unlike the model's."""
+    if not isinstance(subject.component, Refitter):
+        return
+    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
+    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    inference = JunctionTree()
+    refit = tuned.refitter(fit.model, inference)
+    simulator = Simulator(fit.release, inference.compile(fit.model.structure), fit.model.potentials)
+    randomness, start = SeededRandomness(1), _clique_marginals(fit.model.potentials)
+    between = way = 0.0
+    for _ in range(8):
+        release = simulator.draw(randomness)
+        potentials = refit(release)
+        require(potentials.structure == fit.model.structure, "a refit is not over the model's structure")
+        learned = _clique_marginals(_replayed(tuned, release, fit.model.structure).model.potentials)
+        between += float(np.sum((_clique_marginals(potentials) - learned) ** 2))
+        way += float(np.sum((learned - start) ** 2))
+    require(between < way / 16, f"refits are {math.sqrt(between / way):.2g} of the way from what `learn` finds")
+
+
+def _replayed(learner: Learner, release: NoisyTables, structure: Structure) -> Fit:
+    curator = ReplayCurator(release, structure)
+    return learner.learn(curator, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+
+
+def _clique_marginals(potentials: Tables) -> FloatArray:
+    return JunctionTree().compile(potentials.structure).infer(potentials).marginals.values
 
 
 @CHECKS.add()

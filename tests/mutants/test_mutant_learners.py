@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables
+from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, option
+from dpgm_core.curator import silent
 from dpgm_core.testing import checks_of
 
 KEPT = []
@@ -199,6 +200,73 @@ class SwallowsNan(Plain):
         return Tables(release.structure, theta)
 
 
+@frozen(kw_only=True)
+class Tunes(Plain):
+    """No mutant: picks a penalty by the noise, says which, and can refit."""
+
+    penalty: float = option(0.0, help="of the potentials; 0 picks one", unit="1 / nats")
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return attrs.evolve(fit, tuning={"penalty": self.picked(fit.release)})
+
+    def picked(self, release):
+        return self.penalty or 1.0 / release.total
+
+    def potentials(self, release, engine, randomness, progress):
+        problem = Likelihood(engine, self.target(release), progress)
+        theta, _ = problem.minimise(np.zeros(release.structure.cells), self.picked(release), 1e-6, 500)
+        return Tables(release.structure, theta)
+
+    def refitter(self, model, inference):
+        engine = inference.compile(model.structure)
+        return lambda release: self.potentials(release, engine, None, silent)
+
+
+@frozen(kw_only=True)
+class TunesAnArray(Tunes):
+    """Its tuning is no plain value, and would be lost in a file."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return attrs.evolve(fit, tuning={"penalty": np.float64(fit.tuning["penalty"]) * np.ones(1)})
+
+
+@frozen(kw_only=True)
+class TunesNoOption(Tunes):
+    """Names a choice that it has no option for."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return attrs.evolve(fit, tuning={"strength": 1.0})
+
+
+@frozen(kw_only=True)
+class TunesByTheRoot(Tunes):
+    """Says the square root of what it used."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return attrs.evolve(fit, tuning={"penalty": fit.tuning["penalty"] ** 0.5})
+
+
+@frozen(kw_only=True)
+class RefitsNothing(Tunes):
+    """A refit is where it started, so that error bars would be 0."""
+
+    def refitter(self, model, inference):
+        return lambda release: model.potentials
+
+
+@frozen(kw_only=True)
+class RefitsHalfway(Tunes):
+    """Stops a refit on the way, warm start and all."""
+
+    def refitter(self, model, inference):
+        whole = super().refitter(model, inference)
+        return lambda release: (whole(release) + model.potentials) * 0.5
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -206,6 +274,11 @@ MUTANTS = [
     (ForgesTheStamp, "release-is-the-one-handed-out"),
     (SpendsHalf, "spends-what-it-is-given"),
     (InfinitePotentials, "fit-is-usable"),
+    (TunesAnArray, "tuning-makes-the-same-choices"),
+    (TunesNoOption, "tuning-makes-the-same-choices"),
+    (TunesByTheRoot, "tuning-makes-the-same-choices"),
+    (RefitsNothing, "refits-agree-with-learning"),
+    (RefitsHalfway, "refits-agree-with-learning"),
     (GlobalStart, "deterministic-under-a-seed"),
     (UnseededStart, "deterministic-under-a-seed"),
     (Caches, "fits-are-independent"),
@@ -228,9 +301,10 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 
 
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
-def test_the_original_passes(verdict, check):
-    """The learner that the mutants are made from passes."""
-    assert verdict(Plain, "learner", check) is None
+@pytest.mark.parametrize("original", [Plain, Tunes])
+def test_the_originals_pass(verdict, original, check):
+    """The learners that the mutants are made from pass."""
+    assert verdict(original, "learner", check) is None
 
 
 def test_every_check_kills_a_mutant():
