@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal, TypeGuard
 
 import attrs
@@ -11,31 +12,29 @@ from attrs import frozen
 
 from dpgm_core import (
     Curator,
+    Engine,
     Fit,
     FloatArray,
     Inference,
     Likelihood,
     Model,
     NoisyTables,
+    OptionError,
     Progress,
     Randomness,
+    Structure,
     Tables,
-    expected_absolute,
     option,
 )
+from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
 
 __all__ = ["NaiveMLE"]
 
-# Penalties tried, strongest first, until the fit is as close to the noisy tables as the noise allows.
-_PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
-# A weaker penalty that leaves more than this share of the distance to the noisy tables is not worth it.
-_HARDLY = 0.93
-
 
 def _penalty(instance: object, attribute: object, value: object) -> None:
-    if value != "discrepancy" and not (_is_number(value) and value >= 0):
-        raise ValueError(f"l2 must be 'discrepancy' or a finite number of at least 0, got {value!r}")
+    if value not in ("auto", "discrepancy") and not (_is_number(value) and value >= 0):
+        raise ValueError(f"l2 must be 'auto', 'discrepancy' or a finite number of at least 0, got {value!r}")
 
 
 def _tolerance(instance: object, attribute: object, value: object) -> None:
@@ -59,10 +58,11 @@ class NaiveMLE:
     """
 
     project: bool = option(True, help="move each noisy table to the nearest one without negative cells first")
-    l2: float | Literal["discrepancy"] = option(
-        "discrepancy",
-        help="strength of the L2 penalty on the log-potentials; 'discrepancy' weakens it until the model is as "
-        "close to the noisy tables as the noise would be, or hardly comes nearer any more",
+    l2: float | Literal["auto", "discrepancy"] = option(
+        "auto",
+        help="strength of the L2 penalty on the log-potentials; 'auto' takes the one under which fits to releases "
+        "simulated from a first fit come nearest to it, 'discrepancy' the first whose fit is as close to the noisy "
+        "tables as the noise would be, or hardly comes nearer any more",
         unit="1 / nats, per record",
         validator=_penalty,
     )
@@ -76,17 +76,12 @@ class NaiveMLE:
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine fails."""
         release = curator.release()
-        problem = Likelihood(inference.compile(release.structure), targets(release, project=self.project), progress)
-        theta = np.zeros(release.structure.cells)
-        if self.l2 == "discrepancy":
-            l2, theta = self._weaken(problem, release, theta)
-        else:
-            l2 = float(self.l2)
+        engine = inference.compile(release.structure)
+        problem = Likelihood(engine, targets(release, project=self.project), progress)
+        l2, theta, notes = self._choose(problem, release, engine, randomness, progress)
         theta, converged = problem.minimise(theta, l2, self.tolerance, self.max_iterations)
-        potentials = Tables(release.structure, theta)
-        if curator.structure != release.structure:
-            potentials = potentials.embed(curator.structure)
-        notes = _notes(problem.target, l2)
+        potentials = _over(curator.structure, Tables(release.structure, theta))
+        notes += _zeros(problem.target, l2)
         if not converged:
             notes.append(
                 f"not converged: the largest derivative is {problem.slope:.2g} after {problem.calls} inference calls, "
@@ -99,27 +94,67 @@ class NaiveMLE:
             converged=converged,
             certificate={"gradient": problem.slope, "l2": l2, "inference_calls": problem.calls},
             notes=notes,
+            tuning={"l2": l2},
         )
 
-    def _weaken(self, problem: Likelihood, release: NoisyTables, theta: FloatArray) -> tuple[float, FloatArray]:
-        # E |y - n|_1: what the distance to the noisy tables would be if the model had the true marginals.
-        sizes = release.structure.sizes
-        allowed = sum(cells * expected_absolute(noise) for cells, noise in zip(sizes, release.noise, strict=True))
-        noisy = release.tables.values.astype(np.float64)
-        before, nearest = theta, np.inf
-        for number, l2 in enumerate(_PATH):
-            theta, _ = problem.minimise(before, l2, max(self.tolerance, 1e-5), self.max_iterations)
-            distance = float(np.abs(noisy - release.total * problem.marginals).sum())
-            if distance <= allowed:
-                return l2, theta
-            if distance > _HARDLY * nearest:
-                # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
-                return _PATH[number - 1], before
-            before, nearest = theta, distance
-        return _PATH[-1], before
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """Fits to releases like the model's under the same penalty, each from the model's own potentials.
+
+        Raises OptionError unless l2 is a number, and for a model without its release.
+        """
+        l2, release = self.l2, model.release
+        if isinstance(l2, str):
+            raise OptionError(f"naive-mle cannot refit with l2 = {l2!r}; pass the fit's tuning, l2 = Fit.tuning['l2']")
+        if release is None:
+            raise OptionError("naive-mle refits need the release that the model was learned from; this model has none")
+        engine = inference.compile(release.structure)
+        # Without a penalty the potentials are not unique, and depend on where they start.
+        same = model.structure == release.structure and l2 > 0
+        start = model.potentials.values if same else np.zeros(release.structure.cells)
+
+        def refit(again: NoisyTables) -> Tables:
+            problem = Likelihood(engine, targets(again, project=self.project), _silent)
+            theta, _ = problem.minimise(start, l2, self.tolerance, self.max_iterations)
+            return _over(model.structure, Tables(release.structure, theta))
+
+        return refit
+
+    def _choose(
+        self, problem: Likelihood, release: NoisyTables, engine: Engine, randomness: Randomness, progress: Progress
+    ) -> tuple[float, FloatArray, list[str]]:
+        """The penalty, where to start the fit, and what the user should know of the choice."""
+        if not isinstance(self.l2, str):
+            return float(self.l2), np.zeros(release.structure.cells), []
+        near = by_discrepancy(problem, release, self.tolerance, self.max_iterations)
+        if self.l2 == "discrepancy":
+            return *near, []
+        if "sample" not in engine.capabilities:
+            note = (
+                f"l2 = 'auto' simulates releases and {type(engine).__name__} cannot sample; l2 was chosen as by "
+                "'discrepancy', use junction-tree for better"
+            )
+            return *near, [note]
+        l2 = by_bootstrap(
+            problem,
+            release,
+            near,
+            project=self.project,
+            tolerance=self.tolerance,
+            randomness=randomness,
+            progress=progress,
+        )
+        return l2, near[1], []
 
 
-def _notes(target: Tables, l2: float) -> list[str]:
+def _silent(task: str, done: int, total: int | None) -> None:
+    """Refits tell nobody how far they are."""
+
+
+def _over(structure: Structure, potentials: Tables) -> Tables:
+    return potentials if potentials.structure == structure else potentials.embed(structure)
+
+
+def _zeros(target: Tables, l2: float) -> list[str]:
     """Say when the maximum-likelihood estimate does not exist, and what stands in for it."""
     empty = int(np.sum(target.values <= 0))
     if not empty:

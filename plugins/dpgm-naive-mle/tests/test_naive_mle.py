@@ -66,7 +66,7 @@ def test_the_gradient_is_as_small_as_said(tolerance):
 def test_discrepancy_stops_where_the_noise_does():
     """The chosen penalty leaves the model within E|y - n| of the noisy tables, and the next stronger one does not."""
     release = released(epsilon="0.2", codes=CODES[:300])
-    done = dpgm.learn(release, "naive-mle")
+    done = dpgm.learn(release, NaiveMLE(l2="discrepancy"))
     l2 = done.certificate["l2"]
     allowed = sum(
         cells * dpgm.expected_absolute(noise) for cells, noise in zip(CHAIN.sizes, release.noise, strict=True)
@@ -115,7 +115,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("case", HARD)
-@pytest.mark.parametrize("options", [{}, {"l2": 0.01}, {"project": False, "l2": 0.01}])
+@pytest.mark.parametrize("options", [{}, {"l2": "discrepancy"}, {"l2": 0.01}, {"project": False, "l2": 0.01}])
 @pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
 def test_hard_releases_give_a_model_never_nan(case, options, inference):
     """Finite potentials and probabilities that sum to 1, or one InferenceError."""
@@ -165,8 +165,10 @@ def test_senseless_options_are_refused(wrong):
             NaiveMLE(**wrong)
 
 
-def test_the_discrepancy_rule_never_runs_into_the_noise() -> None:
-    """Where chance puts the noise above its mean no penalty meets the rule; it must then stop at the elbow.
+@pytest.mark.parametrize("rule", ["auto", "discrepancy"])
+def test_no_rule_runs_into_the_noise(rule) -> None:
+    """Where chance puts the noise above its mean no penalty meets the discrepancy rule; it must then stop at the elbow,
+    and the bootstrap, which starts from it, must not go astray.
 
     Binary chain of order 3, N = 10,000, epsilon = 0.1: on two of these three seeds no penalty reaches the expected
     distance, and the weakest one has a KL of ten thousand.
@@ -186,6 +188,6 @@ def test_the_discrepancy_rule_never_runs_into_the_noise() -> None:
             neighbours="add-remove",
             randomness=dpgm.SeededRandomness(seed),
         )
-        fit = dpgm.learn(release)
+        fit = dpgm.learn(release, NaiveMLE(l2=rule), randomness=dpgm.SeededRandomness(seed))
         uniform = dpgm.Model(structure, dpgm.Tables.zeros(structure))
         assert truth.kl(fit.model) < 0.5 * truth.kl(uniform)

@@ -1,0 +1,141 @@
+"""Choosing the penalty without the truth: by the discrepancy rule, and by a parametric bootstrap of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from dpgm_core import (
+    Engine,
+    FloatArray,
+    Likelihood,
+    NoisyTables,
+    Progress,
+    Randomness,
+    SeededRandomness,
+    Simulator,
+    Tables,
+    expected_absolute,
+)
+from dpgm_naive_mle.projection import targets
+
+__all__ = ["by_bootstrap", "by_discrepancy"]
+
+# Penalties tried, strongest first, until the fit is as close to the noisy tables as the noise allows.
+_PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
+# A weaker penalty that leaves more than this share of the distance to the noisy tables is not worth it.
+_HARDLY = 0.93
+
+# Releases simulated for the bootstrap.
+_DRAWS = 8
+# The pilot's share of the discrepancy rule's penalty. A fit is smoother than the truth, and the best penalty for a
+# smooth truth is too strong; a third makes up for it (docs/decisions/0009).
+_PILOT = 1 / 3
+# Penalties tried are this factor apart, at most so many from the first; the least mean is interpolated between them.
+_FACTOR = 2.0
+_FARTHEST = 12
+# Fits to simulated releases end below this share of the tables' standard error, or after so many steps.
+_ROUGH = 0.3
+_ROUGH_STEPS = 60
+
+
+def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, steps: int) -> tuple[float, FloatArray]:
+    """The strongest penalty whose fit is as close to the noisy tables as the noise would be, and that fit, (cells,).
+
+    Where no penalty brings the fit so close, the one from which on it hardly comes nearer.
+    """
+    # E |y - n|_1: what the distance to the noisy tables would be if the model had the true marginals.
+    sizes = release.structure.sizes
+    allowed = sum(cells * expected_absolute(noise) for cells, noise in zip(sizes, release.noise, strict=True))
+    noisy = release.tables.values.astype(np.float64)
+    before, nearest = np.zeros(release.structure.cells), np.inf
+    for number, l2 in enumerate(_PATH):
+        theta, _ = problem.minimise(before, l2, max(tolerance, 1e-5), steps)
+        distance = float(np.abs(noisy - release.total * problem.marginals).sum())
+        if distance <= allowed:
+            return l2, theta
+        if distance > _HARDLY * nearest:
+            # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
+            return _PATH[number - 1], before
+        before, nearest = theta, distance
+    return _PATH[-1], before
+
+
+def by_bootstrap(
+    problem: Likelihood,
+    release: NoisyTables,
+    near: tuple[float, FloatArray],
+    *,
+    project: bool,
+    tolerance: float,
+    randomness: Randomness,
+    progress: Progress,
+) -> float:
+    """The penalty under which fits to releases simulated from a pilot come nearest to it.
+
+    near: the discrepancy rule's penalty and fit. The measure is KL(pilot || fit), exact, its mean over the releases,
+    which are the same for every penalty. Their inference calls are counted with the problem's. Raises InferenceError
+    when the engine cannot sample.
+    """
+    l2, theta = near
+    pilot, _ = problem.minimise(theta, _PILOT * l2, max(tolerance, 1e-5), _ROUGH_STEPS)
+    rehearsal = _Rehearsal(problem.engine, release, pilot, project=project, randomness=randomness, progress=progress)
+    place = _lowest(cache(lambda place: rehearsal.loss(l2 * _FACTOR**place, tolerance)))
+    problem.calls += rehearsal.calls
+    return float(l2 * _FACTOR**place)
+
+
+class _Rehearsal:
+    """Fits to releases simulated from a pilot, each going on from its fit under the penalty before."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        release: NoisyTables,
+        pilot: FloatArray,
+        *,
+        project: bool,
+        randomness: Randomness,
+        progress: Progress,
+    ) -> None:
+        self.engine, self.pilot, structure = engine, pilot, release.structure
+        simulator = Simulator(release, engine, Tables(structure, pilot))
+        own = SeededRandomness(int(randomness.generator().integers(2**63)))
+        progress("simulating", 0, _DRAWS)
+        self.problems = [
+            Likelihood(engine, targets(simulator.draw(own), project=project), progress) for _ in range(_DRAWS)
+        ]
+        self.fits = [pilot] * _DRAWS
+        beliefs = engine.infer(Tables(structure, pilot))
+        self.log_partition, self.marginals = beliefs.log_partition, beliefs.marginals.values
+        variances = np.repeat(release.variances, structure.sizes) + release.total * self.marginals
+        self.error = float(np.sqrt(np.median(variances))) / release.total
+
+    def loss(self, l2: float, tolerance: float) -> float:
+        """The mean of KL(pilot || fit) over the simulated releases, nats."""
+        loss = 0.0
+        for number, problem in enumerate(self.problems):
+            fit, _ = problem.minimise(self.fits[number], l2, max(tolerance, _ROUGH * self.error), _ROUGH_STEPS)
+            self.fits[number] = fit
+            learned = self.engine.infer(Tables(problem.target.structure, fit)).log_partition
+            loss += learned - self.log_partition - float(self.marginals @ (fit - self.pilot))
+        return loss / _DRAWS
+
+    @property
+    def calls(self) -> int:
+        return sum(problem.calls for problem in self.problems)
+
+
+def _lowest(score: Callable[[int], float]) -> float:
+    """Where a function of the whole numbers is least, walked down to from 0, between them by a parabola."""
+    place = 0
+    way = 1 if score(1) < score(0) else -1
+    while abs(place) < _FARTHEST and score(place + way) < score(place):
+        place += way
+    left, here, right = score(place - 1), score(place), score(place + 1)
+    bend = left - 2 * here + right
+    # Nothing to choose where every penalty does equally well, as with one label; beyond the walk's end no parabola.
+    inside = bend > 0 and max(left, right) < np.inf and here <= min(left, right)
+    return place + (0.5 * (left - right) / bend if inside else 0.0)
