@@ -152,3 +152,12 @@ def test_the_oracle_is_no_worse_than_its_path():
     assert kls["mbi-oracle"]["kl"] <= kls["mbi"]["kl"]
     assert 1 <= kls["mbi-oracle"]["iterations"] < 1000
     assert kls["mbi"]["seconds"] > 0
+
+
+@needs_mbi
+def test_the_oracle_goes_beyond_the_default_where_that_is_best():
+    """Hardly any noise: 1000 iterations are not enough, and the search goes on to the end."""
+    population = Population.draw(structure_of("chain1", 3, 4), 0)
+    kls = mbi_kls(population, draw_release(population, 10**6, 5.0, 1), most=1500)
+    assert 1000 < kls["mbi-oracle"]["iterations"] <= 1500
+    assert kls["mbi-oracle"]["kl"] < kls["mbi"]["kl"]
