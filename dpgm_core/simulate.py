@@ -17,12 +17,15 @@ from dpgm_core.measuring import add_noise
 from dpgm_core.protocols import Engine, Randomness, Sampler
 from dpgm_core.releases import NoisyTables, estimate_total
 from dpgm_core.sources.codes import CodesSource
-from dpgm_core.tables import FloatArray, IntArray, Tables
+from dpgm_core.table_draws import TableDraws, cells_of_junction_tree
+from dpgm_core.tables import Array, FloatArray, IntArray, Tables
 
 __all__ = ["Simulator"]
 
 #: From more records on, the deviation of this many is scaled up: the mean and covariance of the counts stay exact.
 _MOST_RECORDS = 50_000
+#: Codes drawn in the time of one cell of a multinomial.
+_CODES_PER_CELL = 1.0
 
 
 class Simulator:
@@ -53,7 +56,11 @@ class Simulator:
         self._sampler: Sampler = engine
         self._records = max(1, round(release.total))
         self._expected: FloatArray | None = None
-        if self._records > _MOST_RECORDS and engine.structure == release.structure:
+        self._draws: TableDraws | None = None
+        codes = len(engine.structure.domain) * min(self._records, _MOST_RECORDS)
+        if _CODES_PER_CELL * cells_of_junction_tree(engine.structure) <= codes:
+            self._draws = TableDraws(potentials, release.structure)
+        elif self._records > _MOST_RECORDS and engine.structure == release.structure:
             self._expected = engine.infer(potentials).marginals.values
 
     def draw(self, randomness: Randomness) -> NoisyTables:
@@ -61,10 +68,13 @@ class Simulator:
         release = self._release
         structure = release.structure
         values = self._counts(randomness.generator())
-        parts = [
-            add_noise(values[at], noise.sample(values[at].shape, randomness))
-            for noise, at in zip(release.noise, structure.slices, strict=True)
-        ]
+        parts: list[Array] = [values[at] for at in structure.slices]
+        for number, calibration in enumerate(release.calibrations):
+            alike = [group for group, one in enumerate(release.calibration_of) if one == number]
+            sizes = [structure.sizes[group] for group in alike]
+            noise = np.split(calibration.noise.sample((sum(sizes),), randomness), np.cumsum(sizes)[:-1])
+            for group, part in zip(alike, noise, strict=True):
+                parts[group] = add_noise(parts[group], part)
         tables = Tables(structure, np.concatenate(parts))
         total = release.total
         if release.total_policy == "estimated":
@@ -72,6 +82,9 @@ class Simulator:
         return evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
 
     def _counts(self, generator: np.random.Generator) -> IntArray:
+        """True counts of as many records as the release has."""
+        if self._draws is not None:
+            return self._draws.draw(self._records, generator)
         structure = self._release.structure
         drawn = self._records if self._expected is None else _MOST_RECORDS
         codes = self._sampler.sample(self._potentials, drawn, generator)

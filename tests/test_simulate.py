@@ -15,6 +15,7 @@ from dpgm_core import (
     Tables,
     make,
     release,
+    simulate,
 )
 
 _STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
@@ -36,9 +37,17 @@ def _release(
     )
 
 
-@pytest.mark.parametrize("records", [400, 200_000], ids=["every record", "scaled deviation"])
-def test_simulated_tables_have_the_mean_and_variance_of_a_release(records: int) -> None:
-    """E y = N mu and Var y = N mu (1 - mu) + noise variance; false alarms below 1e-6 per cell and statistic."""
+@pytest.mark.parametrize(
+    ("records", "a_cell"),
+    [(400, np.inf), (200_000, np.inf), (400, 0.0), (200_000, 0.0)],
+    ids=["every record", "scaled deviation", "tables", "large tables"],
+)
+def test_simulated_tables_have_the_mean_and_variance_of_a_release(
+    records: int, a_cell: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E y = N mu and Var y = N mu (1 - mu) + noise variance, whether records are drawn, or only their tables; false
+    alarms below 1e-6 per cell and statistic."""
+    monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
     noisy = _release(records)
     simulator = Simulator(noisy, _ENGINE, _THETA)
     randomness = SeededRandomness(7)
@@ -53,16 +62,22 @@ def test_simulated_tables_have_the_mean_and_variance_of_a_release(records: int) 
     assert np.abs(ratio - 1).max() < width
 
 
-def test_tables_of_one_draw_come_from_the_same_records() -> None:
+@pytest.mark.parametrize("a_cell", [np.inf, 0.0], ids=["records", "tables"])
+def test_tables_of_one_draw_come_from_the_same_records(a_cell: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise to speak of, the two tables agree on their shared margin: one sample was counted twice."""
+    monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
     noisy = _release(100, epsilon=10**6)
     drawn = Simulator(noisy, _ENGINE, _THETA).draw(SeededRandomness(1)).tables
     assert drawn["a", "b"].sum(axis=0).tolist() == drawn["b", "c"].sum(axis=1).tolist()
 
 
+@pytest.mark.parametrize("a_cell", [np.inf, 0.0], ids=["records", "tables"])
 @pytest.mark.parametrize("records", [300, 60_000])
-def test_a_release_of_smaller_cliques_is_simulated_from_the_model(records: int) -> None:
+def test_a_release_of_smaller_cliques_is_simulated_from_the_model(
+    records: int, a_cell: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The model may be larger than what was measured; the margins of its records are what is drawn."""
+    monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
     noisy = _release(records, Structure(_STRUCTURE.domain, [("b",), ("c", "b")]), epsilon=100)
     drawn = Simulator(noisy, _ENGINE, _THETA).draw(SeededRandomness(1))
     assert drawn.structure == noisy.structure
