@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder = asked.folder.parent if (asked.folder / "adult.csv").is_file() else asked.folder
     store = asked.store
     if asked.smoke and store.parent == RESULTS:
-        store = store.with_name("adult-smoke.jsonl")
+        store = RESULTS / "smoke" / store.name
     if not asked.report:
         cells = grid(folder, asked.smoke, asked.full)
         if not cells:

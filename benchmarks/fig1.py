@@ -265,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = arguments(__doc__, RESULTS / "fig1.jsonl").parse_args(argv)
     store = asked.store
     if asked.smoke and store.parent == RESULTS:
-        store = store.with_name("fig1-smoke.jsonl")
+        store = RESULTS / "smoke" / store.name
     cells = grid(asked.smoke, asked.full or asked.report)
     chosen = choose("cell", asked.cells, list(cells))
     methods = choose("method", asked.only_methods, ["laplace", *PROJECTIONS, "true", "noisy"])

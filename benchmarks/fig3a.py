@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = arguments(__doc__, RESULTS / "fig3a.jsonl").parse_args(argv)
     store = asked.store
     if asked.smoke and store.parent == RESULTS:
-        store = store.with_name("fig3a-smoke.jsonl")
+        store = RESULTS / "smoke" / store.name
     known = grid(smoke=False, full=True) if asked.report else grid(asked.smoke, asked.full)
     cells = choose("cell", asked.cells, list(known))
     methods = choose("method", asked.only_methods, METHODS)
