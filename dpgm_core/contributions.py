@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from attrs import asdict, field, frozen
 
-from dpgm_core.counting import Counted
+from dpgm_core.counting import Counted, zero_cells
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
 from dpgm_core.privacy import Neighbours, Sensitivity, whole
 from dpgm_core.sources.persons import PersonSource
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Contributions", "count_contributions"]
 
 _PER = ("clique", "group")
-# Sums over a batch stay exact in doubles, and counts of 10**9 persons far below 2**61.
+# Counts of 10**12 persons stay below 2**61.
 _MOST_GRID = 2**20
 
 
@@ -175,7 +175,7 @@ def count_contributions(
     """
     if progress is not None:
         progress("counting", 0, None)
-    values = np.zeros(structure.cells, np.int64)
+    values = zero_cells(structure.cells)
     records = 0
     used = {name for clique in structure for name in clique} or {structure.domain.names[0]}
     columns = tuple(name for name in structure.domain.names if name in used)
@@ -210,32 +210,29 @@ def _add(
     values: IntArray,
 ) -> None:
     person = np.repeat(np.arange(len(lengths)), lengths)
+
+    def counting(clique: Clique) -> np.ndarray[Any, np.dtype[np.intp]]:
+        """The rows that count for a clique."""
+        empties = contributions.empty_codes(structure, clique)
+        if empties is None:
+            return np.arange(len(person))
+        absent = [codes[name] == empty for name, empty in zip(clique, empties, strict=True)]
+        return np.flatnonzero(~np.logical_and.reduce(absent))
+
     for group, at in zip(structure.groups, structure.slices, strict=True):
-        hits = [_hits(structure, contributions, clique, codes, len(person)) for clique in group]
-        # K of each person, per clique or of all cliques together
-        counts = [np.bincount(person[kept], minlength=len(lengths)) for _, kept in hits]
-        if contributions.per == "group":
-            counts = [np.sum(counts, axis=0)] * len(hits)
-        for (cells, kept), count in zip(hits, counts, strict=True):
+        table = values[at]
+        # K of each person: of one clique, or of all of the group together
+        together = np.zeros(len(lengths), np.int64)
+        for clique in group if contributions.per == "group" else ():
+            together += np.bincount(person[counting(clique)], minlength=len(lengths))
+        for clique in group:
+            rows = counting(clique)
+            count = together
+            if contributions.per == "clique":
+                count = np.bincount(person[rows], minlength=len(lengths))
+            cells = np.zeros(len(rows), np.int64)
+            for name in clique:
+                cells *= structure.domain[name].size
+                cells += codes[name][rows]
             weights = contributions.grid // np.maximum(count, 1)  # floor(D / K): never more than 1 in all
-            # exact: below 2^20 each, and some 2^17 rows
-            values[at] += np.bincount(cells[kept], weights[person[kept]], at.stop - at.start).astype(np.int64)
-
-
-def _hits(
-    structure: Structure,
-    contributions: Contributions,
-    clique: Clique,
-    codes: Mapping[str, np.ndarray[Any, Any]],
-    rows: int,
-) -> tuple[IntArray, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """The cell of the clique that each row hits, and whether it counts."""
-    cells = np.zeros(rows, np.int64)
-    for name in clique:
-        cells *= structure.domain[name].size
-        cells += codes[name]
-    empties = contributions.empty_codes(structure, clique)
-    kept = np.ones(rows, np.bool_)
-    if empties is not None:
-        kept = ~np.logical_and.reduce([codes[name] == empty for name, empty in zip(clique, empties, strict=True)])
-    return cells, kept
+            np.add.at(table, cells, weights[person[rows]])

@@ -24,7 +24,7 @@ from dpgm_core.tables import IntArray, Tables
 if TYPE_CHECKING:
     from dpgm_core.protocols import Codes, Progress, Source
 
-__all__ = ["Counted", "CountingPlan", "count", "count_batch", "plan_counting", "tables_of"]
+__all__ = ["Counted", "CountingPlan", "count", "count_batch", "plan_counting", "tables_of", "zero_cells"]
 
 #: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
 BLOCK_CELLS = 2**16
@@ -82,7 +82,7 @@ def count(source: Source, structure: Structure, *, progress: Progress | None = N
     if progress is not None:
         progress("counting", 0, None)
     batches = checked(source, structure.domain, plan.columns)
-    total = _zeros(plan.cells)
+    total = zero_cells(plan.cells)
     # In one thread: bincount holds the interpreter lock for much of its time, and files are decoded in threads anyway.
     for batch in batches:
         _add_batch(plan, batch, total)
@@ -128,7 +128,7 @@ def count_batch(plan: CountingPlan, codes: Codes) -> IntArray:
     >>> count_batch(plan, [np.array([0, 2, 2], np.uint8)]).tolist()
     [1, 0, 2, 3]
     """
-    total = _zeros(plan.cells)
+    total = zero_cells(plan.cells)
     _add_batch(plan, codes, total)
     return total
 
@@ -148,7 +148,7 @@ def tables_of(structure: Structure, plan: CountingPlan, partial: IntArray) -> Ta
     for number, (names, _) in enumerate(blocks):
         for name in names:
             containing[name].add(number)
-    values = _zeros(structure.cells)
+    values = zero_cells(structure.cells)
     for number, group in enumerate(structure.groups):
         table = values[structure.slices[number]].reshape(structure.shapes[number])
         for clique in group:
@@ -208,7 +208,8 @@ def _fused(columns: Sequence[IntArray], sizes: Sequence[int], cells: int) -> Int
     return fused
 
 
-def _zeros(cells: int) -> IntArray:
+def zero_cells(cells: int) -> IntArray:
+    """Counts of nothing, (cells,); TooLarge with sizes if that does not fit."""
     failed = cells > 2**40
     if not failed:
         try:

@@ -258,6 +258,12 @@ def test_many_persons_are_counted_piece_by_piece():
     ]
 
 
+def test_tables_that_cannot_fit_are_refused_with_their_size():
+    structure = sized(dict.fromkeys("abcdefgh", 100), [tuple("abcdefgh")])
+    with pytest.raises(dpgm.TooLarge, match="cells"):
+        count_contributions(as_source(np.zeros((2, 8), int)), structure, Contributions(per="clique"))
+
+
 @pytest.mark.parametrize(
     ("plain", "message"),
     [
