@@ -11,31 +11,30 @@ the noise's score, is the regulariser: |theta - start| <= tau. Run to the end, E
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import attrs
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
-from dpgm_cgm_em.start import from_margins
+from dpgm_cgm_em.capacity import PILOT, by_bootstrap
+from dpgm_cgm_em.path import Path
 from dpgm_core import (
     Collective,
-    CollectiveBeliefs,
     Curator,
     Engine,
     Fit,
-    FloatArray,
     Inference,
-    InferenceError,
-    Likelihood,
     Model,
     NoisyTables,
+    OptionError,
     Progress,
     Randomness,
+    Structure,
     Tables,
     component_option,
     expected_absolute,
-    make,
     option,
 )
 
@@ -43,6 +42,8 @@ __all__ = ["CgmEm"]
 
 # One proximal step per this much of tau keeps the path's least KL within 2 % of unmerged EM's (benchmarks/cgm_em.py).
 _STEP = 0.1
+# How far a path goes at most when its end is left to a rule.
+_MOST = 10.0
 # Over how much of tau the plateau rule looks back, and the fall below which noise is all that is left to fit.
 _WINDOW = 0.5
 _FLAT = 0.05
@@ -53,6 +54,12 @@ def _positive(instance: object, attribute: Any, value: float) -> None:
         raise ValueError(f"{attribute.name} must be positive and finite, got {value}")
 
 
+def _capacity(instance: object, attribute: Any, value: object) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value != "auto" and not (number and 0 < value < math.inf):  # type: ignore[operator]
+        raise ValueError(f"{attribute.name} must be 'auto' or a positive, finite number, got {value!r}")
+
+
 def _at_least_zero(instance: object, attribute: Any, value: float) -> None:
     if not 0 <= value < math.inf:
         raise ValueError(f"{attribute.name} must be at least 0 and finite, got {value}")
@@ -60,20 +67,22 @@ def _at_least_zero(instance: object, attribute: Any, value: float) -> None:
 
 @frozen(kw_only=True)
 class CgmEm:
-    """EM over the hidden tables; `tau` is its capacity, and `stop` says when to end before it is used up.
+    """EM over the hidden tables; `tau` is its capacity, and `stop` can end it before that is used up.
 
-    >>> CgmEm(tau=2.0, stop="fixed").tau
+    >>> CgmEm(tau=2.0).tau
     2.0
     """
 
     e_step: Collective | str = component_option(
         "collective-dual", kind="collective", help="infers the hidden tables: collective-dual, nlbp or soft-sign"
     )
-    tau: float = option(
-        10.0,
-        help="capacity: EM rounds times eps/|C|; no log-potential moves further than this from its start",
+    tau: float | Literal["auto"] = option(
+        "auto",
+        help="capacity: EM rounds times eps/|C|; no log-potential moves further than this from its start; 'auto' lies "
+        "half-way between the plateau rule's and the one at which paths of releases simulated from a first fit come "
+        "nearest to it; under a stopping rule it is 10",
         unit="nats",
-        validator=_positive,
+        validator=_capacity,
     )
     steps: int | None = option(
         None,
@@ -81,9 +90,9 @@ class CgmEm:
         validator=attrs.validators.optional(attrs.validators.ge(1)),
     )
     stop: Literal["plateau", "discrepancy", "fixed"] = option(
-        "plateau",
-        help="'plateau' ends when the distance to the noisy tables has stopped falling quickly, 'discrepancy' when it "
-        "is what the noise is expected to leave; 'fixed' uses up tau",
+        "fixed",
+        help="'fixed' uses up tau; 'plateau' ends when the distance to the noisy tables has stopped falling quickly, "
+        "'discrepancy' when it is what the noise is expected to leave",
     )
     plateau: float = option(
         0.5,
@@ -110,109 +119,127 @@ class CgmEm:
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine or the E-step fails."""
         release = curator.release()
-        path = _Path(self, release, inference.compile(release.structure), progress)
-        path.run()
-        potentials = Tables(release.structure, path.theta)
-        if curator.structure != release.structure:
-            potentials = potentials.embed(curator.structure)
-        last = path.trace[-1]
+        engine = inference.compile(release.structure)
+        run, calls, notes = self._run(release, engine, randomness, progress)
+        potentials = _over(curator.structure, Tables(release.structure, run.path.theta))
+        last = run.trace[-1]
         certificate = {
-            "tau": path.tau,
+            "tau": run.path.tau,
             "discrepancy": last["discrepancy"],
-            "unconverged_steps": path.unconverged,
-            "inference_calls": sum(row["inference_calls"] for row in path.trace),
+            "unconverged_steps": run.path.unconverged,
+            "inference_calls": calls + run.path.calls,
         }
         if not math.isnan(last["gap"]):
-            certificate["largest_gap"] = max(row["gap"] for row in path.trace)
+            certificate["largest_gap"] = max(row["gap"] for row in run.trace)
         return Fit(
             model=Model(potentials.structure, potentials, release=release),
             release=release,
-            trace=path.trace,
-            converged=path.unconverged == 0,
+            trace=run.trace,
+            converged=run.path.unconverged == 0,
             certificate=certificate,
-            notes=path.notes(),
+            notes=notes + run.notes(),
+            tuning={"tau": run.path.tau, "steps": len(run.trace), "stop": "fixed"},
         )
 
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """The same path for releases like the model's; all begin where EM starts, as their end depends on it.
 
-class _Path:
-    """The state of one EM run."""
+        Raises OptionError unless tau is a number that is used up, and for a model without its release.
+        """
+        if self.tau == "auto" or self.stop != "fixed":
+            raise OptionError(
+                f"cgm-em cannot refit with tau = {self.tau!r} and stop = {self.stop!r}; pass the fit's tuning "
+                "(Fit.tuning has tau, steps and stop)"
+            )
+        if model.release is None:
+            raise OptionError("cgm-em refits need the release that the model was learned from; this model has none")
+        engine = inference.compile(model.release.structure)
+
+        def refit(again: NoisyTables) -> Tables:
+            run = _Run(self, again, engine, _silent)
+            for _ in range(run.steps):
+                run.path.advance(run.tau / run.steps)
+            return _over(model.structure, Tables(again.structure, run.path.theta))
+
+        return refit
+
+    def _run(
+        self, release: NoisyTables, engine: Engine, randomness: Randomness, progress: Progress
+    ) -> tuple[_Run, int, list[str]]:
+        """A finished run, the inference calls spent on choosing its tau, and what the user should know of that."""
+        if self.tau != "auto":
+            return _Run(self, release, engine, progress).run(), 0, []
+        if self.stop != "fixed":
+            return _Run(evolve(self, tau=_MOST), release, engine, progress).run(), 0, []
+        first = _Run(evolve(self, tau=_MOST, steps=None, stop="plateau"), release, engine, progress).run()
+        reason = None
+        if "sample" not in engine.capabilities:
+            reason = f"{type(engine).__name__} cannot sample, use junction-tree for better"
+        elif first.path.unconverged:
+            reason = "not even the first path's steps converged"
+        if reason:
+            return first, 0, [f"tau = 'auto' simulates releases; EM stopped as under stop = 'plateau': {reason}"]
+        near, path = first.path.tau, first.path
+        while path.tau < PILOT * near - 1e-9:
+            path.advance(_STEP)
+        tau, calls = by_bootstrap(
+            self, release, engine, path.theta, _STEP, _MOST, randomness=randomness, progress=progress
+        )
+        # The plateau follows this release, the bootstrap what holds for all like it: their errors differ in sign.
+        tau = math.sqrt(near * tau)
+        return _Run(evolve(self, tau=tau), release, engine, progress).run(), path.calls + calls, []
+
+
+class _Run:
+    """One path to the end of tau or of the stopping rule, and its log."""
 
     def __init__(self, settings: CgmEm, release: NoisyTables, engine: Engine, progress: Progress) -> None:
-        self.settings, self.release, self.engine, self.progress = settings, release, engine, progress
-        e_step: Collective = make("collective", settings.e_step)
-        self.e_step = e_step.compile(engine, release)
-        self.steps = settings.steps or max(1, round(settings.tau / _STEP))
-        self.noisy = release.tables.values.astype(np.float64)
-        # E |y - n|_1 of the true tables: what a fit should not undercut
-        self.expected = sum(
-            cells * expected_absolute(noise)
-            for cells, noise in zip(release.structure.sizes, release.noise, strict=True)
-        )
-        self.theta: FloatArray = (
-            from_margins(release).values if settings.start == "margins" else np.zeros(release.structure.cells)
-        )
+        assert settings.tau != "auto"
+        self.settings, self.tau, self.release, self.progress = settings, settings.tau, release, progress
+        self.path = Path(settings, release, engine, progress)
+        self.steps = settings.steps or max(1, round(self.tau / _STEP))
         self.trace: list[dict[str, float]] = []
-        self.tau = 0.0
-        self.unconverged = 0
         self.reached = False
 
-    def run(self) -> None:
-        """Proximal steps until tau is used up or the stopping rule ends them."""
-        weight = self.settings.tau / (self.steps * score_bound(self.release))
-        multipliers: Tables | None = None
+    def run(self) -> _Run:
+        """Proximal steps until tau is used up or the stopping rule ends them; itself, finished."""
+        noisy = self.release.tables.values.astype(np.float64)
+        # E |y - n|_1 of the true tables: what a fit should not undercut
+        sizes = self.release.structure.sizes
+        expected = sum(cells * expected_absolute(noise) for cells, noise in zip(sizes, self.release.noise, strict=True))
         for step in range(self.steps):
             self.progress("learning", step, self.steps)
-            beliefs = self.e_step.infer(
-                Tables(self.release.structure, self.theta), evidence_weight=weight, start=multipliers
+            before = self.path.calls
+            beliefs = self.path.advance(self.tau / self.steps)
+            residual = noisy - beliefs.marginals.values
+            distance = float(np.abs(residual).sum())
+            # After the M-step the objective log p(n; theta) + log p(y|n) is log p(y|n) alone (ALGORITHMS A.5).
+            objective = sum(
+                float(noise.logpdf(residual[at]).sum())
+                for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
             )
-            multipliers = beliefs.multipliers
-            calls = self._maximise(beliefs)
-            self.tau += self.settings.tau / self.steps
-            self._record(beliefs, calls)
-            if self.reached:
-                return
-
-    def _maximise(self, beliefs: CollectiveBeliefs) -> int:
-        """The M-step: theta + u in closed form when that reproduces n, else by gradients from there."""
-        self.theta = self.theta + beliefs.multipliers.values
-        if np.any(np.isnan(self.theta)):
-            raise InferenceError("the E-step returned NaN multipliers")
-        if self.engine.exact and beliefs.residual <= self.settings.tolerance and self.settings.prior == 0:
-            return beliefs.calls
-        target = beliefs.marginals / self.release.total
-        problem = Likelihood(self.engine, target, self.progress)
-        self.theta, done = problem.minimise(self.theta, self.settings.prior, self.settings.tolerance, 500)
-        self.unconverged += not done
-        return beliefs.calls + problem.calls
-
-    def _record(self, beliefs: CollectiveBeliefs, calls: int) -> None:
-        residual = self.noisy - beliefs.marginals.values
-        self.unconverged += not beliefs.converged
-        distance = float(np.abs(residual).sum())
-        # After the M-step the objective log p(n; theta) + log p(y|n) is log p(y|n) alone (ALGORITHMS A.5).
-        objective = sum(
-            float(noise.logpdf(residual[at]).sum())
-            for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
-        )
-        self.trace.append(
-            {
-                "tau": self.tau,
-                "objective": objective,
-                "gap": math.nan if beliefs.gap is None else beliefs.gap,
-                "discrepancy": distance / max(self.expected, 1e-300),
-                "inference_calls": calls,
+            self.trace.append(
+                {
+                    "tau": self.path.tau,
+                    "objective": objective,
+                    "gap": math.nan if beliefs.gap is None else beliefs.gap,
+                    "discrepancy": distance / max(expected, 1e-300),
+                    "inference_calls": self.path.calls - before,
+                }
+            )
+            rules = {
+                "plateau": self.fall() <= self.settings.plateau,
+                "discrepancy": distance <= self.settings.discrepancy * expected,
+                "fixed": False,
             }
-        )
-        rules = {
-            "plateau": self.fall() <= self.settings.plateau,
-            "discrepancy": distance <= self.settings.discrepancy * self.expected,
-            "fixed": False,
-        }
-        self.reached = rules[self.settings.stop]
+            self.reached = rules[self.settings.stop]
+            if self.reached:
+                break
+        return self
 
     def fall(self) -> float:
         """-d log |y - n|_1 / d tau over the last stretch of the path; infinite before there is one."""
-        back = math.ceil(_WINDOW * self.steps / self.settings.tau - 1e-9)
+        back = math.ceil(_WINDOW * self.steps / self.tau - 1e-9)
         if len(self.trace) <= back:
             return math.inf
         before, now = self.trace[-1 - back], self.trace[-1]
@@ -223,33 +250,28 @@ class _Path:
         """What the user should know about where the path ended."""
         notes = []
         share = self.trace[-1]["discrepancy"]
-        if self.unconverged:
+        if self.path.unconverged:
             notes.append(
-                f"{self.unconverged} of {len(self.trace)} E- or M-steps did not converge; take more steps, or give the "
-                "e_step more inference calls"
+                f"{self.path.unconverged} of {len(self.trace)} E- or M-steps did not converge; take more steps, or "
+                "give the e_step more inference calls"
             )
         if self.settings.stop != "fixed" and not self.reached:
             notes.append(
-                f"tau = {self.settings.tau:g} was used up before the {self.settings.stop} rule was met (the model is "
+                f"tau = {self.tau:g} was used up before the {self.settings.stop} rule was met (the model is "
                 f"at {share:.2f} of the expected noise); raise tau if the model looks too flat"
             )
         if self.settings.stop != "plateau" and self.fall() < _FLAT:
             notes.append(
                 f"EM is past the plateau: the last steps brought the model hardly nearer to the noisy tables (it is at "
                 f"{share:.2f} of the expected noise) but drove empty cells on towards zero; lower tau, or use "
-                "stop = 'plateau'"
+                "tau = 'auto'"
             )
         return notes
 
 
-def score_bound(release: NoisyTables) -> float:
-    """c, the largest derivative of log p(y|n) in a cell, 1 / records: eps / |C| for Laplace noise.
+def _silent(task: str, done: int, total: int | None) -> None:
+    """Refits tell nobody how far they are."""
 
-    Gaussian noise has no bound; its mean absolute score sqrt(2 / (pi variance)) stands in for it.
-    """
-    bounds = []
-    for noise in release.noise:
-        term = noise.dual
-        finite = term is not None and math.isfinite(term.bound)
-        bounds.append(term.bound if term is not None and finite else math.sqrt(2 / (math.pi * noise.variance)))
-    return max(bounds)
+
+def _over(structure: Structure, potentials: Tables) -> Tables:
+    return potentials if potentials.structure == structure else potentials.embed(structure)

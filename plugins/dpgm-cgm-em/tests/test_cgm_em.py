@@ -240,11 +240,11 @@ def test_margins_of_tied_tables_are_refused():
 
 
 def test_it_stops_on_the_plateau():
-    """The default ends before tau is used up, within 25 % of the best KL on the path, in noise and in signal."""
+    """The rule ends before tau is used up, within 25 % of the best KL on the path, in noise and in signal."""
     for count, epsilon, seed in ((3000, 0.2, 9), (30_000, 0.5, 10), (300_000, 1.0, 11)):
         model = population(chain(6, 5), seed)
         noisy = release(model, count, epsilon, seed)
-        fit = learn(noisy)
+        fit = learn(noisy, stop="plateau")
         assert fit.converged
         assert fit.certificate["tau"] < 9
         assert fit.notes == []

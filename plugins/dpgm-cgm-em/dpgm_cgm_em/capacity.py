@@ -1,0 +1,71 @@
+"""Choosing tau without the truth: by a parametric bootstrap of the path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpgm_cgm_em.path import Path
+from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Randomness, SeededRandomness, Simulator, Tables
+
+if TYPE_CHECKING:
+    from dpgm_cgm_em.learner import CgmEm
+
+__all__ = ["PILOT", "by_bootstrap"]
+
+#: The pilot is the real path's model at this multiple of the plateau rule's tau. A path that ends where it is best is
+#: smoother than the truth, and for a smooth truth it is best to end too early (docs/decisions/0009).
+PILOT = 1.3
+
+# Releases simulated for the bootstrap.
+_DRAWS = 6
+# Simulated paths go on until the mean has risen for so many steps.
+_RISEN = 3
+
+
+def by_bootstrap(
+    settings: CgmEm,
+    release: NoisyTables,
+    engine: Engine,
+    pilot: FloatArray,
+    step: float,
+    most: float,
+    *,
+    randomness: Randomness,
+    progress: Progress,
+) -> tuple[float, int]:
+    """The tau at which paths of releases simulated from a pilot come nearest to it, and inference calls spent.
+
+    pilot: log-potentials, (cells,). step, most: of tau, as on the real path: in longer steps EM gets less far. The
+    measure is KL(pilot || model on the path), exact, its mean over the releases. Raises InferenceError when the engine
+    cannot sample.
+    """
+    structure = release.structure
+    simulator = Simulator(release, engine, Tables(structure, pilot))
+    own = SeededRandomness(int(randomness.generator().integers(2**63)))
+    progress("simulating", 0, _DRAWS)
+    paths = [Path(settings, simulator.draw(own), engine, progress) for _ in range(_DRAWS)]
+    beliefs = engine.infer(Tables(structure, pilot))
+    losses: list[float] = []
+    for number in range(round(most / step)):
+        progress("rehearsing", number, None)
+        loss = 0.0
+        for path in paths:
+            path.advance(step)
+            learned = engine.infer(Tables(structure, path.theta)).log_partition
+            loss += learned - beliefs.log_partition - float(beliefs.marginals.values @ (path.theta - pilot))
+        losses.append(loss / _DRAWS)
+        if number - int(np.argmin(losses)) >= _RISEN:
+            break
+    return step * (1 + _lowest(losses)), sum(path.calls + len(losses) for path in paths)
+
+
+def _lowest(losses: list[float]) -> float:
+    """The place of the least number, between its neighbours by a parabola."""
+    place = int(np.argmin(losses))
+    if place in (0, len(losses) - 1):
+        return place
+    left, here, right = losses[place - 1 : place + 2]
+    bend = left - 2 * here + right
+    return place + (0.5 * (left - right) / bend if bend > 0 else 0.0)

@@ -1,0 +1,82 @@
+"""The path of EM: proximal steps from a start, each an E-step with merged evidence and its M-step."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpgm_cgm_em.start import from_margins
+from dpgm_core import (
+    Collective,
+    CollectiveBeliefs,
+    Engine,
+    FloatArray,
+    InferenceError,
+    Likelihood,
+    NoisyTables,
+    Progress,
+    Tables,
+    make,
+)
+
+if TYPE_CHECKING:
+    from dpgm_cgm_em.learner import CgmEm
+
+__all__ = ["Path", "score_bound"]
+
+
+class Path:
+    """The state of one EM run: potentials `theta`, how far it went (`tau`), and what it cost (`calls`)."""
+
+    def __init__(self, settings: CgmEm, release: NoisyTables, engine: Engine, progress: Progress) -> None:
+        self.settings, self.release, self.engine, self.progress = settings, release, engine, progress
+        e_step: Collective = make("collective", settings.e_step)
+        self.e_step = e_step.compile(engine, release)
+        self.bound = score_bound(release)
+        self.theta: FloatArray = (
+            from_margins(release).values if settings.start == "margins" else np.zeros(release.structure.cells)
+        )
+        self.multipliers: Tables | None = None
+        self.tau = 0.0
+        self.calls = 0
+        self.unconverged = 0
+
+    def advance(self, by: float) -> CollectiveBeliefs:
+        """One proximal step, `by` nats of tau long; the beliefs of its E-step."""
+        beliefs = self.e_step.infer(
+            Tables(self.release.structure, self.theta), evidence_weight=by / self.bound, start=self.multipliers
+        )
+        self.multipliers = beliefs.multipliers
+        self.calls += beliefs.calls
+        self.unconverged += not beliefs.converged
+        self._maximise(beliefs)
+        self.tau += by
+        return beliefs
+
+    def _maximise(self, beliefs: CollectiveBeliefs) -> None:
+        """The M-step: theta + u in closed form when that reproduces n, else by gradients from there."""
+        self.theta = self.theta + beliefs.multipliers.values
+        if np.any(np.isnan(self.theta)):
+            raise InferenceError("the E-step returned NaN multipliers")
+        settings = self.settings
+        if self.engine.exact and beliefs.residual <= settings.tolerance and settings.prior == 0:
+            return
+        problem = Likelihood(self.engine, beliefs.marginals / self.release.total, self.progress)
+        self.theta, done = problem.minimise(self.theta, settings.prior, settings.tolerance, 500)
+        self.calls += problem.calls
+        self.unconverged += not done
+
+
+def score_bound(release: NoisyTables) -> float:
+    """c, the largest derivative of log p(y|n) in a cell, 1 / records: eps / |C| for Laplace noise.
+
+    Gaussian noise has no bound; its mean absolute score sqrt(2 / (pi variance)) stands in for it.
+    """
+    bounds = []
+    for noise in release.noise:
+        term = noise.dual
+        finite = term is not None and math.isfinite(term.bound)
+        bounds.append(term.bound if term is not None and finite else math.sqrt(2 / (math.pi * noise.variance)))
+    return max(bounds)
