@@ -60,6 +60,12 @@ def test_the_method_page_runs(tmp_path):
     run_page(DOCS / "cgm-em.md", tmp_path)
 
 
+def test_the_page_on_error_bars_runs(tmp_path):
+    """And those of the page on error bars; five data sets are written."""
+    run_page(DOCS / "how-sure.md", tmp_path)
+    assert len(list(tmp_path.glob("synthetic-?.csv"))) == 5
+
+
 def test_the_readme_runs(tmp_path):
     """So do those of the README."""
     run_page(ROOT / "README.md", tmp_path)

@@ -78,6 +78,21 @@ def test_free_care_means_more_visits(health):
     assert free[0] < dear[0]
 
 
+def test_it_prints_shares_with_intervals(health):
+    """Each share stands inside its interval, and the file keeps the 40 replicates behind them."""
+    import re
+
+    import dpgm_core
+
+    done = dpgm("fit", health / "health.toml")
+    assert done.returncode == 0, done.stderr
+    assert "(90% interval)" in done.stdout
+    found = [tuple(map(float, part)) for part in re.findall(r"([\d.]+)% \(([\d.]+)-([\d.]+)\)", done.stdout)]
+    assert len(found) == 29
+    assert all(low <= share <= high and high - low < 5 for share, low, high in found)
+    assert len(dpgm_core.load_model(health / "out" / "health.dpgm").replicates) == 40
+
+
 def test_planning_reads_no_records(health):
     """`dpgm plan` works without the data file, and writes nothing."""
     (health / "health.csv").unlink()
