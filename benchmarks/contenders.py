@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from attrs import evolve, field, frozen
-from dpgm_cgm_em.learner import score_bound
+from dpgm_cgm_em.path import score_bound
 from dpgm_naive_mle.projection import targets
 
 from benchmarks.cgm_protocol import Population
