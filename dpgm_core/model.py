@@ -7,7 +7,7 @@ be asked for by name (`allow_non_private`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, ModelFileError, NonPrivateError, OptionError, StructureError, did_you_mean
 from dpgm_core.files import Archive, plain, reading, write_archive
+from dpgm_core.potentials import collected, expectation, spread_over
 from dpgm_core.protocols import Beliefs, Engine, Inference, Learner, Maximizer, Progress, Randomness, Sampler
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.releases import NoisyTables, check_format, read_release, read_structure
@@ -176,7 +177,7 @@ class Model:
     def entropy(self) -> float:
         """Entropy of one record, nats: log Z - theta . mu."""
         beliefs = self.beliefs()
-        return max(0.0, beliefs.log_partition - _expectation(beliefs.marginals.values, self.potentials.values))
+        return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
 
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
@@ -186,12 +187,12 @@ class Model:
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = _over(union, self.structure, self.potentials)
-        theirs = _over(union, other.structure, other.potentials)
+        ours = spread_over(union, self.structure, self.potentials)
+        theirs = spread_over(union, other.structure, other.potentials)
         beliefs = self._engine(union).infer(ours)
         mu = beliefs.marginals.values
-        entropy = beliefs.log_partition - _expectation(mu, ours.values)
-        return max(0.0, other.log_partition - _expectation(mu, theirs.values) - entropy)
+        entropy = beliefs.log_partition - expectation(mu, ours.values)
+        return max(0.0, other.log_partition - expectation(mu, theirs.values) - entropy)
 
     def log_likelihood(self, records: object, *, allow_non_private: bool = False) -> float:
         """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
@@ -204,7 +205,7 @@ class Model:
         from dpgm_core.sources import as_source
 
         counted = counting.count(as_source(records), self.structure)
-        return _expectation(counted.tables.values, self.potentials.values) - counted.records * self.log_partition
+        return expectation(counted.tables.values, self.potentials.values) - counted.records * self.log_partition
 
     def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
         """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
@@ -418,7 +419,7 @@ class Model:
             for clique in group:
                 at = tuple(fixed.get(name, slice(None)) for name in clique)
                 pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
-        return _collected(domain, pieces)
+        return collected(domain, pieces)
 
     def _joined(self, names: Clique, given: Mapping[str, object]) -> tuple[Structure, Tables]:
         """Structure and potentials in which the query's attributes share one clique."""
@@ -428,11 +429,11 @@ class Model:
         structure, potentials = (
             (structure, potentials)
             if max(structure.multiplicities) == 1
-            else (structure.untied(), _over(structure.untied(), structure, potentials))
+            else (structure.untied(), spread_over(structure.untied(), structure, potentials))
         )
         wider = Structure(structure.domain, [*structure.cliques, names])
         self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, _over(wider, structure, potentials)
+        return wider, spread_over(wider, structure, potentials)
 
 
 def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
@@ -489,36 +490,3 @@ def require_non_private(what: str, allowed: object) -> None:
             f"{what} is an exact function of records and NOT PRIVATE; if the records are yours to show, "
             "ask for it with allow_non_private=True (dpgm: --allow-non-private)"
         )
-
-
-def _expectation(weights: Array, values: Array) -> float:
-    """sum of weights * values where weight 0 silences an infinite value."""
-    products = np.multiply(weights, values, out=np.zeros(len(values)), where=weights != 0)
-    return math.fsum(products) if np.all(np.isfinite(products)) else float(products.sum())
-
-
-def _collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
-    """A structure and potentials from (clique, table) pieces; tables on the same attributes add up."""
-    sums: dict[frozenset[str], tuple[Clique, FloatArray]] = {}
-    for clique, table in pieces:
-        key = frozenset(clique)
-        if key in sums:
-            first, total = sums[key]
-            sums[key] = first, total + np.transpose(table, [clique.index(name) for name in first])
-        else:
-            sums[key] = clique, np.array(table, dtype=np.float64)
-    structure = Structure(domain, [clique for clique, _ in sums.values()])
-    return structure, Tables.from_arrays(structure, dict(sums.values()))
-
-
-def _over(wider: Structure, structure: Structure, potentials: Tables) -> Tables:
-    """The same potentials over an untied structure that has all the cliques and perhaps more, which get zeros."""
-    values = np.zeros(wider.cells)
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            target, axes = wider.find(clique)
-            block = values[wider.slices[target]].reshape(wider.shapes[target])
-            if axes is not None:
-                block = block.transpose(axes)
-            block += potentials.group(number)
-    return Tables(wider, values)
