@@ -6,6 +6,7 @@ multinomial in each of its states (Sheldon and Dietterich 2011, collective graph
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +26,7 @@ def cells_of_junction_tree(structure: Structure) -> int:
     >>> cells_of_junction_tree(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
     8
     """
-    return sum(int(np.prod(structure.domain.shape(clique))) for clique in structure.junction_tree[0])
+    return sum(math.prod(structure.domain.shape(clique)) for clique in structure.junction_tree[0])
 
 
 class TableDraws:
@@ -36,8 +37,8 @@ class TableDraws:
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
-    >>> TableDraws(Tables.zeros(structure), structure).draw(9, np.random.default_rng(0)).sum()
-    np.int64(18)
+    >>> int(TableDraws(Tables.zeros(structure), structure).draw(9, np.random.default_rng(0)).sum())
+    18
     """
 
     def __init__(self, potentials: Tables, measured: Structure) -> None:
@@ -94,7 +95,7 @@ def _step(marginals: Tables, cliques: Sequence[Clique], number: int, parent: int
     separator = tuple(name for name in clique if name in above)
     names = separator + tuple(name for name in clique if name not in above)
     table = marginals[names]
-    states = int(np.prod(table.shape[: len(separator)]))
+    states = math.prod(table.shape[: len(separator)])
     joint = table.reshape(states, -1)
     sums = joint.sum(axis=1, keepdims=True)
     # A state of probability 0 gets no records, whatever stands here.
