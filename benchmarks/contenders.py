@@ -97,28 +97,29 @@ def learner(data: DataSet, *, label: str, name: str, **options: object) -> Resul
 
 
 def ridge_path(data: DataSet, *, label: str, target: Callable[[NoisyTables], Tables]) -> Results:
-    """Maximum likelihood at the best L2 penalty: half decades from the strongest on, then eighths."""
+    """Maximum likelihood at the best L2 penalty: half decades from the strongest on, then eighths around the best."""
     problem = Likelihood(data.population.engine, target(data.release), silent)
+    nowhere = np.zeros(data.population.structure.cells)
 
-    def fit(exponent: float, start: FloatArray) -> FloatArray:
-        return problem.minimise(start, 10.0**-exponent, 1e-6, 2000)[0]
+    def fit(exponent: float, start: FloatArray, tolerance: float) -> FloatArray:
+        return problem.minimise(start, 10.0**-exponent, tolerance, 2000)[0]
 
     found: dict[float, tuple[float, FloatArray]] = {}
-    theta = np.zeros(data.population.structure.cells)
+    theta, kls = nowhere, []
     for exponent in np.arange(-1.5, 9, 0.5):
-        theta = fit(exponent, theta)
-        found[exponent] = data.population.kl(theta), theta
-        least, at = _least(found)
-        if found[exponent][0] > _BEYOND * least or exponent > at + 1:
+        theta = fit(exponent, theta, 1e-5)
+        kls.append(data.population.kl(theta))
+        found[exponent] = kls[-1], theta
+        # It hardly moves at first, then falls, then hardly moves or rises.
+        if len(kls) > 1 and (kls[-1] > kls[-2] or 0.9 * kls[0] > kls[-1] > 0.999 * kls[-2]):
             break
     for half in (0.25, 0.125):
         _, best = _least(found)
         for exponent in (best - half, best + half):
-            theta = fit(exponent, found[best][1])
+            theta = fit(exponent, found[best][1], 1e-5)
             found[exponent] = data.population.kl(theta), theta
-    kl, best = _least(found)
-    seconds = _timed(data, lambda: fit(best, np.zeros(data.population.structure.cells)))["seconds"]
-    return {label: {"kl": kl, "seconds": seconds, "l2": 10.0**-best}}
+    _, best = _least(found)
+    return {label: _timed(data, lambda: fit(best, nowhere, 1e-6)) | {"l2": 10.0**-best}}
 
 
 def em_path(data: DataSet, *, label: str, e_step: str, to_the_end: bool) -> Results:
@@ -136,7 +137,7 @@ def em_path(data: DataSet, *, label: str, e_step: str, to_the_end: bool) -> Resu
         tau += step
         now = {"kl": data.population.kl(theta.values), "seconds": spent, "tau": tau}
         best = min(best, now, key=lambda point: point["kl"])
-        if not to_the_end and now["kl"] > _BEYOND * best["kl"]:
+        if not to_the_end and (now["kl"] > _BEYOND * best["kl"] or tau > 2 * best["tau"] + 0.5):
             break
     return {f"{label} oracle": best} | ({f"{label} converged": now} if to_the_end else {})
 
