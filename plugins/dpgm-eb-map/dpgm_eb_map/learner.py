@@ -2,8 +2,8 @@
 
 The noisy statistics z have mean N m(phi) and covariance N F + V: sampling and noise together. Under the Gaussian prior
 phi ~ N(0, s_g^2 / w) the estimate minimises .5 r'Wr + .5 phi' Lam phi with r = z - N m(phi), Lam = w / s_g^2, and
-W = (N F + V)^-1 frozen for one round. After each round the scales s_g are set to what the data support (MacKay's
-update), so that a clique without interaction is switched off and a strong one left alone. No tuning needs the truth.
+W = (N F + V)^-1 frozen for one round. After each round the scales s_g are set to what the data support (`scales`), so
+that a clique without interaction is switched off and a strong one left alone. No tuning needs the truth.
 Sources: MacKay (1992), Bayesian interpolation; Bernstein and Sheldon (2018) for the covariance of noisy statistics.
 """
 
@@ -21,7 +21,6 @@ from dpgm_core import (
     Curator,
     Engine,
     Fit,
-    FloatArray,
     Inference,
     InferenceError,
     Model,
@@ -40,12 +39,11 @@ from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
 from dpgm_eb_map.matrix_free import MatrixFree
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
+from dpgm_eb_map.scales import Scales
 
 __all__ = ["EbMap"]
 
-_SCALES = (0.03, 10.0)  # nats: bounds of a prior scale
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
-_LEAN = 2.0  # parameters of the pooled scale that a group of one parameter is given
 _STEPS = 50  # descent steps in one round
 _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 _ROUGH_STEPS = 8  # the same where each costs many products; the next round goes on from there
@@ -62,6 +60,12 @@ def _positive(instance: object, attribute: Any, value: object) -> None:
         raise ValueError(f"{attribute.name} must be a finite number above 0, got {value!r}")
 
 
+def _not_negative(instance: object, attribute: Any, value: object) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{attribute.name} must be a finite number of at least 0, got {value!r}")
+
+
 def _scales(instance: object, attribute: Any, value: object) -> None:
     if value is not None and not (isinstance(value, tuple) and value):
         raise ValueError(f"{attribute.name} must be numbers, one per group of parameters, or none; got {value!r}")
@@ -73,15 +77,15 @@ def _scales(instance: object, attribute: Any, value: object) -> None:
 class EbMap:
     """Generalised least squares with automatic relevance determination (ARD).
 
-    >>> EbMap(factor=1.0).factor
-    1.0
+    >>> EbMap(widening=0).widening
+    0
     """
 
-    factor: float = option(
+    widening: float = option(
         1.25,
-        help="what the prior scales are multiplied by before the last fit; the scales found are on the small side when "
-        "potentials have heavy tails, and 1 fits Gaussian ones",
-        validator=_positive,
+        help="before the last fit prior scales are multiplied by 1 + widening d^2, d the share of a group's parameters "
+        "that the tables determine, as rare cells are both undetermined and far out; 0 fits Gaussian potentials",
+        validator=_not_negative,
     )
     rounds: int = option(12, help="at most this many updates of the prior scales", unit="rounds", validator=_whole)
     tolerance: float = option(
@@ -125,7 +129,7 @@ class EbMap:
             converged=run.settled and run.distance <= self.tolerance,
             certificate=run.certificate(),
             notes=run.notes(),
-            tuning={"scales": run.scales.tolist()},
+            tuning={"scales": run.scales.values.tolist()},
         )
 
     def _check(self, structure: Structure) -> None:
@@ -167,11 +171,10 @@ class _Run:
         self.dense = self.basis.size <= settings.dense_up_to
         self.system: System
         self.phi = np.zeros(self.basis.size)
-        self.scales = np.ones(self.basis.groups)
+        self.scales = Scales(self.basis)
         self.trace: list[dict[str, float]] = []
         self.distance = 0.0
         self.settled = True
-        self.determined = 0.0
 
     def learn(self) -> None:
         """Pilot, rounds of fit and update, and the last fit under the widened prior."""
@@ -182,26 +185,26 @@ class _Run:
         if self.settings.scales is None:
             self._tune()
         else:
-            self.scales = np.array(self.settings.scales)
+            self.scales.values = np.array(self.settings.scales)
             for _ in range(2):  # at the pilot W is rough
                 self.linearise()
                 self._fit()
-            self.determined = float(np.clip(self.system.determined(), 0.0, 1.0).sum())
+            self.scales.measure(self.system.determined())
             self._record(0.0)
 
     def start(self, potentials: Tables) -> None:
         """Take a fit as it is, and what refits need of it."""
         assert self.settings.scales is not None
         self.phi = self.basis.parameters(potentials.values)
-        self.scales = np.array(self.settings.scales)
+        self.scales.values = np.array(self.settings.scales)
         if self.basis.size:
             self.linearise()
-            self.system.set_prior(self.precision())
+            self.system.set_prior(self.scales.precision())
 
     def refit(self, structure: Structure, release: NoisyTables) -> Tables:
         """The potentials over `structure` of a fit to another release, from this one and with its W and H."""
         objective = Objective(
-            self.moments, self.system, statistics_of(self.basis, release), release.total, self.precision()
+            self.moments, self.system, statistics_of(self.basis, release), release.total, self.scales.precision()
         )
         tolerance = max(self.settings.tolerance, _REFITTED * math.sqrt(self.basis.size))
         phi, _ = objective.minimise(self.phi, tolerance, _STEPS if self.dense else _ROUGH_STEPS)
@@ -219,9 +222,9 @@ class _Run:
             self._record(moved)
             if self.settled:
                 break
-        self.scales = self.settings.factor * self.scales
+        self.scales.widen(self.settings.widening)
         self._fit()
-        self._record(math.log(self.settings.factor))
+        self._record(0.0)
 
     def linearise(self) -> None:
         """F, and with it W, at the present parameters."""
@@ -234,36 +237,17 @@ class _Run:
             self.system = MatrixFree(covariance, self.basis, marginals, self.total, drift)
         self.residual = self.noisy - self.total * mean
 
-    def precision(self) -> FloatArray:
-        found: FloatArray = self.basis.weights / self.scales[self.basis.group] ** 2
-        return found
-
     def _fit(self) -> None:
         """Minimise under the present scales."""
-        precision = self.precision()
+        precision = self.scales.precision()
         self.system.set_prior(precision)
         objective = Objective(self.moments, self.system, self.noisy, self.total, precision)
         steps = _STEPS if self.dense else _ROUGH_STEPS
         self.phi, self.distance = objective.minimise(self.phi, self.settings.tolerance, steps)
 
     def _update(self) -> float:
-        """s_g^2 <- sum w phi^2 / sum (1 - c Lam), MacKay's fixed point; the largest change of log s_g that matters."""
-        self.system.set_prior(self.precision())
-        basis = self.basis
-        evidence = np.bincount(basis.group, basis.weights * self.phi**2, basis.groups)
-        determined = np.bincount(basis.group, self.system.determined(), basis.groups)
-        count = np.bincount(basis.group, minlength=basis.groups)
-        determined = np.clip(determined, 0.0, count)  # an estimate may be outside
-        self.determined = float(determined.sum())
-        # A group of few parameters says little of its scale: it leans on that of all, as if it had _LEAN / size^2 more.
-        pooled = evidence.sum() / max(self.determined, 1e-12)
-        lean = _LEAN / np.maximum(count, 1) ** 2
-        scales = np.sqrt((evidence + lean * pooled) / np.maximum(determined + lean, 1e-12))
-        scales = np.where(count > 0, np.clip(scales, *_SCALES), self.scales)
-        # The way of a clique's scale to the floor is long, and of no matter once the tables determine none of it.
-        moved = float((np.minimum(determined, 1.0) * np.abs(np.log(scales / self.scales))).max())
-        self.scales = scales
-        return moved
+        self.system.set_prior(self.scales.precision())
+        return self.scales.update(self.phi, self.system.determined())
 
     def _record(self, moved: float) -> None:
         self.trace.append(
@@ -271,9 +255,9 @@ class _Run:
                 "inference_calls": self.moments.calls,
                 "curvature_products": self.moments.products,
                 "distance": self.distance,
-                "smallest_scale": float(self.scales.min()),
-                "median_scale": float(np.median(self.scales)),
-                "largest_scale": float(self.scales.max()),
+                "smallest_scale": float(self.scales.values.min()),
+                "median_scale": float(np.median(self.scales.values)),
+                "largest_scale": float(self.scales.values.max()),
                 "moved": moved,
             }
         )
@@ -283,7 +267,7 @@ class _Run:
         return {
             "distance": self.distance,
             "parameters": self.basis.size,
-            "determined_parameters": self.determined,
+            "determined_parameters": float(self.scales.determined.sum()),
             "inference_calls": self.moments.calls,
             "curvature_products": self.moments.products,
         }
@@ -293,7 +277,8 @@ class _Run:
         if not self.basis.size:
             return ["every clique has one cell: there is nothing to learn"]
         path = "dense" if self.dense else "matrix-free"
-        notes = [f"{path} path: {self.basis.size:,} parameters, {self.determined:.1f} of them determined by the tables"]
+        determined = float(self.scales.determined.sum())
+        notes = [f"{path} path: {self.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
         if not self.settled:
             notes.append(f"the prior scales still moved after {self.settings.rounds} rounds; raise rounds")
         if self.distance > self.settings.tolerance:

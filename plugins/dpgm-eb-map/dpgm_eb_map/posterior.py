@@ -17,7 +17,6 @@ from dpgm_core import (
     SecondOrder,
     Tables,
     consistent,
-    expected_absolute,
 )
 from dpgm_eb_map.contrasts import Basis
 
@@ -26,8 +25,6 @@ __all__ = ["Moments", "Product", "pilot", "statistics_of"]
 # V -> F V, F the covariance of the statistics of one record
 Product = Callable[[FloatArray], FloatArray]
 
-# The pilot's penalties, strongest first, and the steps of L-BFGS under each.
-_PILOT = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 _PILOT_STEPS = 60
 _PILOT_SLOPE = 0.1  # standard deviations of a noisy cell, sampling and noise: the pilot's largest derivative
 # Central differences: nats that the largest potential moves. Loopy beliefs are good to about 1e-8.
@@ -99,23 +96,21 @@ def statistics_of(basis: Basis, release: NoisyTables) -> FloatArray:
 
 
 def pilot(moments: Moments, release: NoisyTables, progress: Progress) -> FloatArray:
-    """Ridge regression on the noisy tables, weakened until the fit is as near to them as noise would be; phi (p,)."""
-    noisy = release.tables.values.astype(np.float64)
-    allowed = sum(
-        cells * expected_absolute(noise) for cells, noise in zip(release.structure.sizes, release.noise, strict=True)
-    )
+    """Ridge regression on the noisy tables with the penalty of a standard normal prior, noise considered; phi (p,).
+
+    A cell of mu N records tells (mu N)^2 / (v + mu N) about its logarithm, and mu N if the noise v is not considered:
+    where it is not, the prior's precision is raised by the quotient, here at equal cells.
+    """
+    structure = release.structure
     # Without its part outside the model's span, which no fit can reach; the constant part does not count.
-    target = consistent(Tables(release.structure, noisy / release.total))
-    centred = target.values + target.repeat(
-        (np.asarray(release.structure.multiplicities) - target.sums()) / np.asarray(release.structure.sizes)
-    )
-    problem = Likelihood(moments.engine, Tables(release.structure, centred), progress)
-    sampling = release.totals / np.asarray(release.structure.sizes)
-    slope = _PILOT_SLOPE * math.sqrt(float((release.variances + sampling).min())) / release.total
-    theta = np.zeros(release.structure.cells)
-    for strength in _PILOT:
-        theta, _ = problem.minimise(theta, strength, slope, _PILOT_STEPS)
-        if float(np.abs(noisy - release.total * problem.marginals).sum()) <= allowed:
-            break
+    target = consistent(Tables(structure, release.tables.values / release.total))
+    sizes = np.asarray(structure.sizes)
+    centred = target.values + target.repeat((np.asarray(structure.multiplicities) - target.sums()) / sizes)
+    sampling = release.totals / sizes
+    variances = release.variances + sampling
+    penalty = float(np.mean(variances / sampling)) / (2 * release.total)
+    slope = _PILOT_SLOPE * math.sqrt(float(variances.min())) / release.total
+    problem = Likelihood(moments.engine, Tables(structure, centred), progress)
+    theta, _ = problem.minimise(np.zeros(structure.cells), penalty, slope, _PILOT_STEPS)
     moments.calls += problem.calls
     return moments.basis.parameters(theta)

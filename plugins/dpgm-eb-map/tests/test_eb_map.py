@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import attrs
 import numpy as np
 import pytest
-from dpgm_eb_map import learner
+from dpgm_eb_map import scales
 from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.matrix_free import MatrixFree
@@ -134,8 +134,9 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
 
 
 def test_beats_the_discrepancy_rule():
-    """Its KL over naive MLE's at its own default, six fixed releases: at most 1.1 and in the mean below .9 where every
-    clique interacts, below .65 where every second one does. All prior scales held at 1 would give .82 there."""
+    """Its KL over naive MLE's under the discrepancy rule, six fixed releases: at most 1.1, in the mean below .9 where
+    every clique interacts and below .65 where every second one does; all prior scales held at 1 would give .82 there."""
+    rule = dpgm.make("learner", "naive-mle", l2="discrepancy")
     every, second = [], []
     for seed, (count, epsilon) in enumerate([(10**4, 0.1), (10**4, 1.0), (10**5, 0.1)] * 2):
         structure = chain(7, 4, 2)
@@ -144,21 +145,33 @@ def test_beats_the_discrepancy_rule():
         half = dpgm.Model(structure, full.potentials.map(lambda theta, odd=odd: theta * odd))
         for truth, ratios in ((full, every), (half, second)):
             noisy = release(truth, count, epsilon, seed)
-            scores = [dpgm.kl_divergence(truth, dpgm.learn(noisy, one).model) for one in ("eb-map", "naive-mle")]
+            scores = [dpgm.kl_divergence(truth, dpgm.learn(noisy, one).model) for one in ("eb-map", rule)]
             ratios.append(scores[0] / scores[1])
     assert max(every) < 1.1
     assert math.exp(np.mean(np.log(every))) < 0.9
     assert math.exp(np.mean(np.log(second))) < 0.65
 
 
-def test_binary_cliques_lean_on_each_other(monkeypatch):
-    """With two labels a clique has one parameter, too little to know its own scale: over four fixed releases the lean
-    on the pooled scale lowers the KL below .8 in the mean."""
-    releases = [(truth := population(chain(10, 2, 3), seed), release(truth, 10**4, 0.1, seed)) for seed in (1, 2, 3, 4)]
+@pytest.mark.parametrize(("length", "labels", "bound"), [(10, 2, 0.8), (6, 4, 0.95)])
+def test_cliques_lean_on_each_other(monkeypatch, length, labels, bound):
+    """With little to tell of each clique its scale leans on the others': over four fixed releases that lowers the KL
+    in the mean, most with two labels, where a clique has one parameter."""
+    releases = []
+    for seed in (1, 2, 3, 4):
+        truth = population(chain(length, labels, 3), seed)
+        releases.append((truth, release(truth, 10**4, 0.1, seed)))
     leaning = [dpgm.kl_divergence(truth, learn(noisy).model) for truth, noisy in releases]
-    monkeypatch.setattr(learner, "_LEAN", 0.0)
+    monkeypatch.setattr(scales.Scales, "_together", lambda self, told, information: told)
     alone = [dpgm.kl_divergence(truth, learn(noisy).model) for truth, noisy in releases]
-    assert math.exp(np.mean(np.log(leaning) - np.log(alone))) < 0.8
+    assert math.exp(np.mean(np.log(leaning) - np.log(alone))) < bound
+
+
+def test_random_effects():
+    """The variance between groups: next to none where they agree within their errors, about the truth where not."""
+    rng = np.random.default_rng(1)
+    alike, apart = rng.normal(scale=0.5, size=200), rng.normal(scale=2.0, size=200)
+    assert scales.random_effects(alike, np.full(200, 4.0)) == pytest.approx(0.02)
+    assert 3.0 < scales.random_effects(apart, np.full(200, 100.0)) < 6.0
 
 
 def test_silent_cliques_are_switched_off():
@@ -331,8 +344,8 @@ def test_the_matrix_free_path_leads_to_the_same_model(small):
 @pytest.mark.parametrize(
     "options",
     [
-        {"factor": 0},
-        {"factor": True},
+        {"widening": -0.1},
+        {"widening": True},
         {"rounds": 0},
         {"dense_up_to": 0},
         {"tolerance": float("inf")},
