@@ -11,6 +11,7 @@ from attrs import evolve
 
 from dpgm_core.contributions import Contributions
 from dpgm_core.curator import LiveCurator, silent
+from dpgm_core.defaults import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.ledger import Ledger
 from dpgm_core.levelling import LevelledCurator
@@ -32,9 +33,9 @@ def fit(
     data: object,
     structure: Structure,
     budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
-    learner: str | Mapping[str, Any] | Learner = "naive-mle",
-    inference: str | Mapping[str, Any] | Inference = "junction-tree",
+    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
+    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     neighbours: Neighbours | str,
     total: str | float = "estimated",
@@ -102,7 +103,7 @@ def release(
     data: object,
     structure: Structure,
     budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
+    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
     *,
     neighbours: Neighbours | str,
     total: str | float = "estimated",
@@ -139,8 +140,8 @@ def release(
 
 def learn(
     release: NoisyTables,
-    learner: str | Mapping[str, Any] | Learner = "naive-mle",
-    inference: str | Mapping[str, Any] | Inference = "junction-tree",
+    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     structure: Structure | None = None,
     randomness: Randomness | None = None,
@@ -159,8 +160,8 @@ def learn(
 def plan(
     structure: Structure,
     budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
-    inference: str | Mapping[str, Any] | Inference = "junction-tree",
+    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
+    inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     neighbours: Neighbours | str,
     rows_per_person: int = 1,

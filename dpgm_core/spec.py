@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from dpgm_core.allocation import check_split
 from dpgm_core.contributions import Contributions
+from dpgm_core.defaults import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.privacy import Budget, Neighbours
@@ -40,7 +41,7 @@ _KEYS = (
     "intervals",
     "simulation",
 )
-_DEFAULTS = {"mechanism": "laplace", "learner": "naive-mle", "inference": "junction-tree"}
+_DEFAULTS = {"mechanism": MECHANISM, "learner": LEARNER, "inference": INFERENCE}
 _REQUIRED = ("data", "domain", "neighbours", "budget", "structure")
 
 
@@ -76,9 +77,9 @@ class Spec:
     rows_per_person: int = 1
     contributions: Contributions | None = None
     total: str | float = "estimated"
-    mechanism: Any = "laplace"
-    learner: Any = "naive-mle"
-    inference: Any = "junction-tree"
+    mechanism: Any = MECHANISM
+    learner: Any = LEARNER
+    inference: Any = INFERENCE
     split: str = "even"
     ledger: LedgerSpec | None = None
     output: Path = field(factory=Path)

@@ -236,4 +236,4 @@ def test_the_guarantee_follows_the_release():
     done = dpgm.fit(np.zeros((9, 4), int), STRUCTURES["chain"], Budget.pure(1), neighbours="replace-one")
     assert done.model.private
     assert done.model.guarantee() == done.release.guarantee()
-    assert done.model.provenance["learner"]["name"] == "naive-mle"
+    assert done.model.provenance["learner"]["name"] == "eb-map"

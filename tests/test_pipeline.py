@@ -21,7 +21,7 @@ def test_the_signature_of_fit():
     positional = [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     assert positional == ["data", "structure", "budget", "mechanism", "learner", "inference"]
     defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
-    assert (defaults["mechanism"], defaults["learner"]) == ("laplace", "naive-mle")
+    assert (defaults["mechanism"], defaults["learner"]) == ("laplace", "eb-map")
     assert (defaults["inference"], defaults["total"]) == ("junction-tree", "estimated")
     assert defaults["randomness"] is defaults["ledger"] is None
     assert parameters["neighbours"].default is inspect.Parameter.empty
@@ -35,11 +35,11 @@ def test_names_tables_and_objects_are_the_same(tmp_path):
         dpgm.fit(CODES, STRUCTURE, Budget.pure(1), *parts, neighbours="add-remove", randomness=dpgm.SeededRandomness(3))
         for parts in (
             (),
-            ("laplace", "naive-mle", "junction-tree"),
-            ({"name": "laplace"}, {"name": "naive-mle"}, {"name": "junction-tree"}),
+            ("laplace", "eb-map", "junction-tree"),
+            ({"name": "laplace"}, {"name": "eb-map"}, {"name": "junction-tree"}),
             (
                 dpgm.make("mechanism", "laplace"),
-                dpgm.make("learner", "naive-mle"),
+                dpgm.make("learner", "eb-map"),
                 dpgm.make("inference", "junction-tree"),
             ),
         )
@@ -49,7 +49,7 @@ def test_names_tables_and_objects_are_the_same(tmp_path):
         assert fit.trace
     made[0].model.save(tmp_path / "m.dpgm")
     assert np.array_equal(dpgm.load_model(tmp_path / "m.dpgm").marginal("a"), made[0].model.marginal("a"))
-    again = dpgm.learn(made[0].release, learner="naive-mle", inference="junction-tree")
+    again = dpgm.learn(made[0].release, "eb-map", "junction-tree", randomness=dpgm.SeededRandomness(3))
     assert np.array_equal(again.model.potentials.values, made[0].model.potentials.values)
 
 

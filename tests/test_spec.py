@@ -66,7 +66,7 @@ KEYS = [
     "ledger.budget",
     "ledger.create",
     "output.folder",
-    "learner.l2",
+    "learner.tolerance",
     "nonsense",
 ]
 
@@ -127,8 +127,8 @@ def test_settings_reach_into_components(tmp_path):
     """A name becomes a table; a component nobody named is the default one; the last setting wins."""
     path = tmp_path / "x.toml"
     path.write_text(SPEC)
-    run = load_spec(path, ["learner.l2=0.5", "inference=loopy-bp", "inference.damping=0.1", "budget={rho=1}"])
-    assert run.learner == {"name": "naive-mle", "l2": 0.5}
+    run = load_spec(path, ["learner.tolerance=0.5", "inference=loopy-bp", "inference.damping=0.1", "budget={rho=1}"])
+    assert run.learner == {"name": "eb-map", "tolerance": 0.5}
     assert run.inference == {"name": "loopy-bp", "damping": 0.1}
     assert run.budget == Budget.zcdp(1)
     assert run.domain == Domain.from_dict({"a": 2, "b": 3})

@@ -11,6 +11,7 @@ import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, talk
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, replicates_options, with_replicates
+from dpgm_core.defaults import INFERENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
 @click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help="Condition on a label; repeatable.")
 @click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
-@click.option("--inference", default="junction-tree", show_default=True, help="Engine that answers.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
 @click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
 @click.option("--intervals", "level", type=float, default=None, metavar="LEVEL", help=_INTERVALS)
 @replicates_options

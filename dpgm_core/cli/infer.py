@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from dpgm_core.cli.common import json_option, print_json, settings_option, talk
+from dpgm_core.defaults import INFERENCE
 
 if TYPE_CHECKING:
     from dpgm_core.interop.uai import Task
@@ -22,7 +23,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--evidence", type=_file, help="An evidence file: n variable state ...")
 @click.option("--task", type=click.Choice(["PR", "MAR", "MPE"]), required=True, help="What to compute.")
 @click.option("-o", "--output", type=_file, help="A result file to write; without it, stdout.")
-@click.option("--inference", default="junction-tree", show_default=True, help="Engine that answers.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
 @settings_option
 @json_option
 def infer(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, progress_bar, settings_option, talk
+from dpgm_core.defaults import INFERENCE, LEARNER
 from dpgm_core.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -170,8 +171,8 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
 
 @click.command()
 @click.argument("release_file", metavar="RELEASE", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--learner", default="naive-mle", show_default=True, help="Name of the learner.")
-@click.option("--inference", default="junction-tree", show_default=True, help="Name of the inference.")
+@click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
 @settings_option
 @json_option

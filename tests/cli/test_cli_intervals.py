@@ -135,7 +135,7 @@ def test_several_data_sets(kept, dpgm_command, refused):
 
 def test_fit_prints_intervals_where_the_spec_asks(spec, dpgm_command):
     """With [intervals] every share has its interval and the file has the replicates; without, neither."""
-    words = ("--set", "simulation.seed=1", "--set", "learner.l2=0.001")
+    words = ("--set", "simulation.seed=1", "--set", "learner=naive-mle", "--set", "learner.l2=0.001")
     _, plain, _ = dpgm_command("fit", spec, *words)
     assert "% interval" not in plain
     code, out, err = dpgm_command("fit", spec, *words, "--set", "intervals={level=0.8, replicates=3}")

@@ -79,7 +79,8 @@ def test_missing_and_broken_specs(tmp_path, refused):
 def test_settings_override_the_spec(spec, dpgm_command):
     """Names, tables, numbers and texts, applied in order."""
     code, out, err = dpgm_command(
-        "fit", spec, "--json", "--set", "name=other", "--set", "budget={epsilon=2}", "--set", "learner.l2=0.25",
+        "fit", spec, "--json", "--set", "name=other", "--set", "budget={epsilon=2}",
+        "--set", "learner=naive-mle", "--set", "learner.l2=0.25",
         "--set", "total=120", "--set", "unit=one visit", "--set", "ledger.path=out/o.ledger",
     )  # fmt: skip
     assert code == 0, err
@@ -130,7 +131,7 @@ def test_release_then_learn(spec, dpgm_command, refused):
     path = Path(json.loads(out)["release"])
     before = path.read_bytes()
     for name in ("visits.naive-mle.dpgm", "visits.naive-mle-2.dpgm"):
-        code, out, _ = dpgm_command("learn", path, "--json", "--set", "learner.l2=0.5")
+        code, out, _ = dpgm_command("learn", path, "--json", "--learner", "naive-mle", "--set", "learner.l2=0.5")
         assert code == 0
         assert Path(json.loads(out)["model"]) == path.with_name(name)
     assert "itself" in refused("learn", path, "-o", path)
@@ -345,7 +346,7 @@ def test_a_wrong_column_leaves_no_ledger_with_wrong_terms(spec, refused):
 
 def test_plan_refuses_what_fit_would(spec, refused):
     """A plan of a run that cannot be made is no plan."""
-    assert "l2" in refused("plan", spec, "--set", "learner.l2=nan")
+    assert "tolerance" in refused("plan", spec, "--set", "learner.tolerance=nan")
     assert "nobody" in refused("plan", spec, "--set", "learner=nobody")
     assert "total" in refused("plan", spec, "--set", "total=-5")
 
