@@ -19,7 +19,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 import numpy as np
 
 from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from dpgm_core import Collective, NoisyTables, Tables, learn, make
+from dpgm_core import Collective, NoisyTables, SeededRandomness, Tables, learn, make
 
 LAMBDAS = [10.0 ** (-half / 2) for half in range(4, 11)]
 
@@ -127,7 +127,8 @@ def merging(smoke: bool) -> None:
 def stopping(smoke: bool) -> None:
     """KL where each rule stops over the best KL on the path, on cells and seeds that the rules were not tuned on."""
     rules = {
-        "plateau": {},
+        "auto": {},
+        "plateau": {"stop": "plateau"},
         "discrepancy .7": {"stop": "discrepancy", "discrepancy": 0.7},
         "discrepancy .85": {"stop": "discrepancy"},
         "discrepancy 1": {"stop": "discrepancy", "discrepancy": 1.0},
@@ -150,7 +151,7 @@ def stopping(smoke: bool) -> None:
         e_step = make("collective", "collective-dual")
         best = min(row[1] for row in path(population, noisy, e_step, tau=8.0, step=0.1))
         for name, options in rules.items():
-            fit = learn(noisy, make("learner", "cgm-em", **options))
+            fit = learn(noisy, make("learner", "cgm-em", **options), randomness=SeededRandomness(seed))
             ratios[name].append(population.kl(fit.model.potentials.values) / best)
     print(f"{len(cells)} data sets\n{'rule':18}{'mean':>8}{'median':>8}{'worst':>8}")
     for name, found in ratios.items():
