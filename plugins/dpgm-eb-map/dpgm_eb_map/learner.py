@@ -95,7 +95,7 @@ class EbMap:
         validator=_positive,
     )
     dense_up_to: int = option(
-        3000,
+        6000,
         help="with more parameters no matrix is made: conjugate gradients take over, slower and rougher",
         unit="parameters",
         validator=_whole,

@@ -135,7 +135,7 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
 
 def test_beats_the_discrepancy_rule():
     """Its KL over naive MLE's under the discrepancy rule, six fixed releases: at most 1.1, in the mean below .9 where
-    every clique interacts and below .65 where every second one does; all prior scales held at 1 would give .82 there."""
+    every clique interacts and below .65 where every second one does; with all prior scales held at 1 that were .82."""
     rule = dpgm.make("learner", "naive-mle", l2="discrepancy")
     every, second = [], []
     for seed, (count, epsilon) in enumerate([(10**4, 0.1), (10**4, 1.0), (10**5, 0.1)] * 2):
