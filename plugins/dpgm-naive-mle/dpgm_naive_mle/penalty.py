@@ -27,6 +27,8 @@ __all__ = ["by_bootstrap", "by_discrepancy"]
 _PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
 # A weaker penalty that leaves more than this share of the distance to the noisy tables is not worth it.
 _HARDLY = 0.93
+# That holds once some potential is so large, nats: under stronger penalties nothing has been learned to compare with.
+_LEFT = 0.5
 
 # Releases simulated for the bootstrap.
 _DRAWS = 8
@@ -56,7 +58,7 @@ def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, 
         distance = float(np.abs(noisy - release.total * problem.marginals).sum())
         if distance <= allowed:
             return l2, theta
-        if distance > _HARDLY * nearest:
+        if distance > _HARDLY * nearest and np.abs(theta).max() > _LEFT:
             # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
             return _PATH[number - 1], before
         before, nearest = theta, distance

@@ -191,3 +191,26 @@ def test_no_rule_runs_into_the_noise(rule) -> None:
         fit = dpgm.learn(release, NaiveMLE(l2=rule), randomness=dpgm.SeededRandomness(seed))
         uniform = dpgm.Model(structure, dpgm.Tables.zeros(structure))
         assert truth.kl(fit.model) < 0.5 * truth.kl(uniform)
+
+
+@pytest.mark.parametrize("rule", ["auto", "discrepancy"])
+def test_large_tables_are_learned_past_the_first_penalties(rule) -> None:
+    """With many labels the strongest penalties leave the model uniform: that it hardly moves there is no elbow.
+
+    A star of 20 labels, N = 100,000, epsilon = 1: uniform has a KL of 2.1, and so had the rule that took it for one.
+    """
+    generator = np.random.default_rng(5)
+    domain = dpgm.Domain.from_sizes({f"x{i}": 20 for i in range(6)})
+    structure = dpgm.Structure(domain, [("x0", f"x{i}") for i in range(1, 6)])
+    theta = dpgm.Tables(structure, np.log(generator.dirichlet([1.0] * 400, 5).ravel()))
+    truth = dpgm.Model(structure, theta)
+    release = dpgm.release(
+        truth.sample(100_000, randomness=dpgm.SeededRandomness(5)),
+        structure,
+        dpgm.Budget.pure(1),
+        neighbours="add-remove",
+        randomness=dpgm.SeededRandomness(5),
+    )
+    uniform = dpgm.Model(structure, dpgm.Tables.zeros(structure))
+    fit = dpgm.learn(release, NaiveMLE(l2=rule), randomness=dpgm.SeededRandomness(5))
+    assert truth.kl(fit.model) < truth.kl(uniform) / 20
