@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+
 from dpgm_core import FloatArray, InferenceError
 from dpgm_eb_map.posterior import Moments
 
@@ -53,6 +55,7 @@ class Objective:
         self._moments, self._system = moments, system
         self._noisy, self._total, self._precision = noisy, total, precision
 
+    @np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent
     def minimise(self, phi: FloatArray, tolerance: float, steps: int) -> tuple[FloatArray, float]:
         """The minimiser, from `phi`, and how far it is: the length of Newton's step, posterior standard deviations.
 

@@ -34,6 +34,7 @@ from dpgm_core import (
     option,
 )
 from dpgm_core.curator import silent
+from dpgm_core.structure import human_bytes
 from dpgm_eb_map.contrasts import basis_of, group_count
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
@@ -203,6 +204,8 @@ class _Run:
 
     def refit(self, structure: Structure, release: NoisyTables) -> Tables:
         """The potentials over `structure` of a fit to another release, from this one and with its W and H."""
+        if not self.basis.size:
+            return Tables.zeros(structure)
         objective = Objective(
             self.moments, self.system, statistics_of(self.basis, release), release.total, self.scales.precision()
         )
@@ -279,6 +282,9 @@ class _Run:
         path = "dense" if self.dense else "matrix-free"
         determined = float(self.scales.determined.sum())
         notes = [f"{path} path: {self.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
+        if not self.dense:
+            needed = human_bytes(6 * 8 * self.basis.size**2)
+            notes.append(f"rougher than with matrices: dense_up_to = {self.basis.size} makes them, in about {needed}")
         if not self.settled:
             notes.append(f"the prior scales still moved after {self.settings.rounds} rounds; raise rounds")
         if self.distance > self.settings.tolerance:

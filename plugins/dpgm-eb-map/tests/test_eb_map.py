@@ -295,14 +295,25 @@ def test_is_deterministic(small):
         pytest.param(lambda y: np.where(np.arange(len(y)) == 3, 1000, 0), id="one cell"),
     ],
 )
-@pytest.mark.parametrize("total", [1.0, 1000.0])
+@pytest.mark.parametrize("total", [1.0, 1000.0, 1e9])
 def test_senseless_counts_give_a_usable_model(small, values, total):
-    """Counts that no records could give, and an N estimated at its floor: a finite model, and no warning."""
+    """Counts that no records could give, and an N estimated at its floor: a finite model, refits, and no warning."""
     noisy = with_tables(small, values(small.tables.values), total=total)
     fit = learn(attrs.evolve(noisy, total_policy="estimated", total_variance=50.0))
     marginals = fit.model.marginals().values
     assert np.isfinite(fit.model.potentials.values).all()
     assert np.isfinite(marginals).all() and marginals.min() >= 0
+    refit = dpgm.make("learner", "eb-map", **fit.tuning).refitter(fit.model, dpgm.make("inference", "junction-tree"))
+    assert np.isfinite(refit(noisy).values).all()
+
+
+def test_hardly_any_records():
+    """One record, N estimated, and noise far above the counts: a finite model near the uniform one."""
+    truth = population(chain(4, 3), 1)
+    for noisy in (release(truth, 1, 0.5, 1, total="estimated"), release(truth, 100, 0.001, 1)):
+        fit = learn(noisy)
+        assert fit.converged and fit.certificate["determined_parameters"] < 1
+        assert np.abs(fit.model.potentials.values).max() < 0.5
 
 
 def test_one_clique_and_one_label():
@@ -311,6 +322,10 @@ def test_one_clique_and_one_label():
     assert single.converged
     empty = learn(any_release(Structure(MIXED, [("d",)])))
     assert empty.model.potentials.values.tolist() == [0.0] and "nothing to learn" in empty.notes[0]
+    refit = dpgm.make("learner", "eb-map", **empty.tuning).refitter(
+        empty.model, dpgm.make("inference", "junction-tree")
+    )
+    assert refit(empty.release).values.tolist() == [0.0]
 
 
 def test_the_matrix_free_algebra_is_the_dense_one(small):
@@ -335,7 +350,7 @@ def test_the_matrix_free_algebra_is_the_dense_one(small):
 def test_the_matrix_free_path_leads_to_the_same_model(small):
     """Forced without matrices, the model is within a twentieth of the way from the dense one to the uniform one."""
     dense, free = learn(small), learn(small, dense_up_to=1)
-    assert free.notes[0].startswith("matrix-free path: 20 parameters")
+    assert free.notes[0].startswith("matrix-free path: 20 parameters") and "dense_up_to = 20" in free.notes[1]
     uniform = dpgm.Model(small.structure, Tables.zeros(small.structure))
     assert dpgm.kl_divergence(dense.model, free.model) < dpgm.kl_divergence(dense.model, uniform) / 20
     assert free.model.potentials.values.tobytes() == learn(small, dense_up_to=1).model.potentials.values.tobytes()
