@@ -64,12 +64,14 @@ def mbi_models(
     total: float | None = None,
     iterations: int = DEFAULT_ITERATIONS,
     stops: tuple[int, ...] = (),
+    oracle: str = "default",
     bits: int = 64,
 ) -> MbiPath:
     """Fit mbi's model to noisy tables. Raises MissingPeer and PeerFailed, each with one line.
 
     structure: untied. values: (cells,), records. stddev: (groups,), records. total: N; None lets mbi estimate it from
-    the tables. stops: iteration counts, ascending, whose potentials are wanted too. bits: 64, or 32 as JAX starts.
+    the tables. stops: iteration counts, ascending, whose potentials are wanted too. oracle: what
+    computes marginals, mbi's choice or a name in its marginal_oracles ("implicit"). bits: 64, or 32 as JAX starts.
     """
     if any(len(group) > 1 for group in structure.groups):
         raise PeerFailed("mbi was asked for tied tables, which it does not have; give it an untied structure")
@@ -84,6 +86,7 @@ def mbi_models(
         total=np.array(np.nan if total is None else total),
         iterations=np.array(iterations),
         stops=np.array(stops, dtype=np.int64),
+        oracle=np.array(oracle),
     )
     rows = [over(structure, answer["cliques"], row) for row in answer["potentials"]]
     return MbiPath(
@@ -99,7 +102,12 @@ def mbi_models(
 
 
 def mbi_fit(
-    release: NoisyTables, *, iterations: int = DEFAULT_ITERATIONS, stops: tuple[int, ...] = (), own_total: bool = False
+    release: NoisyTables,
+    *,
+    iterations: int = DEFAULT_ITERATIONS,
+    stops: tuple[int, ...] = (),
+    own_total: bool = False,
+    oracle: str = "default",
 ) -> MbiPath:
     """mbi on a release of ours: the same noisy tables and standard deviations, the release's N or mbi's own."""
     return mbi_models(
@@ -109,6 +117,7 @@ def mbi_fit(
         total=None if own_total else release.total,
         iterations=iterations,
         stops=stops,
+        oracle=oracle,
     )
 
 

@@ -2,10 +2,11 @@
 
 Run as `PYTHON mbi_worker.py {64,32}`, the floating-point width. Says `{"ready": VERSION}` or `{"missing": WHY}`, then
 answers one JSON document per line. `{"problem": FILE, "answer": FILE}` reads sizes, cliques, noisy tables, their
-standard deviations, the total (NaN: mbi's own estimate), iterations and stops from an .npz file, and writes the
+standard deviations, the total (NaN: mbi's own estimate), iterations, stops and oracle from an .npz file, and writes the
 log-potentials over mbi's own cliques: of the estimate that users get, and at each of the stops on the way.
 """
 
+import functools
 import json
 import math
 import sys
@@ -40,12 +41,12 @@ def flat(potentials):
 
 def solver(jax, mbi):
     """A function problem file -> answer; what is compiled is kept between calls."""
-    estimator = mbi.estimation.MirrorDescent()
+    estimators = {"default": mbi.estimation.MirrorDescent()}
     seen = set()
 
     # estimate() shows its iterates every 50 steps only; the same step, as many times as wanted.
-    @jax.jit
-    def advance(state, loss, total, steps):
+    @functools.partial(jax.jit, static_argnums=0)
+    def advance(estimator, state, loss, total, steps):
         return jax.lax.fori_loop(0, steps, lambda _, s: estimator._step(s, loss, total), state)
 
     def solve(path):
@@ -53,7 +54,12 @@ def solver(jax, mbi):
         total = float(problem["total"])
         if math.isnan(total):
             total = mbi.estimation.minimum_variance_unbiased_total(measurements)
-        shape = (tuple(domain.shape), tuple(problem["cliques"]))
+        oracle = str(problem["oracle"])
+        if oracle not in estimators:
+            named = getattr(mbi.marginal_oracles, f"message_passing_{oracle}")
+            estimators[oracle] = mbi.estimation.MirrorDescent(marginal_oracle=named)
+        estimator = estimators[oracle]
+        shape = (tuple(domain.shape), tuple(problem["cliques"]), oracle)
         compiling = time.process_time()
         if shape not in seen:
             estimator.estimate(domain, measurements, known_total=total, iters=1)
@@ -67,7 +73,7 @@ def solver(jax, mbi):
             loss = mbi.marginal_loss.from_linear_measurements(measurements, domain)
             state, before = estimator._init(domain, loss, total), 0
             for stop in map(int, problem["stops"]):
-                state = advance(state, loss, total, stop - before)
+                state = advance(estimator, state, loss, total, stop - before)
                 potentials.append(flat(state.potentials)[1])
                 before = stop
         marginals = [np.asarray(found.project(one.clique).datavector()) / total for one in measurements]

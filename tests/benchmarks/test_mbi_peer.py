@@ -121,6 +121,8 @@ def test_the_model_that_comes_back_is_mbis(monkeypatch):
     assert np.allclose(found.path[-1], found.potentials, atol=1e-10)
     assert not np.allclose(found.path[0], found.path[1])
     assert found.total == 500.0
+    other = mbi_models(AWKWARD, noisy, np.array([1.0, 2, 3, 4, 5]), total=500.0, iterations=100, oracle="implicit")
+    assert np.allclose(other.potentials, found.potentials, atol=1e-8)
 
 
 @needs_mbi
