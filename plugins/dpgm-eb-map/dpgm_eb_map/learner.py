@@ -182,7 +182,7 @@ class _Run:
         if not self.basis.size:  # one label everywhere: there is nothing to learn
             return
         self.progress("learning", 0, self.settings.rounds + 1)
-        self.phi = pilot(self.moments, self.release, self.progress)
+        self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
         if self.settings.scales is None:
             self._tune()
         else:

@@ -17,6 +17,7 @@ from dpgm_core import (
     SecondOrder,
     Tables,
     consistent,
+    expected_absolute,
 )
 from dpgm_eb_map.contrasts import Basis
 
@@ -26,6 +27,7 @@ __all__ = ["Moments", "Product", "pilot", "statistics_of"]
 Product = Callable[[FloatArray], FloatArray]
 
 _PILOT_STEPS = 60
+_CAUTIOUS = (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)  # penalties, strongest first
 _PILOT_SLOPE = 0.1  # standard deviations of a noisy cell, sampling and noise: the pilot's largest derivative
 # Central differences: nats that the largest potential moves. Loopy beliefs are good to about 1e-8.
 _MOVE = 1e-3
@@ -95,11 +97,12 @@ def statistics_of(basis: Basis, release: NoisyTables) -> FloatArray:
     return basis.statistics(noisy)
 
 
-def pilot(moments: Moments, release: NoisyTables, progress: Progress) -> FloatArray:
+def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautious: bool) -> FloatArray:
     """Ridge regression on the noisy tables with the penalty of a standard normal prior, noise considered; phi (p,).
 
     A cell of mu N records tells (mu N)^2 / (v + mu N) about its logarithm, and mu N if the noise v is not considered:
-    where it is not, the prior's precision is raised by the quotient, here at equal cells.
+    where it is not, the prior's precision is raised by the quotient, here at equal cells. cautious: come from strong
+    penalties, and stop where the fit is as near to the tables as noise would be, for rounds that cannot go far.
     """
     structure = release.structure
     # Without its part outside the model's span, which no fit can reach; the constant part does not count.
@@ -111,6 +114,11 @@ def pilot(moments: Moments, release: NoisyTables, progress: Progress) -> FloatAr
     penalty = float(np.mean(variances / sampling)) / (2 * release.total)
     slope = _PILOT_SLOPE * math.sqrt(float(variances.min())) / release.total
     problem = Likelihood(moments.engine, Tables(structure, centred), progress)
-    theta, _ = problem.minimise(np.zeros(structure.cells), penalty, slope, _PILOT_STEPS)
+    allowed = sum(size * expected_absolute(noise) for size, noise in zip(structure.sizes, release.noise, strict=True))
+    theta = np.zeros(structure.cells)
+    for strength in [*(one for one in _CAUTIOUS if cautious and one > penalty), penalty]:
+        theta, _ = problem.minimise(theta, strength, slope, _PILOT_STEPS)
+        if float(np.abs(release.tables.values - release.total * problem.marginals).sum()) <= allowed:
+            break
     moments.calls += problem.calls
     return moments.basis.parameters(theta)
