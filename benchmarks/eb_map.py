@@ -3,7 +3,8 @@
     python -m benchmarks.eb_map [--smoke] [--draws 3] [--only accuracy,wide,curvature]
 
 KL(true || learned) in nats; CPU seconds of one process on one thread. Populations have Dirichlet(1) edge potentials
-over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: the recipe was not chosen on them.
+over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: the defaults were chosen on 4000 to
+4005, 9000 and 9001.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.cgm_em import oracle, path
 from benchmarks.cgm_protocol import Population, draw_release, structure_of
 from dpgm_core import NoisyTables, Tables, learn, make
 
-SEED = 4000
+SEED = 9100
 
 
 def untouched(population: Population, noisy: NoisyTables) -> tuple[float, float]:
