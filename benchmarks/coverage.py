@@ -90,7 +90,7 @@ def report(lines: Sequence[Line]) -> str:
     parts = []
     head = ["learner", "data sets", "kind", *PARTS, "worst data set"]
     rows = []
-    for learner in _known(lines, "method"):
+    for learner in LEARNERS:
         mine = [line for line in lines if line["method"] == learner and "/k10/" not in line["cell"]]
         for kind in KINDS if mine else ():
             table = np.array([line["covered"][kind] for line in mine])
@@ -99,8 +99,8 @@ def report(lines: Sequence[Line]) -> str:
     parts.append(f"Coverage of nominal {LEVEL:.0%} intervals, k = 5\n\n" + markdown(head, rows))
     head = ["cell", "learner", *PARTS, "fit s", "40 refits / fit"]
     rows = []
-    for cell in _known(lines, "cell"):
-        for learner in _known(lines, "method"):
+    for cell in dict.fromkeys(line["cell"] for line in lines):
+        for learner in LEARNERS:
             mine = [line for line in lines if (line["cell"], line["method"]) == (cell, learner)]
             if mine:
                 shares = np.mean([line["covered"]["interval"] for line in mine], axis=0)
@@ -108,10 +108,6 @@ def report(lines: Sequence[Line]) -> str:
                 rows.append([cell, learner, *(f"{value:.3f}" for value in shares), f"{fit:.2f}", f"{refits / fit:.1f}"])
     parts.append("Shipped intervals by cell; medians of CPU seconds\n\n" + markdown(head, rows))
     return "\n".join(parts)
-
-
-def _known(lines: Sequence[Line], key: str) -> list[str]:
-    return list(dict.fromkeys(str(line[key]) for line in lines))
 
 
 def main(given: Sequence[str] | None = None) -> None:
