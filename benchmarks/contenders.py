@@ -278,7 +278,7 @@ METHODS: dict[str, Method] = {
     "soft-path": evolve(_em("soft-sign", "soft-sign", to_the_end=False), draws=_FIVE),
     # Never the best, and slow where N is large. Under Gaussian noise it is the ridge on the raw tables.
     "one-shot": Method(function=one_shot, serves=_laplace, draws=_ONCE),
-    "eb-map": _learner("eb-map", "eb-map"),
+    "eb-map": evolve(_learner("eb-map", "eb-map"), draws={20: 2}),
     "psgd": Method(function=psgd, missing=_no_accounting, serves=_few, draws={5: 3}),
     "mbi": Method(function=mbi, missing=_no_mbi, draws=_MOST),
 }
