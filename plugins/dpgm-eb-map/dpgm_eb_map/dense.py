@@ -36,8 +36,7 @@ class Dense:
 
     def weighted(self, residual: FloatArray) -> FloatArray:
         """W r."""
-        found: FloatArray = self._whiten.T @ (self._whiten @ residual)
-        return found
+        return _squared(self._whiten, residual)
 
     def told(self, residual: FloatArray) -> FloatArray:
         """N F W r = r - V W r."""
@@ -51,8 +50,7 @@ class Dense:
 
     def newton(self, gradient: FloatArray) -> FloatArray:
         """H^-1 g."""
-        found: FloatArray = self._step.T @ (self._step @ gradient)
-        return found
+        return _squared(self._step, gradient)
 
     def determined(self) -> FloatArray:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
@@ -64,6 +62,12 @@ class Dense:
 def _factor(matrix: FloatArray) -> FloatArray:
     lower: FloatArray = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
     return lower
+
+
+def _squared(lower: FloatArray, vector: FloatArray) -> FloatArray:
+    """L'L v; the zeros of L are not read, which is half of the time."""
+    found: FloatArray = blas.dtrmv(lower, blas.dtrmv(lower, vector, lower=1), lower=1, trans=1, overwrite_x=1)
+    return found
 
 
 def _inverted(lower: FloatArray) -> FloatArray:
