@@ -112,18 +112,20 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     return text if len(values) == 1 else f"{text} ({low:.{digits}g}-{high:.{digits}g})"
 
 
-def ranks(trials: Mapping[int, Results], labels: Sequence[str]) -> list[tuple[str, float, int, int]]:
-    """(method, mean KL, best rank, worst rank) from the best mean on; ranks are a 90 % interval over resampled draws.
+def ranks(trials: Mapping[int, Results], labels: Sequence[str]) -> tuple[int, list[tuple[str, float, int, int]]]:
+    """(draws, (method, mean KL, best rank, worst rank) from the best mean on); a 90 % interval over resampled draws.
 
-    Only methods that were run, and only draws that have all of them.
+    Only methods that were run on half of the draws, and only the draws that have all of these: few draws of one slow
+    method shall not decide between the others.
     """
-    present = [label for label in labels if any(label in results for results in trials.values())]
-    whole = [results for results in trials.values() if all(label in results for label in present)]
-    if not whole:
-        return []
+    counts = {label: len(draws(trials, label)) for label in labels}
+    present = [label for label in labels if 2 * counts[label] >= max(1, *counts.values())]
+    whole = [results for results in trials.values() if set(present) <= set(results)]
+    if not present or not whole:
+        return 0, []
     logs = np.log([[max(results[label]["kl"], 1e-300) for label in present] for results in whole])
     picks = np.random.default_rng(0).integers(len(logs), size=(_RESAMPLES, len(logs)))
     order = logs[picks].mean(axis=1).argsort(axis=1).argsort(axis=1) + 1
     low, high = np.quantile(order, [0.05, 0.95], axis=0, method="nearest")
     means = np.exp(logs.mean(axis=0))
-    return [(present[at], float(means[at]), int(low[at]), int(high[at])) for at in means.argsort()]
+    return len(whole), [(present[at], float(means[at]), int(low[at]), int(high[at])) for at in means.argsort()]

@@ -35,6 +35,7 @@ ORACLES = (
     "one-shot oracle",
     "mbi oracle",
 )
+TICKS = (0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5, 10, 20)
 PLOTS = Path(__file__).parents[1] / "docs" / "plots"
 
 BOTH = ("chain3", "er")
@@ -231,6 +232,9 @@ def plot(found: Scores, stem: Path) -> None:
         axes.set_yticks(range(len(present)), present, fontsize=8)
         axes.invert_yaxis()
         axes.set(xscale="log", title=group.title)
+        ticks = [tick for tick in TICKS if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]
+        axes.set_xticks(ticks, map(str, ticks), fontsize=8)
+        axes.minorticks_off()
         axes.axvline(1, color="k", linewidth=0.5)
         what = "naive MLE's oracle" if group.reference is NAIVE else "the best plain oracle"
         axes.set_xlabel(f"KL / KL of {what}", fontsize=8)

@@ -141,11 +141,14 @@ def test_summaries_and_ranks_by_hand():
     against = summary({cell: trials}, "b", kl_of("a"))
     assert (against.count, against.worst, against.cell) == (2, 8.0, cell) and against.mean == pytest.approx(4.0)
     assert summary({cell: trials}, "d", kl_of("a")).count == 0
-    assert [(label, low, high) for label, _, low, high in ranks(trials, ["c", "b", "a"])] == [
-        ("a", 1, 1),
-        ("c", 2, 3),
-        ("b", 2, 3),
-    ]
+    trials[1]["rare"] = {"kl": 0.5}
+    trials[2] = {label: trials[0][label] for label in "abc"}
+    count, order = ranks(trials, ["c", "b", "rare", "a"])
+    assert (count, [(label, low, high) for label, _, low, high in order]) == (
+        3,
+        [("a", 1, 1), ("c", 2, 3), ("b", 2, 3)],
+    )
+    assert ranks(trials, ["d"]) == (0, [])
     assert interval([2.0]) == pytest.approx((2.0, 2.0))
     low, high = interval([1.0, 4.0])
     assert low == pytest.approx(1.0) and high == pytest.approx(4.0)
