@@ -183,7 +183,7 @@ def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
     """Total variation on triples and held-out log-likelihood against epsilon."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, 4, figsize=(12.5, 3.4), layout="constrained")
+    figure, panels = plt.subplots(1, 4, figsize=(12, 3.3), layout="constrained")
     quantities = (("heldout3", "mean TV, triples, held out"), ("loglik", "log-likelihood per held-out record, nats"))
     for place, (noise, (key, label)) in enumerate(itertools.product(("laplace", "gaussian"), quantities)):
         axes = panels[place]

@@ -7,8 +7,8 @@
 (b) naive MLE with and without projection to the simplex, connected Erdos-Renyi graph T=10 k=20, eps=.5;
 (c) naive MLE against its penalty lambda, with true and with noisy statistics, chain T=10 k=10, eps=.1.
 
-Add-remove neighbours and public N, as the paper has it; a trial is a population with its own records and noise. The
-paper does not say eps in (a) nor N in (c): several are shown.
+Add-remove neighbours and public N, as the paper has it; a trial is a population with its own records and noise. What
+we have of the paper does not say eps in (a) nor N in (c): several are shown.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
     """The three panels."""
     import matplotlib.pyplot as plt
 
-    figure, (one, two, three) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+    figure, (one, two, three) = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
     by = {panel: [line for line in lines if line["cell"].startswith(f"{panel} ")] for panel in "abc"}
     for color, eps in enumerate(sorted({_fact(line, "eps") for line in by["a"]})):
         some = [line for line in by["a"] if _fact(line, "eps") == eps]
