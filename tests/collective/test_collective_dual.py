@@ -241,6 +241,79 @@ def test_a_start_saves_calls_and_not_the_answer(lab):
     assert np.all(np.abs(far.multipliers.values) <= 2.0 * (1 + 1e-12))
 
 
+@pytest.mark.parametrize(
+    ("total", "sd", "step"), [(1e4, 100.0, 0.1), (1e6, 40.0, 0.1), (1e6, 20.0, 0.1), (1e6, 5.0, 2.0)]
+)
+def test_small_gaussian_noise_takes_few_calls(lab, total, sd, step):
+    """Steps of EM at weight step * sd, the first leading from the uniform model to near the tables: at most 200 calls
+    for it, 80 for each later one and 10 for half of them, and at the end the tables are within their noise."""
+    structure = Structure.chain(Domain.from_sizes({f"x{place}": 4 for place in range(6)}), 2)
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(22)
+    rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
+    noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
+    release = lab.released(structure, noisy, lab.Gaussian(sd), total)
+    e_step = CollectiveDual(max_calls=300).compile(engine, release)
+    theta, start, calls = Tables.zeros(structure), None, []
+    for _ in range(12):
+        found = e_step.infer(theta, evidence_weight=step * sd, start=start)
+        assert found.converged
+        assert 0 <= found.gap <= 1e-4 * abs(found.objective)
+        start, theta = found.multipliers, theta + found.multipliers
+        calls.append(found.calls)
+    assert calls[0] <= 200
+    assert max(calls[1:]) <= 80
+    assert np.median(calls[1:]) <= 10
+    assert np.sqrt(np.mean((noisy - found.marginals.values) ** 2)) < 1.5 * sd
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_tables_are_newtons_under_small_gaussian_noise(lab, name):
+    """N = 1e6, unequal standard deviations of 5 records and more: Newton's method on the dual, with the joint
+    distribution written out, has the same tables to 1e-6 N, and value and gap enclose its optimum."""
+    structure, total = STRUCTURES[name], 10**6
+    truth, matrix = lab.draw(structure, total, seed=23)
+    rng = np.random.default_rng(24)
+    noises = [lab.Gaussian(5.0 + number) for number in range(len(structure.groups))]
+    release = lab.released(structure, truth + np.round(rng.normal(0, 6, structure.cells)), noises, total)
+    theta, weight = rng.normal(size=structure.cells), 3.0
+    ridge = release.tables.repeat([noise.variance for noise in noises]) / weight / total
+    y = release.tables.values / total
+
+    def joint(u):
+        logits = matrix.T @ (theta + u)
+        return logsumexp(logits), np.exp(logits - logsumexp(logits))
+
+    def dual(u):
+        log_partition, q = joint(u)
+        return log_partition - u @ y + ridge @ u**2 / 2, matrix @ q - y + ridge * u
+
+    def hessian(u):
+        _, q = joint(u)
+        return matrix * q @ matrix.T - np.outer(matrix @ q, matrix @ q) + np.diag(ridge)
+
+    zero = np.zeros(structure.cells)
+    newton = minimize(dual, zero, jac=True, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
+    found = solve(release, theta, evidence_weight=weight)
+    assert found.converged
+    assert found.marginals.values == pytest.approx(total * matrix @ joint(newton.x)[1], abs=1e-6 * total)
+    slack = 1e-9 * total
+    assert found.objective - slack <= total * newton.fun <= found.objective + found.gap + slack
+
+
+def test_a_gaussian_gap_bounds_the_error_however_early_it_ends(lab):
+    """Cut short after any number of calls, the value is below the optimum by no more than the gap."""
+    structure, total = lab.chain(4, 3), 10**5
+    truth, _ = lab.draw(structure, total, seed=25)
+    release = lab.released(structure, truth + 9.0 * (np.arange(structure.cells) % 3), lab.Gaussian(10.0), total)
+    zero = np.zeros(structure.cells)
+    best = solve(release, zero)
+    for calls in (1, 2, 4, 8, 16):
+        early = solve(release, zero, component=CollectiveDual(tolerance=1e-12, max_calls=calls))
+        assert early.calls <= calls
+        assert 0 < best.objective - early.objective <= early.gap + 1e-6
+
+
 def test_loopy_bp_on_a_tree_is_exact(lab):
     """The same tables as junction-tree gives, and where loopy-bp calls itself exact, with the same certificate."""
     structure = Structure(three(), [("a", "b"), ("a", "c"), ("b",)])
