@@ -4,7 +4,8 @@
 
 Third-order chain and connected Erdos-Renyi graph, T = 10, k = 5 and 10; the paper has k = 10. Runs go to
 benchmarks/results/trials.jsonl, which `benchmarks.selftuning` shares; what is there is not computed again. At the end,
-or with --report alone, fig2.md and a figure for each k are written beside the store.
+or with --report alone, fig2.md is written beside the store and a figure for each k into docs/plots (from another store:
+beside it).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from benchmarks.contenders import Results
 from benchmarks.harness import markdown, save, say
 from benchmarks.scores import Scores, draws, geometric, interval, ranks, scores, spread
-from benchmarks.trials import BASE, Cell, Grid, cells, main
+from benchmarks.trials import BASE, Cell, Grid, cells, main, plots
 
 __all__ = ["GRIDS"]
 
@@ -66,14 +67,14 @@ GRIDS = {
 
 
 def report(store: Path) -> None:
-    """Tables into fig2.md beside the store, and a figure for each k."""
+    """Tables into fig2.md, and a figure for each k."""
     found = scores(store, lambda cell, base: (cell.truth, cell.noise, base) == ("dirichlet", "laplace", BASE))
     sizes = sorted({cell.size for cell in found if cell.graph in GRAPHS})
     parts = ["# Figure 2\n\nWritten by `python -m benchmarks.fig2 --report`; see benchmarks/README.md.\n"]
     for size in sizes:
         of_size = {cell: trials for cell, trials in found.items() if cell.size == size and cell.graph in GRAPHS}
         parts += [f"## k = {size}\n", ranking(of_size), kls(of_size), times(of_size)]
-        figure(of_size, store.with_name(f"fig2-k{size}"))
+        figure(of_size, plots(store) / f"fig2-k{size}")
     text = "\n".join(parts)
     store.with_name("fig2.md").write_text(text, encoding="utf-8")
     print(text)

@@ -19,7 +19,7 @@ from attrs import frozen
 from benchmarks.contenders import Results
 from benchmarks.harness import markdown, read, save, say
 from benchmarks.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
-from benchmarks.trials import ROOM, STORE, Cell, Grid, cells, main
+from benchmarks.trials import ROOM, Cell, Grid, cells, main, plots
 
 __all__ = ["DEFAULT", "GRIDS", "TARGETS"]
 
@@ -36,7 +36,6 @@ ORACLES = (
     "mbi oracle",
 )
 TICKS = (0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5, 10, 20)
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
 
 BOTH = ("chain3", "er")
 RECORDS = (10**4, 10**5, 10**6)
@@ -119,7 +118,7 @@ def report(store: Path) -> None:
     ]
     text = "\n".join(part for part in parts if part)
     store.with_name("selftuning.md").write_text(text, encoding="utf-8")
-    stem = (PLOTS if store == STORE else store.parent) / "selftuning"
+    stem = plots(store) / "selftuning"
     plot(everything, stem)
     print(text)
     say(f"written: {store.with_name('selftuning.md')} and {stem}.svg")

@@ -24,9 +24,10 @@ from dpgm_core import Budget, SeededRandomness, release
 from dpgm_core.counting import count
 from dpgm_core.sources import as_source
 
-__all__ = ["BASE", "STORE", "Cell", "Grid", "breadth_first", "cells", "main", "work"]
+__all__ = ["BASE", "STORE", "Cell", "Grid", "breadth_first", "cells", "main", "plots", "work"]
 
 STORE = Path(__file__).with_name("results") / "trials.jsonl"
+PLOTS = Path(__file__).parents[1] / "docs" / "plots"
 BASE, POPULATIONS, ROOM = 70_000, 5, 1000  # seeds: base + draw, draw < ROOM
 GRAPHS = {"chain1": (1, 50), "chain3": (1, 10), "er": (1, 10), "health": (0, 0)}  # labels that exact inference takes
 NOISES = ("laplace", "gaussian")
@@ -187,3 +188,8 @@ def main(
     if not store.exists():
         refuse(f"there is no store {store}; run without --report first")
     report(store)
+
+
+def plots(store: Path) -> Path:
+    """Where plots go: to the documentation, from any other store beside it."""
+    return PLOTS if store == STORE else store.parent
