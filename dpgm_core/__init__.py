@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dpgm_core.attribute import Attribute
     from dpgm_core.consistency import consistent
     from dpgm_core.contributions import Contributions
-    from dpgm_core.curator import LiveCurator
-    from dpgm_core.discrepancy import expected_absolute
+    from dpgm_core.curator import LiveCurator, silent
+    from dpgm_core.discrepancy import expected_absolute, expected_distance
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
@@ -92,8 +92,8 @@ _LAZY = {
     "allocation": ["optimal_split"],
     "consistency": ["consistent"],
     "contributions": ["Contributions"],
-    "curator": ["LiveCurator"],
-    "discrepancy": ["expected_absolute"],
+    "curator": ["LiveCurator", "silent"],
+    "discrepancy": ["expected_absolute", "expected_distance"],
     "attribute": ["Attribute"],
     "domain": ["Domain"],
     "errors": [
@@ -173,8 +173,8 @@ __all__ = [
     "Budget",
     "BudgetError",
     "Capability",
-    "Clique",
     "ClippedScore",
+    "Clique",
     "Codes",
     "Collective",
     "CollectiveBeliefs",
@@ -241,6 +241,7 @@ __all__ = [
     "discrete_laplace",
     "discrete_variance",
     "expected_absolute",
+    "expected_distance",
     "fit",
     "hookimpl",
     "kl_divergence",
@@ -255,6 +256,7 @@ __all__ = [
     "option",
     "plan",
     "release",
+    "silent",
     "total_variation",
 ]
 

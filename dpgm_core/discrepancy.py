@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpgm_core.levelling import ScaledNoise
 from dpgm_core.protocols import Noise
 
-__all__ = ["expected_absolute"]
+if TYPE_CHECKING:
+    from dpgm_core.releases import NoisyTables
+
+__all__ = ["expected_absolute", "expected_distance"]
 
 
 def expected_absolute(noise: Noise) -> float:
@@ -35,3 +39,23 @@ def expected_absolute(noise: Noise) -> float:
     log_mass = noise.logpdf(points)
     mass = np.exp(log_mass - log_mass.max())
     return float(np.sum(np.abs(points) * mass) / np.sum(mass))
+
+
+def expected_distance(release: NoisyTables) -> tuple[float, float]:
+    """Mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records.
+
+    The true tables are within the model's reach, so a fit that is much further from the noisy ones has not ended.
+
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 100}), [("a",)])
+    >>> codes = np.zeros((9, 1), int)
+    >>> noisy = release(codes, structure, Budget.pure("0.01"), neighbours="add-remove", randomness=SeededRandomness(0))
+    >>> [round(number, -1) for number in expected_distance(noisy)]
+    [10000.0, 1000.0]
+    """
+    means = [expected_absolute(noise) for noise in release.noise]
+    sizes = release.structure.sizes
+    scatter = sum(
+        size * max(0.0, noise.variance - mean**2) for size, noise, mean in zip(sizes, release.noise, means, strict=True)
+    )
+    return float(np.dot(sizes, means)), math.sqrt(scatter)

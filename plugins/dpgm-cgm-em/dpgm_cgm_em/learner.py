@@ -34,8 +34,9 @@ from dpgm_core import (
     Structure,
     Tables,
     component_option,
-    expected_absolute,
+    expected_distance,
     option,
+    silent,
 )
 
 __all__ = ["CgmEm"]
@@ -47,6 +48,9 @@ _MOST = 10.0
 # Over how much of tau the plateau rule looks back, and the fall below which noise is all that is left to fit.
 _WINDOW = 0.5
 _FLAT = 0.05
+# No plateau is further from the noisy tables than noise reaches, so many standard deviations above its mean: there EM
+# is still setting out.
+_NEAR = 3.0
 
 
 def _positive(instance: object, attribute: Any, value: float) -> None:
@@ -156,7 +160,7 @@ class CgmEm:
         engine = inference.compile(model.release.structure)
 
         def refit(again: NoisyTables) -> Tables:
-            run = _Run(self, again, engine, _silent)
+            run = _Run(self, again, engine, silent)
             for _ in range(run.steps):
                 run.path.advance(run.tau / run.steps)
             return _over(model.structure, Tables(again.structure, run.path.theta))
@@ -204,9 +208,7 @@ class _Run:
     def run(self) -> _Run:
         """Proximal steps until tau is used up or the stopping rule ends them; itself, finished."""
         noisy = self.release.tables.values.astype(np.float64)
-        # E |y - n|_1 of the true tables: what a fit should not undercut
-        sizes = self.release.structure.sizes
-        expected = sum(cells * expected_absolute(noise) for cells, noise in zip(sizes, self.release.noise, strict=True))
+        expected, scatter = expected_distance(self.release)  # of the true tables
         for step in range(self.steps):
             self.progress("learning", step, self.steps)
             before = self.path.calls
@@ -228,7 +230,7 @@ class _Run:
                 }
             )
             rules = {
-                "plateau": self.fall() <= self.settings.plateau,
+                "plateau": self.fall() <= self.settings.plateau and distance <= expected + _NEAR * scatter,
                 "discrepancy": distance <= self.settings.discrepancy * expected,
                 "fixed": False,
             }
@@ -267,10 +269,6 @@ class _Run:
                 "tau = 'auto'"
             )
         return notes
-
-
-def _silent(task: str, done: int, total: int | None) -> None:
-    """Refits tell nobody how far they are."""
 
 
 def _over(structure: Structure, potentials: Tables) -> Tables:

@@ -32,9 +32,8 @@ from dpgm_core import (
     Structure,
     Tables,
     option,
+    silent,
 )
-from dpgm_core.curator import silent
-from dpgm_core.structure import human_bytes
 from dpgm_eb_map.contrasts import basis_of, group_count
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
@@ -283,7 +282,7 @@ class _Run:
         determined = float(self.scales.determined.sum())
         notes = [f"{path} path: {self.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
         if not self.dense:
-            needed = human_bytes(6 * 8 * self.basis.size**2)
+            needed = f"{6 * 8 * self.basis.size**2 / 2**30:.2g} GiB"
             notes.append(f"rougher than with matrices: dense_up_to = {self.basis.size} makes them, in about {needed}")
         if not self.settled:
             notes.append(f"the prior scales still moved after {self.settings.rounds} rounds; raise rounds")

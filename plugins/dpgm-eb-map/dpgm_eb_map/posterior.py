@@ -17,7 +17,7 @@ from dpgm_core import (
     SecondOrder,
     Tables,
     consistent,
-    expected_absolute,
+    expected_distance,
 )
 from dpgm_eb_map.contrasts import Basis
 
@@ -114,7 +114,7 @@ def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautiou
     penalty = float(np.mean(variances / sampling)) / (2 * release.total)
     slope = _PILOT_SLOPE * math.sqrt(float(variances.min())) / release.total
     problem = Likelihood(moments.engine, Tables(structure, centred), progress)
-    allowed = sum(size * expected_absolute(noise) for size, noise in zip(structure.sizes, release.noise, strict=True))
+    allowed, _ = expected_distance(release)
     theta = np.zeros(structure.cells)
     for strength in [*(one for one in _CAUTIOUS if cautious and one > penalty), penalty]:
         theta, _ = problem.minimise(theta, strength, slope, _PILOT_STEPS)

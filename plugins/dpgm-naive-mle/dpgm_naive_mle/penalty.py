@@ -17,7 +17,7 @@ from dpgm_core import (
     SeededRandomness,
     Simulator,
     Tables,
-    expected_absolute,
+    expected_distance,
 )
 from dpgm_naive_mle.projection import targets
 
@@ -27,8 +27,9 @@ __all__ = ["by_bootstrap", "by_discrepancy"]
 _PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
 # A weaker penalty that leaves more than this share of the distance to the noisy tables is not worth it.
 _HARDLY = 0.93
-# That holds once some potential is so large, nats: under stronger penalties nothing has been learned to compare with.
-_LEFT = 0.5
+# That holds where the distance may be all noise, within so many standard deviations: further off, the fit is still
+# setting out.
+_NEAR = 3.0
 
 # Releases simulated for the bootstrap.
 _DRAWS = 8
@@ -48,9 +49,8 @@ def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, 
 
     Where no penalty brings the fit so close, the one from which on it hardly comes nearer.
     """
-    # E |y - n|_1: what the distance to the noisy tables would be if the model had the true marginals.
-    sizes = release.structure.sizes
-    allowed = sum(cells * expected_absolute(noise) for cells, noise in zip(sizes, release.noise, strict=True))
+    # What the distance to the noisy tables would be if the model had the true marginals.
+    allowed, scatter = expected_distance(release)
     noisy = release.tables.values.astype(np.float64)
     before, nearest = np.zeros(release.structure.cells), np.inf
     for number, l2 in enumerate(_PATH):
@@ -58,7 +58,7 @@ def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, 
         distance = float(np.abs(noisy - release.total * problem.marginals).sum())
         if distance <= allowed:
             return l2, theta
-        if distance > _HARDLY * nearest and np.abs(theta).max() > _LEFT:
+        if distance > _HARDLY * nearest and distance <= allowed + _NEAR * scatter:
             # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
             return _PATH[number - 1], before
         before, nearest = theta, distance
