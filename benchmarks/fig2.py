@@ -87,15 +87,21 @@ def ranking(found: Scores) -> str:
     for cell, trials in found.items():
         count, order = ranks(trials, list(USABLE))
         if order:
-            texts = (f"{label} {kl:.3g} [{low}{f'-{high}' * (low < high)}]" for label, kl, low, high in order)
+            texts = (f"{label} {kl:.3g}{_rank(count, low, high)}" for label, kl, low, high in order)
             rows.append([*_where(cell), count, _over(trials, "mbi"), _over(trials, "mbi oracle"), ", ".join(texts)])
     head = ["graph", "N", "epsilon", "draws", "mbi / eb-map", "mbi oracle / eb-map", "KL [rank]"]
     return (
         "Ranking of the methods that need no truth, best first: geometric mean KL and, in brackets, the 90 % interval "
-        "of the rank over resampled draws. mbi is slow: where it has less than half of the draws it is not ranked; its "
+        "of the rank over resampled draws (none for a single draw). mbi is slow: where it has less than half of the draws it is not ranked; its "
         "KL over eb-map's is the geometric mean over the draws that it has (their number in brackets).\n\n"
         + markdown(head, rows)
     )
+
+
+def _rank(count: int, low: int, high: int) -> str:
+    if count == 1:
+        return ""
+    return f" [{low}]" if low == high else f" [{low}-{high}]"
 
 
 def _over(trials: Mapping[int, Results], label: str) -> str:
