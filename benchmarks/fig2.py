@@ -92,7 +92,8 @@ def ranking(found: Scores) -> str:
     head = ["graph", "N", "epsilon", "draws", "mbi / eb-map", "mbi oracle / eb-map", "KL [rank]"]
     return (
         "Ranking of the methods that need no truth, best first: geometric mean KL and, in brackets, the 90 % interval "
-        "of the rank over resampled draws (none for a single draw). mbi is slow: where it has less than half of the draws it is not ranked; its "
+        "of the rank over resampled draws (none for a single draw). mbi is slow: where it has less than half of the "
+        "draws it is not ranked; its "
         "KL over eb-map's is the geometric mean over the draws that it has (their number in brackets).\n\n"
         + markdown(head, rows)
     )
