@@ -18,7 +18,7 @@ BUDGETS = {
     "approx": dpgm.Budget.approx(2, "1e-4"),
 }
 MECHANISMS = ("laplace", "gaussian")
-LEARNERS = ("naive-mle", "cgm-em", "psgd", "psgd-clip")
+LEARNERS = ("eb-map", "naive-mle", "cgm-em", "psgd", "psgd-clip")
 
 #: Kinds of budget that one release of a mechanism can spend.
 ONE = {"laplace": {"pure", "zcdp"}, "gaussian": {"zcdp", "approx"}}

@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples" / "plugins"
 THIRD = ("dpgm-opendp", "dpgm-trw")
+FIRST = ("dpgm-laplace", "dpgm-eb-map", "dpgm-naive-mle")
 PAIRS = '[["visits", "coinsurance"], ["visits", "health"], ["health", "coinsurance"], ["diseases", "health"]]'
 
 pytestmark = pytest.mark.slow
@@ -16,9 +17,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def scripts(wheel_of, environment_with, tmp_path_factory):
-    """The programs of an environment with core, two first-party plugins and the examples, all from wheels."""
+    """The programs of an environment with core, three first-party plugins and the examples, all from wheels."""
     pytest.importorskip("opendp")
-    sources = [ROOT, ROOT / "plugins" / "dpgm-naive-mle", ROOT / "plugins" / "dpgm-laplace"]
+    sources = [ROOT, *(ROOT / "plugins" / name for name in FIRST)]
     sources += [EXAMPLES / name for name in THIRD]
     return environment_with(tmp_path_factory.mktemp("third-party"), [wheel_of(source) for source in sources])
 
@@ -34,9 +35,9 @@ def in_environment(scripts, run_outside, tmp_path):
 
 
 def test_only_what_was_installed_is_listed(in_environment):
-    """The environment knows these five distributions and nothing of the checkout."""
+    """The environment knows these six distributions and nothing of the checkout."""
     listed = in_environment("dpgm", "plugins")
-    assert set(re.findall(r"\bdpgm-[a-z-]+", listed)) == {"dpgm-core", "dpgm-laplace", "dpgm-naive-mle", *THIRD}
+    assert set(re.findall(r"\bdpgm-[a-z-]+", listed)) == {"dpgm-core", *FIRST, *THIRD}
     assert "broken:" not in listed and str(ROOT) not in in_environment("python", "-c", "import sys; print(sys.path)")
 
 
