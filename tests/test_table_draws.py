@@ -32,8 +32,8 @@ def indicators(structure: Structure) -> np.ndarray:
 @pytest.mark.parametrize("zeros", [0.0, 0.15])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_mean_and_covariance_are_those_of_records(name: str, zeros: float) -> None:
-    """N E T and N Cov T, all cells against all, by enumeration: 4000 draws of 5000 records. A mean is out by 6 sd, or an
-    entry of the covariance by .12 of the two deviations' product, with probability below 1e-6."""
+    """N E T and N Cov T, all cells against all, by enumeration: 4000 draws of 5000 records. A mean is out by 6 sd, or
+    an entry of the covariance by .12 of the two deviations' product, with probability below 1e-6."""
     structure = STRUCTURES[name]
     rng = np.random.default_rng(3)
     values = rng.normal(size=structure.cells)

@@ -10,7 +10,7 @@ from benchmarks.harness import read
 
 def test_the_smoke_run_covers_and_is_not_repeated(tmp_path, capsys):
     """Two small data sets on fixed seeds, two learners: about .9 of 162 entries each (measured: .88 and .87). Without
-    the noise in the replicates it is .59 and .51, without the records .76 and .78. A second start finds everything done."""
+    the noise in the replicates it is .59 and .51, without the records .76 and .78. A second start finds it all done."""
     store = tmp_path / "coverage.jsonl"
     given = ["--smoke", "--store", str(store), "--only-methods", "eb-map,naive-mle"]
     main(given)
