@@ -34,8 +34,8 @@ from dpgm_naive_mle.projection import project_to_simplex
 from benchmarks.census import TREES, Census, load, records_margins, scores, tree_margins
 from benchmarks.references import non_private_mle
 from dpgm_core import Budget, FloatArray, Model, NoisyTables, SeededRandomness, Structure, Tables, learn, release
-from dpgm_core.counting import count
-from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.counting.kernel import count
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.sources import as_source
 
 __all__ = ["independent", "judged", "main", "measured", "over_tree", "work"]

@@ -20,9 +20,9 @@ from dpgm_core import (
     Tables,
 )
 from dpgm_core import release as release_tables
-from dpgm_core.counting import count
-from dpgm_core.inference.junction_tree import JunctionTree
-from dpgm_core.protocols import Engine
+from dpgm_core.counting.kernel import count
+from dpgm_core.inference.contract import Engine
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.sources import as_source
 from dpgm_core.spec import load_spec
 

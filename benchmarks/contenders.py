@@ -21,7 +21,7 @@ from dpgm_naive_mle.projection import targets
 from benchmarks.cgm_protocol import Population
 from benchmarks.references import non_private_mle, random_estimator
 from dpgm_core import FloatArray, Likelihood, NoisyTables, SeededRandomness, Tables, consistent, learn, make
-from dpgm_core.curator import silent
+from dpgm_core.progress import silent
 
 __all__ = ["METHODS", "PLAIN_ORACLES", "DataSet", "Method", "Results"]
 
@@ -168,7 +168,7 @@ def psgd(data: DataSet) -> Results:
     """DP-SGD at the best of three sampling rates and four learning rates; it sees the records, and draws its noise."""
     from benchmarks.psgd import curator, learners
     from dpgm_core import InferenceError
-    from dpgm_core.inference.junction_tree import JunctionTree
+    from dpgm_core.inference.exact.junction_tree import JunctionTree
 
     best = {"kl": math.inf}
     for name, one in learners().items():

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from dpgm_core.counting import count
+from dpgm_core.counting.kernel import count
 from dpgm_core.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure

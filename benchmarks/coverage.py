@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.harness import Line, Task, arguments, choose, markdown, read, refuse, run
 from benchmarks.trials import POPULATIONS, Cell, cells, data_set
 from dpgm_core import FloatArray, SeededRandomness, learn
-from dpgm_core.uncertainty import student
+from dpgm_core.models.intervals import student
 
 __all__ = ["main"]
 

@@ -25,8 +25,8 @@ from dpgm_naive_mle.projection import targets
 
 from benchmarks.cgm_protocol import Population, draw_release, structure_of
 from dpgm_core import Budget, FloatArray, Likelihood, SeededRandomness, Sensitivity, Tables, learn, make
-from dpgm_core.counting import count
-from dpgm_core.curator import silent
+from dpgm_core.counting.kernel import count
+from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 
 __all__ = ["chain_counts", "main", "prediction", "work"]

@@ -25,7 +25,7 @@ os.environ |= {
 import numpy as np
 
 from dpgm_core.domain import Domain
-from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 

@@ -51,7 +51,7 @@ def fastest(call):
 def ours(size):
     """A timing function and the first variable's marginal."""
     from dpgm_core.domain import Domain
-    from dpgm_core.inference.loopy_bp import LoopyBP
+    from dpgm_core.inference.loopy.bp import LoopyBP
     from dpgm_core.structure import Structure
     from dpgm_core.tables import Tables
 

@@ -36,9 +36,9 @@ from dpgm_core import (
     make,
     release,
 )
-from dpgm_core.contributions import count_contributions
-from dpgm_core.counting import count
-from dpgm_core.curator import silent
+from dpgm_core.counting.kernel import count
+from dpgm_core.counting.shares import count_contributions
+from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

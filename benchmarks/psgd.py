@@ -19,13 +19,13 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 import numpy as np
 from attrs import evolve, frozen
 
-import dpgm_core.curator
+import dpgm_core.curator.live
 from benchmarks.cgm_protocol import Population, structure_of
 from benchmarks.references import non_private_mle, random_estimator
 from dpgm_core import Budget, InferenceError, LiveCurator, NoisyTables, SeededRandomness, Structure, make
-from dpgm_core.counting import count
-from dpgm_core.curator import silent
-from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.counting.kernel import count
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 
 RATES = (0.3, 1.0, 3.0)
@@ -178,7 +178,7 @@ def main() -> None:
     arguments = parser.parse_args()
     epsilons = (1.0,) if arguments.smoke else EPSILONS
     # the same rounds are opened for each learning rate and data set: calibrate them once
-    dpgm_core.curator.round_noise = cache(dpgm_core.curator.round_noise)
+    dpgm_core.curator.live.round_noise = cache(dpgm_core.curator.live.round_noise)
     print(f"{'KL at epsilon =':38}" + "".join(f"{epsilon:>10g}" for epsilon in epsilons))
     rows = compare(2000 if arguments.smoke else 20_000, 1 if arguments.smoke else 2, epsilons)
     for size, rate in ((4, 0.01), (10, 0.01), (10, 0.1)):

@@ -6,7 +6,7 @@ For benchmarks only; neither is a component, so that neither can be chosen by na
 import numpy as np
 
 from dpgm_core import Engine, FloatArray, Likelihood, Structure, Tables, consistent
-from dpgm_core.curator import silent
+from dpgm_core.progress import silent
 
 __all__ = ["non_private_mle", "random_estimator"]
 

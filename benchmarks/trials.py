@@ -21,7 +21,7 @@ from benchmarks.cgm_protocol import TRUTHS, Population, structure_of
 from benchmarks.contenders import METHODS, DataSet
 from benchmarks.harness import Task, arguments, choose, refuse, run, say
 from dpgm_core import Budget, SeededRandomness, release
-from dpgm_core.counting import count
+from dpgm_core.counting.kernel import count
 from dpgm_core.sources import as_source
 
 __all__ = ["BASE", "STORE", "Cell", "Grid", "breadth_first", "cells", "main", "plots", "work"]

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from dpgm_core._version import __version__
 
 if TYPE_CHECKING:
-    from dpgm_core.allocation import optimal_split
+    from dpgm_core.arrays import Array, Codes, FloatArray, IntArray
     from dpgm_core.attribute import Attribute
-    from dpgm_core.consistency import consistent
-    from dpgm_core.contributions import Contributions
-    from dpgm_core.curator import LiveCurator, silent
-    from dpgm_core.discrepancy import expected_absolute, expected_distance
+    from dpgm_core.collective.contract import Collective, CollectiveBeliefs, CollectiveEngine
+    from dpgm_core.components.options import component_option, option
+    from dpgm_core.components.registry import Registry, make
+    from dpgm_core.curator.contract import Curator, Rounds
+    from dpgm_core.curator.live import LiveCurator
+    from dpgm_core.curator.replay import ReplayCurator
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
@@ -39,62 +41,50 @@ if TYPE_CHECKING:
         UnknownComponent,
     )
     from dpgm_core.evaluate import kl_divergence, total_variation
-    from dpgm_core.gaussian_privacy import (
+    from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, SecondOrder
+    from dpgm_core.learning.consistency import consistent
+    from dpgm_core.learning.contract import Fit, Learner, Refitter
+    from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
+    from dpgm_core.learning.likelihood import Likelihood
+    from dpgm_core.learning.simulator import Simulator
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.models.intervals import Interval, combine
+    from dpgm_core.models.model import Model
+    from dpgm_core.models.reading import load_model
+    from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
+    from dpgm_core.noise.gaussian import (
         analytic_delta,
         discrete_delta,
         discrete_variance,
         least_variance,
         log_normaliser,
     )
-    from dpgm_core.ledger import Ledger
-    from dpgm_core.levelling import levelled
-    from dpgm_core.likelihood import Likelihood
-    from dpgm_core.model import Model, load_model
-    from dpgm_core.options import component_option, option
+    from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
+    from dpgm_core.noise.split import optimal_split
     from dpgm_core.pipeline import fit, learn, plan, release
     from dpgm_core.plugin import Component, hookimpl
-    from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
-    from dpgm_core.protocols import (
-        Beliefs,
-        Capability,
-        Codes,
-        Collective,
-        CollectiveBeliefs,
-        CollectiveEngine,
-        Curator,
-        DualTerm,
-        Engine,
-        Fit,
-        Inference,
-        Learner,
-        Mechanism,
-        Noise,
-        Progress,
-        Randomness,
-        Refitter,
-        Rounds,
-        SecondOrder,
-        Source,
-    )
-    from dpgm_core.randomness import SeededRandomness, SystemRandomness
-    from dpgm_core.registry import Registry, make
-    from dpgm_core.releases import NoisyTables, load_release
-    from dpgm_core.replay import ReplayCurator
-    from dpgm_core.rounds import ClippedScore
-    from dpgm_core.sampling import bounded_variance, discrete_gaussian, discrete_laplace
-    from dpgm_core.simulate import Simulator
+    from dpgm_core.privacy.budget import Budget, PrivacyEvent
+    from dpgm_core.privacy.contributions import ClippedScore, Contributions
+    from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+    from dpgm_core.progress import Progress, silent
+    from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
+    from dpgm_core.releases.levelled import levelled
+    from dpgm_core.releases.reading import load_release
+    from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.sources.contract import Source
     from dpgm_core.structure import Clique, Structure
-    from dpgm_core.tables import Array, FloatArray, IntArray, Tables
-    from dpgm_core.uncertainty import Interval, combine
+    from dpgm_core.tables import Tables
 
 # module -> its public names; `__all__` is read off it
 _LAZY = {
-    "allocation": ["optimal_split"],
-    "consistency": ["consistent"],
-    "contributions": ["Contributions"],
-    "curator": ["LiveCurator", "silent"],
-    "discrepancy": ["expected_absolute", "expected_distance"],
+    "arrays": ["Array", "Codes", "FloatArray", "IntArray"],
     "attribute": ["Attribute"],
+    "collective.contract": ["Collective", "CollectiveBeliefs", "CollectiveEngine"],
+    "components.options": ["component_option", "option"],
+    "components.registry": ["Registry", "make"],
+    "curator.contract": ["Curator", "Rounds"],
+    "curator.live": ["LiveCurator"],
+    "curator.replay": ["ReplayCurator"],
     "domain": ["Domain"],
     "errors": [
         "BudgetError",
@@ -116,53 +106,33 @@ _LAZY = {
         "UnknownComponent",
     ],
     "evaluate": ["kl_divergence", "total_variation"],
-    "gaussian_privacy": [
-        "analytic_delta",
-        "discrete_delta",
-        "discrete_variance",
-        "least_variance",
-        "log_normaliser",
-    ],
-    "ledger": ["Ledger"],
-    "levelling": ["levelled"],
-    "likelihood": ["Likelihood"],
-    "model": ["Model", "load_model"],
-    "options": ["component_option", "option"],
+    "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "SecondOrder"],
+    "learning.consistency": ["consistent"],
+    "learning.contract": ["Fit", "Learner", "Refitter"],
+    "learning.discrepancy": ["expected_absolute", "expected_distance"],
+    "learning.likelihood": ["Likelihood"],
+    "learning.simulator": ["Simulator"],
+    "ledger.ledger": ["Ledger"],
+    "models.intervals": ["Interval", "combine"],
+    "models.model": ["Model"],
+    "models.reading": ["load_model"],
+    "noise.contract": ["DualTerm", "Mechanism", "Noise"],
+    "noise.gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
+    "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
+    "noise.split": ["optimal_split"],
     "pipeline": ["fit", "learn", "plan", "release"],
     "plugin": ["Component", "hookimpl"],
-    "privacy": ["Budget", "Neighbours", "PrivacyEvent", "Sensitivity"],
-    "protocols": [
-        "Beliefs",
-        "Capability",
-        "Codes",
-        "Collective",
-        "CollectiveBeliefs",
-        "CollectiveEngine",
-        "Curator",
-        "DualTerm",
-        "Engine",
-        "Fit",
-        "Inference",
-        "Learner",
-        "Mechanism",
-        "Noise",
-        "Progress",
-        "Randomness",
-        "Refitter",
-        "Rounds",
-        "SecondOrder",
-        "Source",
-    ],
-    "randomness": ["SeededRandomness", "SystemRandomness"],
-    "registry": ["Registry", "make"],
-    "releases": ["NoisyTables", "load_release"],
-    "replay": ["ReplayCurator"],
-    "rounds": ["ClippedScore"],
-    "sampling": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
-    "simulate": ["Simulator"],
+    "privacy.budget": ["Budget", "PrivacyEvent"],
+    "privacy.contributions": ["ClippedScore", "Contributions"],
+    "privacy.sensitivity": ["Neighbours", "Sensitivity"],
+    "progress": ["Progress", "silent"],
+    "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
+    "releases.levelled": ["levelled"],
+    "releases.reading": ["load_release"],
+    "releases.release": ["NoisyTables"],
+    "sources.contract": ["Source"],
     "structure": ["Clique", "Structure"],
-    "tables": ["Array", "FloatArray", "IntArray", "Tables"],
-    "uncertainty": ["Interval", "combine"],
+    "tables": ["Tables"],
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 

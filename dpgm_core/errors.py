@@ -46,6 +46,8 @@ __all__ = [
     "StructureError",
     "TooLarge",
     "UnknownComponent",
+    "did_you_mean",
+    "require_non_private",
 ]
 
 
@@ -133,3 +135,12 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
         return "; there are none"
     shown = known if len(known) <= 20 else [*known[:20], f"... ({len(known)} in all)"]
     return "; known: " + ", ".join(shown)
+
+
+def require_non_private(what: str, allowed: object) -> None:
+    """Raise NonPrivateError unless `allowed` is exactly True."""
+    if allowed is not True:
+        raise NonPrivateError(
+            f"{what} is an exact function of records and NOT PRIVATE; if the records are yours to show, "
+            "ask for it with allow_non_private=True (dpgm: --allow-non-private)"
+        )

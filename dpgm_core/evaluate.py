@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpgm_core.errors import StructureError
-from dpgm_core.model import Model, require_non_private
+from dpgm_core.arrays import Array
+from dpgm_core.errors import StructureError, require_non_private
+from dpgm_core.models.model import Model
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Array, Tables
+from dpgm_core.tables import Tables
 
 __all__ = ["kl_divergence", "total_variation"]
 
@@ -49,11 +50,11 @@ def total_variation(
         tables = reference
     else:
         require_non_private("total variation against records", allow_non_private)
-        from dpgm_core import counting
+        from dpgm_core.counting.kernel import count
         from dpgm_core.sources import as_source
 
         wanted = Structure(model.domain, names or model.structure.cliques)
-        tables = counting.count(as_source(reference), wanted).tables
+        tables = count(as_source(reference), wanted).tables
     if tables.structure.domain != model.domain:
         raise StructureError("total variation compares tables over the same domain; these differ")
     distances = {}

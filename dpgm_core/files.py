@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError
-from dpgm_core.tables import Array
 
 __all__ = ["Archive", "atomic_write", "check_writable", "plain", "reading", "write_archive"]
 

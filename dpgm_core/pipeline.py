@@ -9,20 +9,24 @@ from typing import Any
 
 from attrs import evolve
 
-from dpgm_core.contributions import Contributions
-from dpgm_core.curator import LiveCurator, silent
-from dpgm_core.defaults import INFERENCE, LEARNER, MECHANISM
+from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
+from dpgm_core.components.registry import default_registry, make
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
-from dpgm_core.ledger import Ledger
-from dpgm_core.levelling import LevelledCurator
-from dpgm_core.model import Model
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.models.model import Model
+from dpgm_core.noise.contract import Mechanism
 from dpgm_core.planning import Plan, make_plan
-from dpgm_core.privacy import Budget, Neighbours
-from dpgm_core.protocols import Fit, Inference, Learner, Mechanism, Progress, Randomness
-from dpgm_core.randomness import SystemRandomness
-from dpgm_core.registry import default_registry, make
-from dpgm_core.releases import NoisyTables
-from dpgm_core.replay import ReplayCurator
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.contributions import Contributions
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.progress import Progress, silent
+from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.releases.levelled import LevelledCurator
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
 

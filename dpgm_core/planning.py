@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from attrs import asdict, frozen
 
-from dpgm_core.allocation import check_split, optimal_split
-from dpgm_core.contributions import Contributions
 from dpgm_core.errors import BudgetError
-from dpgm_core.measuring import single_group
-from dpgm_core.privacy import Budget, Neighbours, Sensitivity, decimal_text
-from dpgm_core.protocols import Inference, Mechanism
+from dpgm_core.inference.contract import Inference
+from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.measurement import single_group
+from dpgm_core.noise.split import check_split, optimal_split
+from dpgm_core.privacy.amounts import decimal_text
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.contributions import Contributions
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.structure import Clique, Structure, StructureReport
 from dpgm_core.tables import Tables
 

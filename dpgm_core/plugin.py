@@ -15,8 +15,8 @@ The target is imported only when somebody uses the component.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Literal, get_args
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import pluggy
 from attrs import frozen
@@ -26,7 +26,14 @@ from dpgm_core.errors import PluginError, did_you_mean
 __all__ = ["Component", "Kind", "KINDS", "dpgm_components", "hookimpl", "hookspec"]
 
 Kind = Literal["mechanism", "inference", "collective", "learner", "source"]
-KINDS: tuple[str, ...] = get_args(Kind)
+#: Each kind of component and the contract it keeps, as "module:Protocol", imported when a component is first loaded.
+KINDS: Mapping[str, str] = {
+    "mechanism": "dpgm_core.noise.contract:Mechanism",
+    "inference": "dpgm_core.inference.contract:Inference",
+    "collective": "dpgm_core.collective.contract:Collective",
+    "learner": "dpgm_core.learning.contract:Learner",
+    "source": "dpgm_core.sources.contract:Source",
+}
 
 hookspec = pluggy.HookspecMarker("dpgm")
 hookimpl = pluggy.HookimplMarker("dpgm")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["SeededRandomness", "SystemRandomness"]
+if TYPE_CHECKING:
+    import numpy as np
+
+
+__all__ = ["Randomness", "SeededRandomness", "SystemRandomness"]
 
 _BLOCK = 1 << 16
 
@@ -75,3 +79,20 @@ class SeededRandomness:
 
     def __repr__(self) -> str:
         return f"SeededRandomness({self.seed})"
+
+
+class Randomness(Protocol):
+    """A source of random bits; `private` is False for anything that could be repeated."""
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody can repeat these bits."""
+        ...
+
+    def words(self, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """`count` independent uniform 64-bit words."""
+        ...
+
+    def generator(self) -> np.random.Generator:
+        """A numpy generator, for post-processing only: never for the noise of a release."""
+        ...

@@ -8,15 +8,16 @@ from typing import Any
 
 from attrs import field, frozen
 
-from dpgm_core.allocation import check_split
-from dpgm_core.contributions import Contributions
-from dpgm_core.defaults import INFERENCE, LEARNER, MECHANISM
+from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
-from dpgm_core.privacy import Budget, Neighbours
+from dpgm_core.models.intervals import checked_level, checked_replicates
+from dpgm_core.noise.split import check_split
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.contributions import Contributions
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.structure import Structure
 from dpgm_core.toml import parse_toml
-from dpgm_core.uncertainty import checked_level, checked_replicates
 
 __all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "parse_setting"]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import StructureError
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["Array", "FloatArray", "IntArray", "Tables"]
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+__all__ = ["Tables"]
 
 
 class Tables:

@@ -103,7 +103,9 @@ def test_core_imports_no_plugin(path):
 
 def test_core_declares_only_its_own_components():
     """The targets of the built-in components are modules of core."""
-    targets = [component.target for component in importlib.import_module("dpgm_core.builtins").dpgm_components()]
+    targets = [
+        component.target for component in importlib.import_module("dpgm_core.components.builtins").dpgm_components()
+    ]
     assert targets
     assert all(target.partition(":")[0] in MODULES for target in targets)
 
@@ -137,7 +139,7 @@ def test_the_secret_side_knows_nothing_of_inference(module):
 def test_the_wall_test_sees_through_other_modules():
     """The check above can fail: the pipeline does reach the model, if only inside functions."""
     reached = {core for statement in imports(MODULES["dpgm_core.pipeline"]) for core in core_modules(statement)}
-    assert "dpgm_core.model" in reached | at_import("dpgm_core.pipeline")
+    assert "dpgm_core.models.model" in reached | at_import("dpgm_core.pipeline")
 
 
 # --- loading ------------------------------------------------------------------------------------------------------

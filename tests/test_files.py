@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 from dpgm_core import Beliefs, Budget, ClippedScore, Domain, ModelFileError, PluginError, Structure, Tables
-from dpgm_core.curator import LiveCurator
+from dpgm_core.components.registry import make
+from dpgm_core.curator.live import LiveCurator
 from dpgm_core.files import atomic_write, write_archive
-from dpgm_core.model import Model, load_model
-from dpgm_core.registry import make
-from dpgm_core.releases import load_release
+from dpgm_core.models.model import Model
+from dpgm_core.models.reading import load_model
+from dpgm_core.releases.reading import load_release
 from dpgm_core.sources import as_source
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, OptionError
-from dpgm_core.privacy import Budget
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.spec import load_spec, parse_setting
 
 SPEC = """

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from dpgm_core.cli import cli
-from dpgm_core.options import describe
+from dpgm_core.components.options import describe
+from dpgm_core.components.registry import Registry
 from dpgm_core.plugin import KINDS
-from dpgm_core.registry import Registry
-from dpgm_core.testing.checks import Check
-from dpgm_core.testing.checks_declaration import CHECKS as DECLARATION
+from dpgm_core.testing.check import Check
+from dpgm_core.testing.checks.declaration import CHECKS as DECLARATION
 from dpgm_core.testing.runner import checks_of
 
 DOCS = Path(__file__).parents[1]
@@ -88,7 +88,7 @@ def component_sections() -> Iterator[str]:
 def check_sections() -> Iterator[str]:
     """Every check of the conformance kit: what it claims, what it cannot show, what it needs."""
     shared = {check.name for check in DECLARATION}
-    everyone = [one for one in checks_of(KINDS[0]) if one.name in shared]
+    everyone = [one for one in checks_of(next(iter(KINDS))) if one.name in shared]
     yield check_section("Every kind", everyone)
     for kind in KINDS:
         yield check_section(kind.capitalize(), [one for one in checks_of(kind) if one.name not in shared])

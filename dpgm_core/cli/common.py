@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Progress
+    from dpgm_core.progress import Progress
+    from dpgm_core.spec import Spec
 
-__all__ = ["json_option", "print_json", "print_table", "progress_bar", "settings_option", "talk"]
+__all__ = [
+    "declared",
+    "records_of",
+    "json_option",
+    "print_json",
+    "print_table",
+    "progress_bar",
+    "settings_option",
+    "talk",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +75,7 @@ def talk(message: str) -> None:
 def progress_bar() -> Iterator[Progress]:
     """A Progress on stderr: a live line on a terminal, silence elsewhere."""
     if not sys.stderr.isatty():
-        from dpgm_core.curator import silent
+        from dpgm_core.progress import silent
 
         yield silent
         return
@@ -89,6 +99,18 @@ def progress_bar() -> Iterator[Progress]:
             bars.update(tasks[task], step=step)
 
         yield report
+
+
+def records_of(run: Spec) -> object:
+    """What a run's records are read from: the source its spec names, or a file."""
+    from dpgm_core.components.registry import make
+
+    return make("source", run.data) if isinstance(run.data, dict) else run.data
+
+
+def declared(run: Spec) -> float | None:
+    """The number of records, where the owner declared it as public knowledge."""
+    return run.total if isinstance(run.total, (int, float)) and not isinstance(run.total, bool) else None
 
 
 def _is_number(cell: object) -> bool:

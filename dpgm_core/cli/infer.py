@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from dpgm_core.cli.common import json_option, print_json, settings_option, talk
-from dpgm_core.defaults import INFERENCE
+from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
     from dpgm_core.interop.uai import Task
@@ -40,9 +40,9 @@ def infer(
     PR is log10 of the partition function, MAR every variable's marginal, MPE a most probable assignment. An answer of
     an approximate engine that did not converge is given, and flagged on stderr.
     """
+    from dpgm_core.components.registry import make
     from dpgm_core.files import atomic_write
     from dpgm_core.interop.uai import infer_uai
-    from dpgm_core.registry import make
 
     engine = make("inference", inference, **_options(settings))
     text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)

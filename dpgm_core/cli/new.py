@@ -25,7 +25,7 @@ def new(kind: str, name: str, folder: Path) -> None:
     KIND is mechanism, inference, collective, learner or source; NAME is what users will type. The plugin passes the
     conformance kit, and its TODOs say what to replace.
     """
-    from dpgm_core.scaffold import scaffold
+    from dpgm_core.components.scaffold import scaffold
 
     made = scaffold(kind, name, folder)
     where = made if made.is_absolute() else f"./{made}"

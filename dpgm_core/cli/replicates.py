@@ -12,7 +12,7 @@ import click
 from dpgm_core.cli.common import progress_bar, talk
 
 if TYPE_CHECKING:
-    from dpgm_core.model import Model
+    from dpgm_core.models.model import Model
 
 __all__ = ["DEFAULT_REPLICATES", "replicates_options", "with_replicates"]
 

@@ -1,1 +1,1 @@
-"""Inference over the hidden true tables given a noisy release: the collective graphical model's E-step."""
+"""Inference over hidden true tables, given noisy ones."""

@@ -13,10 +13,11 @@ from typing import Protocol
 import numpy as np
 from attrs import frozen
 
+from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.protocols import Engine
-from dpgm_core.releases import NoisyTables
-from dpgm_core.tables import FloatArray, Tables
+from dpgm_core.inference.contract import Engine
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
 __all__ = [
     "DualEvidence",

@@ -15,12 +15,14 @@ import attrs
 import numpy as np
 from attrs import frozen
 
+from dpgm_core.arrays import FloatArray
+from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import check_request, evidence_of, gap_of, match
+from dpgm_core.components.options import option
 from dpgm_core.errors import NotConverged
-from dpgm_core.options import option
-from dpgm_core.protocols import Beliefs, CollectiveBeliefs, Engine
-from dpgm_core.releases import NoisyTables
-from dpgm_core.tables import FloatArray, Tables
+from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
 __all__ = ["Nlbp", "NlbpEngine"]
 

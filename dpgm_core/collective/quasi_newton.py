@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from dpgm_core.tables import FloatArray
+from dpgm_core.arrays import FloatArray
 
 __all__ = ["Secants"]
 

@@ -19,12 +19,14 @@ import numpy as np
 from attrs import frozen
 from scipy.special import log_ndtr
 
+from dpgm_core.arrays import FloatArray
+from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import DualEvidence, check_request, evidence_of, match
+from dpgm_core.components.options import option
 from dpgm_core.errors import InferenceError
-from dpgm_core.options import option
-from dpgm_core.protocols import Beliefs, CollectiveBeliefs, Engine
-from dpgm_core.releases import NoisyTables
-from dpgm_core.tables import FloatArray, Tables
+from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
 __all__ = ["SoftSign", "SoftSignEngine"]
 

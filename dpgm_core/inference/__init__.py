@@ -1,1 +1,1 @@
-"""Inference engines on one fixed structure: exact (`junction_tree`) and approximate (`loopy_bp`)."""
+"""Engines: marginals and log-partition of a structure with potentials, exact or approximate."""

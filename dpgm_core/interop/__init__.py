@@ -1,1 +1,1 @@
-"""Other people's file formats: UAI competition files and BIF networks."""
+"""Other people's files: UAI and BIF."""

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import FloatArray, Tables
+from dpgm_core.tables import Tables
 
 __all__ = ["parse_bif", "read_bif"]
 

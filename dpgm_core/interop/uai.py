@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import DataError, InferenceError
+from dpgm_core.inference.contract import Beliefs, Inference, Maximizer
 from dpgm_core.interop.uai_model import UaiModel, names_path, parse_uai, read_bounded, read_uai, write_uai
-from dpgm_core.protocols import Beliefs, Inference, Maximizer
 from dpgm_core.structure import Structure
-from dpgm_core.tables import FloatArray, Tables
+from dpgm_core.tables import Tables
 
 __all__ = [
     "Task",
@@ -46,7 +47,7 @@ def infer_uai(
     that cannot maximise, TooLarge for models beyond the engine.
 
     >>> import tempfile
-    >>> from dpgm_core.inference.loopy_bp import LoopyBP
+    >>> from dpgm_core.inference.loopy.bp import LoopyBP
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "m.uai"
     ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")

@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
+from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.files import atomic_write
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import FloatArray, Tables
+from dpgm_core.tables import Tables
 
 __all__ = ["UaiModel", "names_path", "parse_uai", "read_bounded", "read_uai", "write_uai"]
 

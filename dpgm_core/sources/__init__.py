@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpgm_core.errors import DataError
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Source
+    from dpgm_core.sources.contract import Source
 
 __all__ = ["as_source"]
 

@@ -12,13 +12,13 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
+from dpgm_core.sources.encoding import RawBatch, encoders
 from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
-from dpgm_core.sources.remap import RawBatch, encoders
 from dpgm_core.sources.texts import is_textual, plain
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes
+    from dpgm_core.arrays import Codes
 
 __all__ = ["ArrowIpcSource", "ArrowSource", "ParquetSource"]
 

@@ -15,7 +15,7 @@ from dpgm_core.sources.objects import objects, series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes
+    from dpgm_core.arrays import Codes
 
 __all__ = ["CodesSource", "arrow_column"]
 

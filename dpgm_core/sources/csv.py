@@ -22,11 +22,11 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, OptionError
+from dpgm_core.sources.encoding import RawBatch, encoders
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
-from dpgm_core.sources.remap import RawBatch, encoders
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes
+    from dpgm_core.arrays import Codes
 
 __all__ = ["MAX_LINE", "CsvSource", "malformed_lines"]
 

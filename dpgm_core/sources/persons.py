@@ -12,13 +12,12 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
-from dpgm_core.privacy import whole
+from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 from dpgm_core.sources.texts import as_text, plain
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes
-    from dpgm_core.tables import IntArray
+    from dpgm_core.arrays import Codes, IntArray
 
 __all__ = ["KeyedSource", "PersonSource"]
 

@@ -18,7 +18,8 @@ from dpgm_core.domain import Attribute, Domain, code_dtype
 from dpgm_core.errors import DataError, DpgmError, did_you_mean
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes, Source
+    from dpgm_core.arrays import Codes
+    from dpgm_core.sources.contract import Source
 
 __all__ = ["BATCH_ROWS", "attempt", "checked", "checked_batch", "locate", "mapped", "opened", "safe_codes", "shielded"]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dpgm_core.errors import DataError
 
 if TYPE_CHECKING:
-    from dpgm_core.tables import IntArray
+    from dpgm_core.arrays import IntArray
 
 __all__ = ["as_text", "fraction_stripped", "is_dense_union", "is_textual", "joined", "plain"]
 

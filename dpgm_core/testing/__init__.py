@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpgm_core.testing.checks import Check, CheckFailed, Profile, require
+    from dpgm_core.testing.check import Check, CheckFailed, Profile, require
     from dpgm_core.testing.conformance import (
         CollectiveConformance,
         InferenceConformance,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 # module -> its public names
 _LAZY = {
-    "checks": ["Check", "CheckFailed", "Profile", "require"],
+    "check": ["Check", "CheckFailed", "Profile", "require"],
     "conformance": [
         "CollectiveConformance",
         "InferenceConformance",

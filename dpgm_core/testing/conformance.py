@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dpgm_core.testing.checks import Check, Profile
+from dpgm_core.testing.check import Check, Profile
 from dpgm_core.testing.runner import checks_of, run_check, subject_of
 from dpgm_core.testing.subjects import Subject
 

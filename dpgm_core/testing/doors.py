@@ -10,23 +10,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.curator import LiveCurator
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.curator.contract import Rounds
+from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain, code_dtype
-from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
-from dpgm_core.protocols import DualTerm, Mechanism, Noise, Randomness, Rounds
-from dpgm_core.randomness import SeededRandomness
-from dpgm_core.releases import NoisyTables
+from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
+from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.randomness import Randomness, SeededRandomness
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Array, FloatArray, IntArray
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes
+    from dpgm_core.arrays import Codes
 
 __all__ = ["Door", "SunkMechanism", "TrappedRecords", "live_curator"]
 
 # Modules of core that may read records.
-_READERS = ("dpgm_core.curator", "dpgm_core.counting", "dpgm_core.rounds")
+_READERS = (
+    "dpgm_core.curator.live",
+    "dpgm_core.curator.rounds",
+    "dpgm_core.counting.kernel",
+    "dpgm_core.counting.shares",
+    "dpgm_core.counting.subsample",
+)
 
 
 class TrappedRecords:

@@ -10,10 +10,11 @@ import numpy as np
 from attrs import frozen
 from scipy.optimize import linprog
 
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.errors import StructureError
-from dpgm_core.privacy import Neighbours
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.structure import Structure
-from dpgm_core.tables import FloatArray, IntArray, Tables
+from dpgm_core.tables import Tables
 
 __all__ = [
     "Enumerated",

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.special import logsumexp
 
-from dpgm_core.privacy import Sensitivity
-from dpgm_core.protocols import Noise
-from dpgm_core.tables import FloatArray
+from dpgm_core.arrays import FloatArray
+from dpgm_core.noise.contract import Noise
+from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "admissible_shifts",
@@ -87,7 +87,7 @@ def worst_loss(noise: Noise, sensitivity: Sensitivity, *, exact: bool = True) ->
 
     exact: the noise is whole-numbered.
 
-    >>> from dpgm_core.privacy import Budget
+    >>> from dpgm_core.privacy.budget import Budget
     >>> from dpgm_core.testing.reference import ReferenceLaplace
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> loss, shift = worst_loss(ReferenceLaplace().noise(pair, Budget.pure(1)), pair)
@@ -123,7 +123,7 @@ def worst_renyi(
 ) -> tuple[float, tuple[int, ...]]:
     """The largest Renyi divergence of this order over all admissible shifts, and the shift.
 
-    >>> from dpgm_core.privacy import Budget
+    >>> from dpgm_core.privacy.budget import Budget
     >>> from dpgm_core.testing.reference import ReferenceGaussian
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> divergence, shift = worst_renyi(ReferenceGaussian().noise(pair, Budget.zcdp("0.02")), pair, 2.0)
@@ -136,7 +136,7 @@ def worst_renyi(
 def hockey_stick(noise: Noise, shift: tuple[int, ...], epsilon: float, *, exact: bool = True) -> float:
     """delta(epsilon) = E (1 - exp(epsilon - L))_+ with L the privacy loss of shifting one cell by each entry.
 
-    >>> from dpgm_core.privacy import Budget
+    >>> from dpgm_core.privacy.budget import Budget
     >>> from dpgm_core.testing.reference import ReferenceLaplace
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> hockey_stick(ReferenceLaplace().noise(one, Budget.pure(1)), (1,), 1.0) < 1e-12

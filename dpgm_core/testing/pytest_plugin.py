@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dpgm_core.registry import Offer
-    from dpgm_core.testing.checks import Check
+    from dpgm_core.components.registry import Offer
+    from dpgm_core.testing.check import Check
     from dpgm_core.testing.subjects import Subject
 
 __all__ = [
@@ -40,8 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     names = config.getoption("--dpgm-plugin")
     if not names:
         return
+    from dpgm_core.components.registry import default_registry
     from dpgm_core.errors import DpgmError
-    from dpgm_core.registry import default_registry
     from dpgm_core.testing.runner import offers_of
 
     for name in names:
@@ -57,7 +57,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if not names:
         return []
     from dpgm_core._version import __version__
-    from dpgm_core.registry import default_registry
+    from dpgm_core.components.registry import default_registry
     from dpgm_core.testing.runner import offers_of
 
     lines = []
@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     names = config.getoption("--dpgm-plugin")
     if not names:
         return
-    from dpgm_core.registry import default_registry
+    from dpgm_core.components.registry import default_registry
     from dpgm_core.testing.runner import offers_of
 
     if config.stash[_ALONE]:

@@ -8,14 +8,18 @@ from fractions import Fraction
 import numpy as np
 from attrs import frozen
 
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import BudgetError
-from dpgm_core.gaussian_privacy import discrete_delta, discrete_variance, least_variance, log_normaliser
-from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
-from dpgm_core.protocols import DualTerm, Mechanism, Noise, Randomness
-from dpgm_core.releases import Calibration, NoisyTables
-from dpgm_core.sampling import bounded_variance, discrete_gaussian, discrete_laplace
+from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
+from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
+from dpgm_core.noise.measurement import Calibration
+from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
+from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
-from dpgm_core.tables import Array, FloatArray, Tables
+from dpgm_core.tables import Tables
 
 __all__ = [
     "ReferenceGaussian",

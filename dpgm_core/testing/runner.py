@@ -13,11 +13,11 @@ import attrs
 from attrs import field, frozen
 
 from dpgm_core._version import __version__
+from dpgm_core.components.options import build
+from dpgm_core.components.registry import Broken, Offer, Registry, default_registry, normal_name
 from dpgm_core.errors import OptionError, PluginError, UnknownComponent, did_you_mean
-from dpgm_core.options import build
 from dpgm_core.plugin import KINDS
-from dpgm_core.registry import Broken, Offer, Registry, default_registry, normal_name
-from dpgm_core.testing.checks import Check, Profile, profile_of
+from dpgm_core.testing.check import Check, Profile, profile_of
 from dpgm_core.testing.subjects import (
     ClassSubject,
     CollectiveSubject,
@@ -124,10 +124,10 @@ def checks_of(kind: str) -> tuple[Check, ...]:
     """
     if kind not in (*KINDS, *_OWN):
         raise OptionError(f"there are no checks for kind {kind!r}{did_you_mean(kind, [*KINDS, *_OWN])}")
-    own: list[Check] = importlib.import_module(f"dpgm_core.testing.checks_{kind}").CHECKS
+    own: list[Check] = importlib.import_module(f"dpgm_core.testing.checks.{kind}").CHECKS
     if kind in _OWN:
         return tuple(own)
-    declared: list[Check] = importlib.import_module("dpgm_core.testing.checks_declaration").CHECKS
+    declared: list[Check] = importlib.import_module("dpgm_core.testing.checks.declaration").CHECKS
     return (*declared, *own)
 
 

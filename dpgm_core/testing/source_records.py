@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpgm_core.domain import Attribute, Domain
-from dpgm_core.protocols import Source
+from dpgm_core.sources.contract import Source
 
 __all__ = [
     "DOMAIN",

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
+from dpgm_core.arrays import Array
 from dpgm_core.domain import Domain
-from dpgm_core.ledger import Ledger
-from dpgm_core.privacy import Budget, Sensitivity
-from dpgm_core.protocols import Randomness
-from dpgm_core.tables import Array
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.randomness import Randomness
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.reference import ReferenceLaplace, ReferenceLaplaceNoise
 
 if TYPE_CHECKING:
-    from dpgm_core.protocols import Codes
+    from dpgm_core.arrays import Codes
 
 __all__ = ["SpyLedger", "SpyMechanism", "SpyNoise", "SpyRecords"]
 

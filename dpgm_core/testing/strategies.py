@@ -9,12 +9,14 @@ from typing import Literal
 import numpy as np
 from hypothesis import strategies as st
 
+from dpgm_core.arrays import IntArray
 from dpgm_core.domain import Domain
-from dpgm_core.privacy import Budget, BudgetKind, Neighbours
-from dpgm_core.protocols import Mechanism
-from dpgm_core.releases import NoisyTables
+from dpgm_core.noise.contract import Mechanism
+from dpgm_core.privacy.budget import Budget, BudgetKind
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import IntArray, Tables
+from dpgm_core.tables import Tables
 from dpgm_core.testing.oracles import incidence
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, example_release
 

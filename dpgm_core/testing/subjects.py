@@ -7,12 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dpgm_core.collective.contract import Collective
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
-from dpgm_core.privacy import Budget, Sensitivity
-from dpgm_core.protocols import Collective, Engine, Inference, Learner, Mechanism, Noise, Randomness, Source
-from dpgm_core.randomness import SeededRandomness, SystemRandomness
+from dpgm_core.inference.contract import Engine, Inference
+from dpgm_core.learning.contract import Learner
+from dpgm_core.noise.contract import Mechanism, Noise
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
-from dpgm_core.testing.checks import CheckFailed, Profile, Unserved
+from dpgm_core.testing.check import CheckFailed, Profile, Unserved
 
 __all__ = [
     "ClassSubject",
@@ -162,7 +167,7 @@ class CollectiveSubject(Subject):
     @cached_property
     def capabilities(self) -> frozenset[str]:
         """ "certificate" if it gives a duality gap over an exact engine."""
-        from dpgm_core.testing.checks_collective import solved
+        from dpgm_core.testing.checks.collective import solved
 
         try:
             return frozenset({"certificate"} if solved(self.component, "chain").gap is not None else ())

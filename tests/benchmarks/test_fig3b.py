@@ -13,7 +13,7 @@ pytest.importorskip("joblib")
 from benchmarks import fig3b, mobility
 from benchmarks.traces import ABSENT, BUILDINGS, segments, traces, write
 from dpgm_core import Contributions, DataError, Domain, Structure, Tables, make
-from dpgm_core.contributions import count_contributions
+from dpgm_core.counting.shares import count_contributions
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

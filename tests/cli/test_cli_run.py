@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.cli.run import _reserved
+from dpgm_core.cli.output import reserved
 from dpgm_core.spec import load_spec
 
 
@@ -333,7 +333,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(model):
 def test_runs_at_the_same_time_never_share_a_file(spec):
     """Each of two runs holds its own names until it ends, so neither can overwrite the other's paid release."""
     run = load_spec(spec)
-    with _reserved(run) as first, _reserved(run) as second:
+    with reserved(run) as first, reserved(run) as second:
         assert set(first).isdisjoint(second)
     assert not files(run.output)
 

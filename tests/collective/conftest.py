@@ -8,7 +8,7 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Budget, Domain, DualTerm, Neighbours, NoisyTables, Structure, Tables
-from dpgm_core.releases import Calibration
+from dpgm_core.noise.measurement import Calibration
 from dpgm_core.testing import in_marginal_polytope, incidence
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dpgm_core import InferenceError, NotConverged, Structure, Tables
-from dpgm_core.collective.collective_dual import CollectiveDual
+from dpgm_core.collective.dual import CollectiveDual
 from dpgm_core.collective.nlbp import Nlbp
-from dpgm_core.inference.junction_tree import JunctionTree
-from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
 
 
 @pytest.fixture(scope="module")

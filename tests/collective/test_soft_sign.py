@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from dpgm_core import InferenceError, OptionError, Tables, make
 from dpgm_core.collective.evidence import DualEvidence
 from dpgm_core.collective.soft_sign import SoftSign, soft_sign
-from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 
 
 def posterior_mean_score(noise, residual, spread):

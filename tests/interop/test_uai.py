@@ -12,8 +12,8 @@ import pytest
 
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError, InferenceError
-from dpgm_core.inference.junction_tree import JunctionTree
-from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.interop.uai import (
     apply_evidence,
     format_mar,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Ledger, LiveCurator, Tables
-from dpgm_core import counting as counting_module
+from dpgm_core.counting import kernel as counting_module
 from dpgm_core.errors import DataError, Overspent
-from dpgm_core.privacy import Neighbours
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.testing import checks_of
 
 # --- curators -----------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Beliefs, Tables
-from dpgm_core.collective.collective_dual import CollectiveDual
-from dpgm_core.inference.junction_tree import JunctionTree
-from dpgm_core.inference.loopy_bp import LoopyBP
+from dpgm_core.collective.dual import CollectiveDual
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.oracles import all_records, enumerated, incidence, log_joint
 

@@ -8,7 +8,7 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, option
-from dpgm_core.curator import silent
+from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
 
 KEPT = []

@@ -10,8 +10,8 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, Sensitivity, option
-from dpgm_core.gaussian_privacy import analytic_delta, least_variance
-from dpgm_core.sampling import bounded_variance, discrete_laplace
+from dpgm_core.noise.gaussian import analytic_delta, least_variance
+from dpgm_core.noise.samplers import bounded_variance, discrete_laplace
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.reference import (
     ReferenceGaussian,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting import count
+from dpgm_core.counting.kernel import count
 from dpgm_core.domain import Domain
-from dpgm_core.privacy import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Structure

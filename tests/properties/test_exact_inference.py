@@ -7,7 +7,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.domain import Domain
-from dpgm_core.inference.junction_tree import JunctionTree
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing import enumerated, in_marginal_polytope, potentials, structures

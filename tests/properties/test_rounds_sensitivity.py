@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import ClippedScore, Domain, SeededRandomness, Sensitivity, Structure
-from dpgm_core.rounds import cell_numbers, clipped_sum, read_rows
+from dpgm_core.counting.scores import cell_numbers, clipped_sum
+from dpgm_core.counting.subsample import read_rows
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 
 from dpgm_core.domain import Attribute, Domain, code_dtype
 from dpgm_core.errors import DataError
-from dpgm_core.protocols import Source
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource, ParquetSource
 from dpgm_core.sources.codes import CodesSource
+from dpgm_core.sources.contract import Source
 from dpgm_core.sources.csv import CsvSource
+from dpgm_core.sources.encoding import encoder
 from dpgm_core.sources.persons import PersonSource
-from dpgm_core.sources.remap import encoder
 from dpgm_core.sources.texts import as_text
 
 DOMAIN = Domain(

@@ -3,8 +3,8 @@
 import pytest
 
 from dpgm_core import Ledger, LiveCurator
-from dpgm_core.inference.loopy_bp import LoopyBP
-from dpgm_core.registry import Registry
+from dpgm_core.components.registry import Registry
+from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.testing import InferenceConformance, checks_of
 from dpgm_core.testing.runner import run_check, subject_of
 

@@ -10,7 +10,7 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Budget, Domain, Sensitivity, Structure, StructureError, Tables
-from dpgm_core.gaussian_privacy import unit_shift_delta
+from dpgm_core.noise.gaussian import unit_shift_delta
 from dpgm_core.testing import (
     ReferenceGaussian,
     ReferenceLaplace,

@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Component, DualTerm, OptionError, PluginError, Registry, UnknownComponent
-from dpgm_core.registry import Broken
+from dpgm_core.components.registry import Broken
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.testing import MechanismConformance, Profile, Report, SourceConformance, check_component, checks_of
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, ReferenceLaplaceNoise

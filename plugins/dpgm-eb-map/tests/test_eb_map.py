@@ -14,7 +14,7 @@ from dpgm_eb_map.posterior import Moments
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
-from dpgm_core.simulate import Simulator
+from dpgm_core.learning.simulator import Simulator
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
 STRUCTURES = {

@@ -327,7 +327,7 @@ def test_too_little_noise_for_epsilon_delta_is_caught(mutate, exact):
 
 def test_a_noise_is_plain_data():
     """It pickles, compares and goes through cattrs, as a release file needs."""
-    from dpgm_core.options import converter
+    from dpgm_core.components.options import converter
 
     for budget in (Budget.approx(1, "1e-6"), Budget.zcdp("0.1")):
         noise = Gaussian().noise(TIED, budget)

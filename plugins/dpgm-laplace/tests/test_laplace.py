@@ -339,7 +339,7 @@ def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
 
 def test_a_noise_is_plain_data():
     """It pickles, compares and goes through cattrs, as a release file needs."""
-    from dpgm_core.options import converter
+    from dpgm_core.components.options import converter
 
     for noise in (pure(3, "7/3"), Laplace().noise(sensitivity(3), Budget.zcdp("0.1"))):
         assert pickle.loads(pickle.dumps(noise)) == noise

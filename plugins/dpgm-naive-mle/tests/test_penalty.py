@@ -12,7 +12,7 @@ from dpgm_naive_mle.penalty import _DRAWS, _lowest, _Rehearsal
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables
-from dpgm_core.curator import silent
+from dpgm_core.progress import silent
 
 
 def drawn(structure, count, epsilon, seed, **terms):

@@ -1,0 +1,252 @@
+"""dpgm fit, release, learn."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgm_core.cli.common import declared, json_option, print_json, progress_bar, records_of, settings_option, talk
+from dpgm_core.cli.output import free_path, reserved
+from dpgm_core.cli.report import print_fit, summary
+from dpgm_core.components.builtins import INFERENCE, LEARNER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpgm_core.learning.contract import Fit
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.progress import Progress
+    from dpgm_core.spec import Spec
+
+__all__ = ["fit", "learn", "release"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+@click.pass_obj
+def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+    """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left."""
+    from dpgm_core.pipeline import fit as fit_records
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    terms = _terms(run)
+    with reserved(run) as (saved, path), _ledger(run) as ledger, progress_bar() as progress:
+        _remarks(run)
+        try:
+            done = fit_records(
+                records_of(run),
+                run.structure,
+                run.budget,
+                run.mechanism,
+                run.learner,
+                run.inference,
+                save_release=saved,
+                ledger=ledger,
+                progress=progress,
+                **terms,
+            )
+            done.model.save(path)
+        except BaseException as error:
+            if saved.exists():
+                talk(
+                    f"dpgm: the release is paid for and saved; learn from it with: dpgm learn {shlex.quote(str(saved))}"
+                )
+                error.release = saved  # type: ignore[attr-defined]
+            raise
+        left = None if ledger is None else ledger.remaining()
+        if run.intervals is not None:
+            done = _with_replicates(done, path, run, progress)
+    if as_json:
+        print_json(summary(done, path, saved, left))
+        return
+    level = None if run.intervals is None else run.intervals.level
+    print_fit(done, path, saved, left, verbose=obj["verbose"], level=level)
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+    """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
+    from dpgm_core.pipeline import release as release_records
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    terms = _terms(run)
+    with reserved(run) as (saved, _), _ledger(run) as ledger, progress_bar() as progress:
+        _remarks(run)
+        noisy = release_records(
+            records_of(run),
+            run.structure,
+            run.budget,
+            run.mechanism,
+            save_release=saved,
+            ledger=ledger,
+            progress=progress,
+            **terms,
+        )
+        left = None if ledger is None else ledger.remaining()
+    if as_json:
+        print_json({"release": str(saved), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()})
+        return
+    click.echo(f"release: {saved}")
+    click.echo(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    click.echo(noisy.guarantee())
+
+
+@click.command()
+@click.argument("release_file", metavar="RELEASE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
+@settings_option
+@json_option
+@click.pass_obj
+def learn(
+    obj: dict[str, bool],
+    release_file: Path,
+    learner: str,
+    inference: str,
+    output: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.pipeline import learn as learn_release
+    from dpgm_core.releases.reading import load_release
+    from dpgm_core.spec import parse_setting
+
+    parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
+    for setting in settings:
+        keys, value = parse_setting(setting)
+        if len(keys) != 2 or keys[0] not in parts:
+            raise OptionError(f"setting {setting!r}: here it must start with learner. or inference.")
+        parts[keys[0]][keys[1]] = value
+    noisy = load_release(release_file)
+    stem = release_file.name.removesuffix(".dpgm").removesuffix(".release")
+    path = output or free_path(release_file.with_name(f"{stem}.{learner}.dpgm"))
+    if path.exists() and path.samefile(release_file):
+        raise OptionError(f"--output {path} is the release itself; name another file")
+    with progress_bar() as progress:
+        done = learn_release(noisy, parts["learner"], parts["inference"], progress=progress)
+    done.model.save(path)
+    if as_json:
+        print_json(summary(done, path, release_file, None))
+        return
+    print_fit(done, path, release_file, None, verbose=obj["verbose"], learned_again=True)
+
+
+def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
+    """Error bars for a fit that is paid for and saved; without them it is no worse."""
+    from attrs import evolve
+
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.randomness import SeededRandomness
+
+    assert run.intervals is not None
+    seeded = None if run.seed is None else SeededRandomness(run.seed)
+    try:
+        model = done.model.bootstrap(run.intervals.replicates, randomness=seeded, progress=progress)
+        model.save(path)
+    except DpgmError as error:
+        talk(f"dpgm: no intervals: {error}")
+        return done
+    return evolve(done, model=model)
+
+
+def _terms(run: Spec) -> dict[str, Any]:
+    """What the curator is told, apart from the budget."""
+    from dpgm_core.randomness import SeededRandomness
+
+    return {
+        "neighbours": run.neighbours,
+        "total": run.total,
+        "randomness": None if run.seed is None else SeededRandomness(run.seed),
+        "unit": run.unit,
+        "person": run.person,
+        "rows_per_person": run.rows_per_person,
+        "split": run.split,
+        "contributions": run.contributions,
+    }
+
+
+def _remarks(run: Spec) -> None:
+    """What the owner should know of before a release."""
+    from dpgm_core.planning import delta_note
+
+    note = delta_note(run.budget, declared(run))
+    if note:
+        talk(f"dpgm: {note}")
+    if run.seed is not None:
+        talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
+
+
+@contextmanager
+def _ledger(run: Spec) -> Iterator[Ledger | None]:
+    from dpgm_core.ledger.ledger import Ledger
+
+    if run.ledger is None:
+        talk("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
+        yield None
+        return
+    if run.ledger.create and not run.ledger.path.exists():
+        _check_before_creating(run)
+        assert run.ledger.budget is not None  # checked by the spec
+        Ledger.create(
+            run.ledger.path,
+            name=run.name,
+            budget=run.ledger.budget,
+            neighbours=run.neighbours,
+            unit=run.unit,
+            person=run.person,
+            rows_per_person=run.rows_per_person,
+        ).close()
+        talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+    ledger = Ledger.open(run.ledger.path)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def _check_before_creating(run: Spec) -> None:
+    """Refuse what can be refused without the records before a ledger appears for nothing."""
+    from dpgm_core.components.registry import make
+    from dpgm_core.curator.live import LiveCurator
+    from dpgm_core.errors import DataError, Overspent
+    from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.sources import as_source
+    from dpgm_core.sources.reading import locate
+
+    whole = None if run.ledger is None else run.ledger.budget
+    if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
+        raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
+    make("learner", run.learner)
+    source = as_source(records_of(run))
+    LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_terms(run))
+    path = getattr(source, "path", None)
+    if path is not None and not Path(path).is_file():
+        raise DataError(f"there is no data file {path}; say in the spec where the records are")
+    if hasattr(source, "names"):  # a header is public, so its columns can be looked at before anything is paid
+        columns = [] if run.person is None else [run.person, *run.domain.names]
+        columns += [name for clique in run.structure for name in clique]
+        locate(str(path), dict.fromkeys(columns), source.names())
+    make_plan(
+        run.structure,
+        run.budget,
+        run.mechanism,
+        run.inference,
+        neighbours=run.neighbours,
+        rows_per_person=run.rows_per_person,
+        split=run.split,
+        contributions=run.contributions,
+    )

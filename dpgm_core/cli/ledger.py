@@ -1,0 +1,105 @@
+"""dpgm validate and ledger: the owner's own tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, print_table, records_of
+
+__all__ = ["ledger", "validate"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+def validate(spec: Path) -> None:
+    """Check the data of SPEC against its domain. For the owner only: it SHOWS VALUES and line numbers."""
+    from dpgm_core.sources.validation import validate as check
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec)
+    click.echo(str(check(records_of(run), run.domain, person=run.person, rows_per_person=run.rows_per_person)))
+
+
+@click.group()
+def ledger() -> None:
+    """Create, show and list the budget ledger of a data set."""
+
+
+@ledger.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--name", required=True, help="What the data set is called.")
+@click.option("--epsilon", help="Total epsilon, exact, such as 1 or 0.5.")
+@click.option("--delta", help="With --epsilon: total delta, such as 1e-6.")
+@click.option("--rho", help="Total zCDP rho, instead of --epsilon.")
+@click.option("--neighbours", required=True, help="add-remove or replace-one; fixed for good.")
+@click.option("--unit", default=None, help="What is protected; one person with --person, else one record.")
+@click.option("--person", default=None, help="Column of the person key, if persons have several rows.")
+@click.option("--rows-per-person", type=click.IntRange(1), default=1, show_default=True)
+def create(
+    path: Path,
+    name: str,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    neighbours: str,
+    unit: str | None,
+    person: str | None,
+    rows_per_person: int,
+) -> None:
+    """Create the ledger PATH with the whole budget that may ever be spent on a data set."""
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.privacy.budget import Budget
+
+    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    budget = Budget.parse({key: value for key, value in given.items() if value is not None})
+    made = Ledger.create(
+        path,
+        name=name,
+        budget=budget,
+        neighbours=neighbours,
+        unit=unit,
+        person=person,
+        rows_per_person=rows_per_person,
+    )
+    made.close()
+    click.echo(f"created {path} for {name!r}: {budget} under {neighbours}")
+
+
+@ledger.command(name="show")
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def show_ledger(path: Path, as_json: bool) -> None:
+    """Say what the ledger PATH promises, what was spent and what is left."""
+    from dpgm_core.ledger.ledger import Ledger
+
+    opened = Ledger.open(path)
+    try:
+        if as_json:
+            print_json(opened.to_dict())
+        else:
+            click.echo(opened.describe())
+    finally:
+        opened.close()
+
+
+@ledger.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def history(path: Path, as_json: bool) -> None:
+    """List every charge of the ledger PATH."""
+    from dpgm_core.ledger.ledger import Ledger
+
+    opened = Ledger.open(path)
+    try:
+        entries = opened.history()
+    finally:
+        opened.close()
+    if as_json:
+        print_json([entry.to_dict() for entry in entries])
+        return
+    print_table(
+        ["entry", "when (UTC)", "cost", "state", "note"],
+        [[entry.id, entry.when, str(entry.cost), entry.status, entry.note] for entry in entries],
+    )

@@ -1,0 +1,79 @@
+"""dpgm plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpgm_core.cli.common import declared, json_option, print_json, print_table, records_of, settings_option, talk
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["plan"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+@click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
+def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
+    """Say what SPEC would cost and how accurate it would be. Reads no data."""
+    from dpgm_core.components.registry import make
+    from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.privacy.terms import total_policy
+    from dpgm_core.sources import as_source
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    make("learner", run.learner)
+    total_policy(run.total)
+    as_source(records_of(run))
+    planned = make_plan(
+        run.structure,
+        run.budget,
+        run.mechanism,
+        run.inference,
+        neighbours=run.neighbours,
+        rows_per_person=run.rows_per_person,
+        records=declared(run) if records is None else records,
+        split=run.split,
+        contributions=run.contributions,
+    )
+    for note in planned.notes:
+        talk(f"dpgm: {note}")
+    if as_json:
+        print_json(planned.to_dict())
+        return
+    one = planned.sensitivity
+    click.echo(f"budget: {planned.asked}; this release costs {planned.cost}")
+    if run.ledger is not None and run.ledger.path.exists():
+        from dpgm_core.ledger.ledger import Ledger
+
+        click.echo(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
+    weighted = planned.contributions
+    unit = "records" if weighted is None else f"1/{weighted.grid} persons"
+    click.echo(
+        f"sensitivity ({planned.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
+        f"noise scale {planned.scale:.6g} {unit} per cell"
+    )
+    click.echo(str(planned.structure))
+    cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
+    click.echo(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call\n")
+    what = "records" if weighted is None else "persons"
+    header = ["table", "cells", f"noise sd ({what})", "error of a probability"]
+    rows = [
+        [
+            " x ".join(table.clique) or "(total)",
+            table.cells,
+            f"{table.noise:.4g}",
+            "-" if table.relative is None else f"{table.relative:.3g}",
+        ]
+        for table in planned.tables
+    ]
+    print_table(header, rows)
+    if all(table.relative is None for table in planned.tables):
+        talk("for the error of a probability give a publicly known number of records: --records N")

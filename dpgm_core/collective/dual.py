@@ -1,0 +1,228 @@
+"""The exact E-step: its smooth dual, solved by first-order methods with a duality-gap certificate.
+
+Bernstein et al. (2017), Problem (6):  max over n in the scaled marginal polytope of  theta.n + H(n) + w log p(y|n).
+Writing -w log p(y|n) = psi(y - n) = max_u u.(y - n) - psi*(u) and exchanging (Sion) gives
+
+    min_u  D(u) = N A(theta + u) - u.y + psi*(u),      n(u) = N mu(theta + u),
+
+smooth apart from the separable psi* (a box for Laplace noise, a ridge for Gaussian). n(u) is feasible for every u, so
+D(u) - primal(n(u)) = sum of psi(r) + psi*(u) - u r with r = y - n(u) bounds the error at every step. Convex, and the
+certificate holds, for every engine that is exact; nothing needs a decomposable model.
+
+A box keeps each step's multipliers small, and accelerated projected gradients need few calls. Without one (Gaussian
+noise) a step can lead all the way from the uniform model to the fit, over which N mu changes by orders of magnitude:
+there D is strongly convex and smooth, and quasi-Newton descent with a line search solves it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.collective.contract import CollectiveBeliefs
+from dpgm_core.collective.evidence import DualEvidence, Evidence, check_request, evidence_of, gap_of, match
+from dpgm_core.collective.quasi_newton import Secants
+from dpgm_core.components.options import option
+from dpgm_core.errors import InferenceError, NotConverged
+from dpgm_core.inference.contract import Engine
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
+
+__all__ = ["CollectiveDual", "CollectiveDualEngine"]
+
+# Where the local Lipschitz constant starts, in units of the metric N mu; at most the number of cliques.
+_FIRST_CURVATURE = 2.0
+# A fit without any misfit asks for no gap at all; the share is not followed further down than this.
+_ROUNDING = 1e-4
+# A step along which the curvature is more than so many times what was assumed is taken back; under a box none is.
+_TOO_FAR = 20.0
+# Quasi-Newton descent: pairs kept, the first step's length at most in nats, the least decrease as a share of what the
+# slope promises, the steepest rise at the end of a step as a share of the slope at its start.
+_MEMORY = 30
+_REACH = 2.0
+_DECREASE = 1e-4
+_RISE = 0.5
+
+
+@frozen(kw_only=True)
+class CollectiveDual:
+    """Exact inference over the hidden tables, to a relative duality gap; any base engine.
+
+    >>> CollectiveDual(tolerance=1e-8).tolerance
+    1e-08
+    """
+
+    tolerance: float = option(
+        1e-4,
+        help="stop when the duality gap is below this times max(1, |objective|)",
+        validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.lt(math.inf)),
+    )
+    share: float = option(
+        0.3,
+        help="and below this share of the evidence term: where N is large, the objective is almost all entropy",
+        validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.lt(math.inf)),
+    )
+    max_calls: int = option(2000, help="at most this many inference calls", validator=attrs.validators.ge(1))
+    require_convergence: bool = option(False, help="raise NotConverged instead of returning the best point found")
+
+    def compile(self, engine: Engine, evidence: NoisyTables) -> CollectiveDualEngine:
+        """Bind an engine and a release over the same structure. Raises InferenceError or StructureError."""
+        match(engine, evidence)
+        return CollectiveDualEngine(engine, evidence, self)
+
+
+class CollectiveDualEngine:
+    """`infer` solves one E-step; no state between calls (pass `start` for a warm start)."""
+
+    def __init__(self, engine: Engine, evidence: NoisyTables, options: CollectiveDual) -> None:
+        self._engine, self._evidence, self._options = engine, evidence, options
+
+    def infer(
+        self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
+    ) -> CollectiveBeliefs:
+        """Marginals n, summing to the release's total, and multipliers u with n = N mu(potentials + u).
+
+        evidence_weight: w > 0; K merged EM steps are one step with w = K. start: multipliers to start from. gap is
+        None when the engine is approximate: then it certifies nothing, and converged means stationary.
+        """
+        first = check_request(self._engine, potentials, evidence_weight, start)
+        terms = evidence_of(self._evidence, evidence_weight)
+        solve = _Solver(self._engine, potentials, terms, self._evidence.total, self._options)
+        solve.run(terms.inside(first))
+        if not solve.converged and self._options.require_convergence:
+            raise NotConverged(
+                f"collective-dual stopped after {solve.calls} inference calls at a duality gap of {solve.gap:.3g}, "
+                f"above {solve.allowed():.3g}; raise max_calls or tolerance, or take smaller steps (more `steps`)"
+            )
+        return CollectiveBeliefs(
+            marginals=Tables(potentials.structure, solve.marginals),
+            multipliers=Tables(potentials.structure, solve.multipliers),
+            objective=solve.dual - solve.gap,
+            gap=solve.gap if self._engine.exact else None,
+            residual=0.0,
+            converged=solve.converged,
+            calls=solve.calls,
+        )
+
+
+class _Solver:
+    """One run: counts calls and keeps the point with the smallest gap."""
+
+    def __init__(
+        self, engine: Engine, potentials: Tables, terms: Evidence, total: float, options: CollectiveDual
+    ) -> None:
+        self.engine, self.theta, self.terms, self.total, self.options = engine, potentials, terms, total, options
+        self.calls = 0
+        self.gap = self.dual = self.misfit = math.inf
+        self.value = math.inf  # D at the last point; `dual` is D at the best
+        self.settled = False  # whether the base engine converged at the best point
+        self.multipliers: FloatArray = np.zeros(0)
+        self.marginals: FloatArray = np.zeros(0)
+
+    @property
+    def converged(self) -> bool:
+        return self.settled and self.gap <= self.allowed()
+
+    def allowed(self) -> float:
+        """The largest gap that counts as converged, nats."""
+        relative = self.options.tolerance * max(1.0, abs(self.dual - self.gap))
+        return min(relative, max(self.options.share * self.misfit, _ROUNDING * relative))
+
+    def evaluate(self, u: FloatArray) -> FloatArray:
+        """One inference call: the residual r = y - N mu(theta + u), with the best point kept."""
+        beliefs = self.engine.infer(Tables(self.theta.structure, self.theta.values + u), total=self.total)
+        self.calls += 1
+        marginals = beliefs.marginals.values
+        residual = self.terms.noisy - marginals
+        gap, misfit, conjugate = gap_of(self.terms, residual, u)
+        if math.isnan(gap):
+            raise InferenceError("the duality gap is NaN; the release or the noise's dual term is at fault")
+        # D(u) = N A(theta + u) - u.y + psi*(u)
+        self.value = self.total * beliefs.log_partition - float(u @ self.terms.noisy) + conjugate
+        if gap < self.gap:
+            self.dual = self.value
+            self.gap, self.misfit, self.settled = gap, misfit, beliefs.converged
+            self.multipliers, self.marginals = u, marginals
+        return residual
+
+    def _metric(self, residual: FloatArray) -> FloatArray:
+        return np.maximum(self.terms.noisy - residual, 1.0)
+
+    def run(self, u: FloatArray) -> None:
+        """From these multipliers until converged, out of calls or at rounding level."""
+        if isinstance(self.terms, DualEvidence) and np.all(np.isinf(self.terms.bound)):
+            self._descend(u, self.terms.curvature)
+        else:
+            self._accelerate(u)
+
+    def _descend(self, u: FloatArray, ridge: FloatArray) -> None:
+        """Quasi-Newton descent for psi*(u) = ridge u^2 / 2; the metric diag(N mu) + ridge is taken anew at each point.
+
+        D is convex, so a step that ends on a falling slope has not gone too far; one that ends on too steep a rise, or
+        lowers D too little, is shortened to where the slope, interpolated, is 0.
+        """
+        residual, secants, reach = self.evaluate(u), Secants(_MEMORY), _REACH
+        # A start that is the last step of a path, before which r = ridge u, overshoots where it closed the distance.
+        held, rise = float(u @ (ridge * u)), float(u @ (ridge * u - residual))
+        if rise > held and self.calls < self.options.max_calls:
+            u = u * (held / (held + rise))
+            residual = self.evaluate(u)
+        while not self.converged and self.calls < self.options.max_calls:
+            gradient, value = ridge * u - residual, self.value
+            direction = secants.descent(gradient, _FIRST_CURVATURE * self._metric(residual) + ridge)
+            slope, largest = float(gradient @ direction), float(np.abs(direction).max())
+            length = min(1.0, reach / largest) if largest > 0 else 0.0
+            reach *= 2.0  # of steps that need no shortening: contradictions in y alone can call for a huge u
+            rounding = 1e-15 * (abs(value) + self.total)
+            while True:
+                step = length * direction
+                if np.array_equal(u + step, u):
+                    return  # nowhere left to go: the gap is at rounding level
+                residual = self.evaluate(u + step)
+                slope_after = float((ridge * (u + step) - residual) @ direction)
+                lower = self.value <= value + _DECREASE * length * slope + rounding
+                if slope_after <= 0 or (slope_after <= -_RISE * slope and lower):
+                    break
+                if self.calls >= self.options.max_calls:
+                    return
+                length *= min(max(slope / (slope - slope_after), 0.05), 0.7)
+                reach = max(_REACH, length * largest)
+            u = u + step
+            secants.add(step, ridge * u - residual - gradient)
+
+    def _accelerate(self, u: FloatArray) -> None:
+        """Nesterov's second method (Auslender and Teboulle 2006), whose points all stay where psi* is finite.
+
+        The metric diag(N mu) is the natural one: Cov(T) is at most (number of cliques) * diag(mu). The local curvature
+        is measured on the way; when the momentum points uphill it restarts (O'Donoghue and Candes 2015), and the metric
+        is taken anew.
+        """
+        residual = self.evaluate(u)
+        metric = self._metric(residual)
+        x = z = y = u
+        curvature, momentum = _FIRST_CURVATURE, 1.0
+        while not self.converged and self.calls < self.options.max_calls:
+            ahead = self.terms.step(z, residual, momentum * curvature * metric)
+            fresh = (1 - momentum) * x + momentum * ahead
+            if float(np.sum(metric * (y - fresh) * (fresh - x))) > 0:
+                momentum, metric = 1.0, self._metric(residual)
+                ahead = fresh = self.terms.step(y, residual, curvature * metric)
+            momentum_after = (math.sqrt(momentum**4 + 4 * momentum**2) - momentum**2) / 2
+            point = (1 - momentum_after) * fresh + momentum_after * ahead
+            step = point - y
+            length = float(np.sum(metric * step**2))
+            if length == 0.0:
+                return  # nowhere left to go: the gap is at rounding level
+            residual_after = self.evaluate(point)
+            # (grad D(y') - grad D(y)).(y' - y) along the step, the smooth part only
+            measured = float((residual - residual_after) @ step) / length
+            if measured > _TOO_FAR * curvature:
+                x = z = y
+                curvature, momentum, metric = 8 * curvature, 1.0, self._metric(residual)
+                continue
+            curvature = max(1.5 * curvature, measured) if measured > curvature else max(0.9 * curvature, 1e-3)
+            x, z, y, residual, momentum = fresh, ahead, point, residual_after, momentum_after

@@ -1,0 +1,267 @@
+"""Component options: the attrs fields of a component class, read from TOML, CLI or JSON values through cattrs.
+
+Nothing is coerced that a careful reader would not accept: a bool is no number, a text is no number, NaN is refused
+everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import attrs
+import cattrs
+
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
+from dpgm_core.privacy.amounts import amount
+from dpgm_core.privacy.budget import Budget
+
+__all__ = ["OptionInfo", "build", "changed", "component_option", "converter", "describe", "option", "plain_options"]
+
+T = TypeVar("T")
+
+# Resolves a component-valued option: (kind, name or table or instance) -> instance
+Resolve = Callable[[str, object], object]
+
+
+def option(default: T, *, help: str, unit: str | None = None, validator: Any = None) -> T:
+    """An attrs field that is an option: with its help, its unit and its validator.
+
+    A validator is `(instance, attribute, value)` as in attrs; it may raise ValueError or any DpgmError.
+
+    >>> @attrs.frozen(kw_only=True)
+    ... class Mine:
+    ...     strength: float = option(0.5, help="how much", unit="nats", validator=attrs.validators.ge(0))
+    >>> build(Mine, {"strength": 2}, what="learner 'mine'")
+    Mine(strength=2.0)
+    """
+    metadata = {"help": help} | ({"unit": unit} if unit else {})
+    made: T = attrs.field(default=default, metadata=metadata, validator=validator)
+    return made
+
+
+def component_option(default: str, *, kind: str, help: str) -> Any:
+    """An option that is itself a component: given by name, by a table `{name = ..., option = ...}`, or as an instance.
+
+    >>> component_option("collective-dual", kind="collective", help="the E-step").metadata["component"]
+    'collective'
+    """
+    return attrs.field(default=default, metadata={"help": help, "component": kind})
+
+
+@attrs.frozen(kw_only=True)
+class OptionInfo:
+    """One option as `dpgm show` prints it."""
+
+    name: str
+    type: str
+    default: str
+    unit: str
+    help: str
+
+
+def describe(cls: type) -> list[OptionInfo]:
+    """Every option of a component class: name, type, default, unit and help.
+
+    >>> @attrs.frozen(kw_only=True)
+    ... class Mine:
+    ...     rounds: int = option(3, help="how often")
+    >>> describe(Mine)[0].default
+    '3'
+    """
+    hints = _hints(cls)
+    return [
+        OptionInfo(
+            name=field.name,
+            type=f"component: {field.metadata['component']}"
+            if "component" in field.metadata
+            else type_text(hints.get(field.name, Any)),
+            default="required" if field.default is attrs.NOTHING else _default_text(field.default),
+            unit=field.metadata.get("unit", ""),
+            help=field.metadata.get("help", ""),
+        )
+        for field in _fields(cls)
+        if field.init
+    ]
+
+
+def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve | None = None) -> T:
+    """Make a component from its options; every refusal is an OptionError that names component and option.
+
+    what: how to call it in messages, such as "learner 'naive-mle'". resolve: makes component-valued options.
+    """
+    fields = {field.name: field for field in _fields(cls) if field.init}
+    hints = dict.fromkeys(fields, Any) | _hints(cls)
+    for name in given:
+        if name not in fields:
+            raise OptionError(f"{what} has no option {name!r}{did_you_mean(name, fields)}")
+    ready: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name not in given and field.default is attrs.NOTHING:
+            raise OptionError(
+                f"{what} needs option {name!r} ({type_text(hints[name])}): {field.metadata.get('help', '')}"
+            )
+        if "component" in field.metadata and resolve is not None:
+            ready[name] = resolve(field.metadata["component"], given.get(name, field.default))
+        elif name in given:
+            ready[name] = _converted(hints[name], given[name], f"option {name!r} of {what}")
+    refusal = None
+    try:
+        return cls(**ready)
+    except DpgmError:
+        raise
+    except (ValueError, TypeError) as error:
+        refusal = str(error.args[0]) if error.args else type(error).__name__
+    except Exception as error:  # a validator of somebody else's
+        refusal = f"{type(error).__name__}: {error}"
+    raise OptionError(f"{what} refuses its options: {refusal}")
+
+
+def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
+    """The same component with some options set anew, as plain values. Raises OptionError.
+
+    >>> @attrs.frozen(kw_only=True)
+    ... class Mine:
+    ...     scales: tuple[float, ...] = option((), help="how much")
+    >>> changed(Mine(), {"scales": [1, 2]}, what="learner 'mine'")
+    Mine(scales=(1.0, 2.0))
+    """
+    cls: Any = type(component)
+    if not attrs.has(cls):
+        raise OptionError(f"{what} is no attrs class, so it has no options that could be set to {dict(options)!r}")
+    inner = [one.name for one in _fields(cls) if "component" in one.metadata and one.name not in options]
+    plain = {name: value for name, value in plain_options(component).items() if name not in inner}
+    built: Any = build(cls, plain | dict(options), what=what)
+    made: T = attrs.evolve(built, **{name: getattr(component, name) for name in inner})
+    return made
+
+
+def plain_options(component: object) -> dict[str, Any]:
+    """A component's fields as plain values for a file; {} for objects that are not attrs classes."""
+    if not attrs.has(type(component)):
+        return {}
+    plain: dict[str, Any] = converter.unstructure(component)
+    return plain
+
+
+def type_text(hint: Any) -> str:
+    """A type as users read it.
+
+    >>> type_text(float), type_text(Literal["a", "b"]), type_text(float | Literal["auto"] | None)
+    ('number', "'a' or 'b'", "number or 'auto' or none")
+    """
+    names = {float: "number", int: "whole number", str: "text", bool: "true or false", type(None): "none"}
+    if hint in names:
+        return names[hint]
+    origin: Any = get_origin(hint)
+    if origin is Literal:
+        return " or ".join(repr(value) for value in get_args(hint))
+    if origin in (Union, types.UnionType):
+        return " or ".join(type_text(member) for member in get_args(hint))
+    if origin in (tuple, list):
+        return "list of " + type_text(get_args(hint)[0])
+    return getattr(hint, "__name__", str(hint))
+
+
+def _default_text(default: Any) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+        return "computed"
+    return "none" if default is None else repr(default) if isinstance(default, str) else str(default)
+
+
+def _fields(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cls)
+    return fields
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except Exception as error:
+        raise IncompatiblePlugin(
+            f"{cls.__module__}.{cls.__qualname__}: the types of its options cannot be resolved ({error}); "
+            "import them at run time, not only under TYPE_CHECKING"
+        ) from None
+
+
+def _converted(hint: Any, value: Any, what: str) -> Any:
+    try:
+        return converter.structure(value, hint)
+    except DpgmError:
+        raise
+    except Exception:
+        near = ""
+        if _is_literal(hint) and isinstance(value, str):
+            near = did_you_mean(value, get_args(hint))
+    raise OptionError(f"{what} must be {type_text(hint)}, got {value!r}{near}")
+
+
+def _is_literal(hint: Any) -> bool:
+    origin: Any = get_origin(hint)
+    return origin is Literal
+
+
+def _is_union(hint: Any) -> bool:
+    origin: Any = get_origin(hint)
+    return origin is Union or origin is types.UnionType
+
+
+def _strict(value: Any, wanted: type) -> Any:
+    accepted = (int, float) if wanted is float else wanted
+    if isinstance(value, bool) is not (wanted is bool) or not isinstance(value, accepted):
+        raise ValueError(f"not a {wanted.__name__}")
+    made: Any = wanted(value)
+    if wanted is float and math.isnan(made):
+        raise ValueError("not a number")
+    return made
+
+
+def _literal(value: Any, hint: Any) -> Any:
+    for member in get_args(hint):
+        if value == member and type(value) is type(member):
+            return value
+    raise ValueError("not one of the choices")
+
+
+def _union(value: Any, hint: Any) -> Any:
+    members = get_args(hint)
+    # Exact choices first, so that "auto" is not taken for a free text.
+    for member in sorted(members, key=lambda one: not _is_literal(one)):
+        if member is type(None):
+            if value is None:
+                return None
+            continue
+        try:
+            return converter.structure(value, member)
+        except (ValueError, TypeError, DpgmError, cattrs.BaseValidationError):
+            continue
+    raise ValueError("fits none of the types")
+
+
+def _fraction(value: Any, _: Any) -> Fraction:
+    try:
+        return amount("amount", value, zero=True)
+    except BudgetError:
+        raise ValueError("not an exact amount") from None
+
+
+def _budget_from_plain(value: Any, _: Any) -> Budget:
+    return Budget.parse(value)
+
+
+#: Strict cattrs converter shared by options and files.
+converter = cattrs.Converter(forbid_extra_keys=True)
+for _type in (bool, int, float, str):
+    converter.register_structure_hook(_type, _strict)
+converter.register_structure_hook(Fraction, _fraction)
+converter.register_unstructure_hook(Fraction, str)
+converter.register_structure_hook(Budget, _budget_from_plain)
+converter.register_unstructure_hook(Budget, Budget.to_dict)
+converter.register_structure_hook_func(_is_literal, _literal)
+converter.register_structure_hook_func(_is_union, _union)

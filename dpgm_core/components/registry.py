@@ -1,0 +1,358 @@
+"""Which components are installed, where they come from, and how to make one.
+
+Our own loop over entry points: pluggy's loader lets one broken plugin stop the host and silently drops a second
+distribution with the same key (docs/decisions/0001). pluggy validates and calls the hook.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+import attrs
+import pluggy
+
+from dpgm_core import plugin as plugin_module
+from dpgm_core._version import __version__
+from dpgm_core.components import options as option_tools
+from dpgm_core.components.compatibility import unmet
+from dpgm_core.errors import (
+    ContestedComponent,
+    DpgmError,
+    IncompatiblePlugin,
+    OptionError,
+    PluginError,
+    PluginLoadError,
+    UnknownComponent,
+    did_you_mean,
+)
+from dpgm_core.plugin import KINDS, Component
+
+__all__ = ["Broken", "Offer", "Registry", "default_registry", "make", "normal_name"]
+
+# What to install for a default that is missing.
+_DEFAULTS = {
+    ("mechanism", "laplace"): "dpgm-laplace",
+    ("mechanism", "gaussian"): "dpgm-gaussian",
+    ("learner", "naive-mle"): "dpgm-naive-mle",
+    ("learner", "cgm-em"): "dpgm-cgm-em",
+    ("learner", "eb-map"): "dpgm-eb-map",
+    ("learner", "psgd"): "dpgm-psgd",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Offer:
+    """A component and the distribution that offers it."""
+
+    component: Component
+    distribution: str
+    version: str
+    implementation: type | None = attrs.field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@attrs.frozen(kw_only=True)
+class Broken:
+    """A distribution whose plugin could not be read, and why."""
+
+    distribution: str
+    version: str
+    cause: str
+
+
+class Registry:
+    """The components that can be used by name; a value, not a global.
+
+    offers: from `discover` or `add`. A name offered twice is kept and refused on use.
+
+    >>> registry = Registry()
+    >>> registry.add(Component(kind="source", name="codes", target="dpgm_core.sources.codes:CodesSource", summary="x"))
+    >>> [offer.component.name for offer in registry]
+    ['codes']
+    """
+
+    def __init__(
+        self, offers: Iterable[Offer] = (), broken: Iterable[Broken] = (), disabled: Iterable[str] = ()
+    ) -> None:
+        self._offers = list(offers)
+        self.broken = tuple(broken)
+        self.disabled = tuple(disabled)
+
+    @classmethod
+    def discover(cls) -> Registry:
+        """Read every distribution with an entry point in group `dpgm`; a broken one is remembered, not raised.
+
+        `DPGM_DISABLE=dist,dist` keeps distributions from being imported at all.
+        """
+        disabled = {normal_name(name) for name in os.environ.get("DPGM_DISABLE", "").split(",") if name.strip()}
+        offers: list[Offer] = []
+        broken: list[Broken] = []
+        skipped: list[str] = []
+        found, unreadable = _entry_points()
+        broken += unreadable
+        for entry_point in sorted(found, key=lambda point: point.name):
+            # A damaged distribution has neither name nor version.
+            distribution = (entry_point.dist and entry_point.dist.name) or entry_point.name
+            version = (entry_point.dist and entry_point.dist.version) or "?"
+            if normal_name(distribution) in disabled:
+                skipped.append(distribution)
+                continue
+            try:
+                components = _components(entry_point)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever a plugin does, the host lives on
+                broken.append(Broken(distribution=distribution, version=version, cause=_cause(error)))
+                continue
+            offers += [Offer(component=one, distribution=distribution, version=version) for one in components]
+        return cls(offers, broken, skipped)
+
+    def add(
+        self, component: Component, implementation: type | None = None, *, distribution: str = "this process"
+    ) -> None:
+        """Offer a component by hand, for notebooks and tests; `implementation` spares the import of its target."""
+        self._offers.append(
+            Offer(component=component, distribution=distribution, version="-", implementation=implementation)
+        )
+
+    def __iter__(self) -> Iterator[Offer]:
+        return iter(
+            sorted(self._offers, key=lambda offer: (list(KINDS).index(offer.component.kind), offer.component.name))
+        )
+
+    def find(self, kind: str, name: str) -> Offer:
+        """The one offer of a name. Raises UnknownComponent or ContestedComponent."""
+        if kind not in KINDS:
+            raise UnknownComponent(f"there is no kind of component {kind!r}{did_you_mean(kind, KINDS)}")
+        if not isinstance(name, str):
+            raise OptionError(f"a {kind} is named by a text such as 'laplace', got {name!r}")
+        same_kind = [offer for offer in self if offer.component.kind == kind]
+        found = [offer for offer in same_kind if offer.component.name == name]
+        if len(found) > 1:
+            who = " and ".join(str(offer) for offer in found)
+            raise ContestedComponent(
+                f"{kind} {name!r} is offered by {who}; choose one by setting "
+                f"DPGM_DISABLE={found[-1].distribution} (or the other), or uninstall one"
+            )
+        if found:
+            return found[0]
+        message = f"there is no {kind} {name!r}{did_you_mean(name, [offer.component.name for offer in same_kind])}"
+        if (kind, name) in _DEFAULTS:
+            message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
+        for one in self.broken:
+            message += f"; note: {one.distribution} {one.version} is broken: {one.cause}"
+        if self.disabled:
+            message += f"; note: disabled by DPGM_DISABLE: {', '.join(self.disabled)}"
+        raise UnknownComponent(message)
+
+    def load(self, kind: str, name: str) -> type:
+        """The component's class, imported and held against its contract. Raises PluginError and its children."""
+        offer = self.find(kind, name)
+        where = f"{kind} {name!r} of {offer}"
+        cls = offer.implementation or _import_target(offer.component.target, where)
+        _check_contract(kind, cls, where)
+        return cls
+
+    def make(self, kind: str, spec: object, /, **options: Any) -> Any:
+        """A component from a name and options, from a table {"name": ..., option: ...}, or an instance as it is.
+
+        Raises OptionError for wrong options and PluginError's children for wrong names.
+
+        >>> Registry.discover().make("inference", "junction-tree").compile
+        <bound method ...>
+        """
+        if isinstance(spec, Mapping):
+            table = dict(spec)
+            if "name" not in table:
+                raise OptionError(f"a {kind} given as a table needs a name, {{ name = ... }}; got {table!r}")
+            return self.make(kind, table.pop("name"), **(table | options))
+        if isinstance(spec, type):
+            raise OptionError(f"a {kind} must be an object, got the class {spec.__name__}; write {spec.__name__}()")
+        if not isinstance(spec, str):
+            if kind in KINDS and all(callable(getattr(spec, method, None)) for method in _contract(kind)):
+                if options:
+                    raise OptionError(
+                        f"the {kind} is given as an object; its options {sorted(options)} must be set on it"
+                    )
+                _check_methods(kind, spec, f"{kind} {type(spec).__name__}")
+                return spec
+            raise OptionError(f"a {kind} must be a name, a table or a {kind} object, got {type(spec).__name__}")
+        cls = self.load(kind, spec)
+        return option_tools.build(cls, options, what=f"{kind} {spec!r}", resolve=self.make)
+
+    def name_of(self, kind: str, component: object) -> str | None:
+        """The name under which the class of a component is offered, or None for an unregistered one."""
+        offer = self._offer_of(kind, component)
+        return None if offer is None else offer.component.name
+
+    def _offer_of(self, kind: str, component: object) -> Offer | None:
+        cls = type(component)
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        for offer in self:
+            if offer.component.kind == kind and (offer.implementation is cls or offer.component.target == target):
+                return offer
+        return None
+
+    def record(self, kind: str, component: object) -> dict[str, Any]:
+        """Name, distribution, version and options of a component as plain values, for provenance."""
+        offer = self._offer_of(kind, component)
+        if offer is None:
+            return {"class": f"{type(component).__module__}:{type(component).__qualname__}"}
+        return {
+            "name": offer.component.name,
+            "distribution": offer.distribution,
+            "version": offer.version,
+            "options": self.options_of(component),
+        }
+
+    def options_of(self, component: object) -> dict[str, Any]:
+        """A component's fields as plain values that `make` takes back; component-valued ones as named tables."""
+        plain = option_tools.plain_options(component)
+        cls: Any = type(component)
+        for field in attrs.fields(cls) if plain else ():
+            kind = field.metadata.get("component")
+            if kind is not None and not isinstance(getattr(component, field.name), str):
+                inside = getattr(component, field.name)
+                plain[field.name] = {"name": self.name_of(kind, inside)} | self.options_of(inside)
+        return plain
+
+
+@lru_cache(maxsize=1)
+def default_registry() -> Registry:
+    """The registry of everything installed, discovered once per process."""
+    return Registry.discover()
+
+
+def make(kind: str, name: object, /, **options: Any) -> Any:
+    """Make a component by kind and name from everything installed.
+
+    kind: mechanism, inference, collective, learner or source. options: the fields of its class; see `dpgm show`.
+    Raises OptionError, UnknownComponent and other PluginErrors.
+
+    >>> make("inference", "junction-tree")
+    JunctionTree(...)
+    """
+    return default_registry().make(kind, name, **options)
+
+
+def _entry_points() -> tuple[list[metadata.EntryPoint], list[Broken]]:
+    try:
+        return list(metadata.entry_points(group="dpgm")), []
+    except Exception:  # one damaged entry_points.txt anywhere; find out whose, the slow way
+        pass
+    found: list[metadata.EntryPoint] = []
+    broken = []
+    seen = set()
+    for distribution in metadata.distributions():
+        name = distribution.name or "?"
+        if normal_name(name) not in seen:
+            seen.add(normal_name(name))
+            try:
+                found += distribution.entry_points.select(group="dpgm")
+            except Exception as error:
+                version = distribution.version or "?"
+                broken.append(Broken(distribution=name, version=version, cause=f"entry_points.txt: {_cause(error)}"))
+    return found, broken
+
+
+def _components(entry_point: metadata.EntryPoint) -> list[Component]:
+    wanted = unmet((entry_point.dist and entry_point.dist.requires) or (), "dpgm-core", __version__)
+    if wanted is not None:
+        raise IncompatiblePlugin(f"it needs {wanted}, but this is dpgm-core {__version__}; upgrade one of the two")
+    module = entry_point.load()
+    manager = pluggy.PluginManager("dpgm")
+    manager.add_hookspecs(plugin_module)
+    manager.register(module)
+    manager.check_pending()
+    results = manager.hook.dpgm_components()
+    if not results:
+        raise PluginError(f"module {entry_point.value!r} implements no hook dpgm_components, or it yields nothing")
+    components = [component for result in results for component in result]
+    for component in components:
+        if not isinstance(component, Component):
+            raise PluginError(f"dpgm_components yielded a {type(component).__name__}, not a Component")
+    return components
+
+
+def _import_target(target: str, where: str) -> type:
+    module_name, _, name = target.partition(":")
+    try:
+        cls = getattr(importlib.import_module(module_name), name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise PluginLoadError(f"{where} cannot be imported from {target!r}: {_cause(error)}") from error
+    if not isinstance(cls, type):
+        raise IncompatiblePlugin(f"{where}: {target!r} is a {type(cls).__name__}, not a class")
+    return cls
+
+
+@lru_cache
+def _contract(kind: str) -> Mapping[str, Callable[..., Any]]:
+    """The methods that a component of this kind must have, as its protocol spells them."""
+    module, _, name = KINDS[kind].partition(":")
+    protocol = getattr(importlib.import_module(module), name)
+    return {method: call for method, call in vars(protocol).items() if inspect.isfunction(call) and method[0] != "_"}
+
+
+def _check_contract(kind: str, cls: type, where: str) -> None:
+    """Compare signatures once, when a component is loaded."""
+    if not attrs.has(cls):
+        raise IncompatiblePlugin(f"{where}: {cls.__qualname__} must be a frozen, keyword-only attrs class")
+    for field in attrs.fields(cls):
+        if field.init and not field.kw_only:
+            raise IncompatiblePlugin(f"{where}: option {field.name!r} must be keyword-only; use @frozen(kw_only=True)")
+        # In a spec file `name` says which component is meant, and `source` which source.
+        if field.name in ("name", *_contract(kind), *(("source",) if kind == "source" else ())):
+            raise IncompatiblePlugin(
+                f"{where}: option {field.name!r} hides what a {kind} needs that name for; rename it"
+            )
+    _check_methods(kind, cls, where)
+
+
+def _check_methods(kind: str, owner: object, where: str) -> None:
+    """owner: the class, or an object made of it."""
+    for method, wanted in _contract(kind).items():
+        expected = inspect.signature(wanted)
+        own = getattr(owner, method, None)
+        if not callable(own):
+            raise IncompatiblePlugin(f"{where}: it has no method {method}{expected}")
+        try:
+            found = inspect.signature(own)
+        except (ValueError, TypeError):  # written in C, say; nothing to compare
+            continue
+        if not isinstance(owner, type):
+            expected = expected.replace(parameters=list(expected.parameters.values())[1:])
+        positional = [p.name for p in expected.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        keywords = {p.name: None for p in expected.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        try:
+            found.bind(*positional, **keywords)
+            # Callers may name them too, apart from self.
+            named = positional[1:] if isinstance(owner, type) else positional
+            found.bind(*positional[: len(positional) - len(named)], **dict.fromkeys(named), **keywords)
+        except TypeError:
+            raise IncompatiblePlugin(
+                f"{where}: {method}{found} does not accept what its contract says, {method}{expected}"
+            ) from None
+
+
+def _cause(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return text[0] if isinstance(error, DpgmError) and text else f"{type(error).__name__}: {text[0] if text else ''}"
+
+
+def normal_name(name: str) -> str:
+    """A distribution's name as package indexes compare it.
+
+    >>> normal_name("My_Plugin.x")
+    'my-plugin-x'
+    """
+    return name.strip().lower().replace("_", "-").replace(".", "-")

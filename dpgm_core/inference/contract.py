@@ -1,0 +1,101 @@
+"""What an engine must offer, and what an inference call gives back. Potentials and log-partitions are in nats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+
+from attrs import frozen
+
+from dpgm_core.arrays import Codes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dpgm_core.arrays import FloatArray
+    from dpgm_core.structure import Structure
+    from dpgm_core.tables import Tables
+
+
+__all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"]
+
+Capability: TypeAlias = Literal["curvature", "maximize", "sample"]
+
+
+@frozen(kw_only=True)
+class Beliefs:
+    """The result of one inference call.
+
+    marginals: expected counts for `total` records (tied groups: summed over their cliques). log_partition: log Z of
+    one record, nats. converged: always True for exact engines. iterations: 1 for exact engines.
+    """
+
+    marginals: Tables
+    log_partition: float
+    converged: bool = True
+    iterations: int = 1
+
+
+class Inference(Protocol):
+    """A plain engine factory: junction-tree, loopy-bp, or a third party's."""
+
+    def compile(self, structure: Structure) -> Engine:
+        """All structure work once; raises TooLarge, with sizes, for what cannot fit."""
+        ...
+
+
+class Engine(Protocol):
+    """Inference on one fixed structure, called hundreds of times with new potentials; keeps no state between calls."""
+
+    @property
+    def structure(self) -> Structure:
+        """What it was compiled for."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether its marginals are those of the model, whatever the structure."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do besides marginals: see `Maximizer`, `Sampler` and `SecondOrder`."""
+        ...
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        """Marginals and log-partition of p(x) proportional to exp(sum of potentials). -inf potentials are legal.
+
+        Raises InferenceError for NaN or +inf potentials, and when every record has probability 0.
+        """
+        ...
+
+
+@runtime_checkable
+class Maximizer(Protocol):
+    """An engine with capability "maximize"."""
+
+    def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
+        """A most probable record (attribute -> code) and its unnormalised log-probability, nats."""
+        ...
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """An engine with capability "sample"."""
+
+    def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """`count` exact, independent records: one code array per attribute of the domain, in its order."""
+        ...
+
+
+@runtime_checkable
+class SecondOrder(Protocol):
+    """An engine with capability "curvature": exact second derivatives of its log-partition."""
+
+    def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
+        """V -> Cov(T) V at these potentials, for directions V of shape (cells,) or (cells, m).
+
+        Cov(T) V is the derivative of the marginals of one record along V, the Hessian of log Z times V; its m columns
+        are computed together. Raises InferenceError as `infer` does, and for directions that are not finite.
+        """
+        ...

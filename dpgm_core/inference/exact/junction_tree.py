@@ -1,0 +1,281 @@
+"""Exact inference: the component `junction-tree` and its compiled engine."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from attrs import field, frozen, validators
+
+from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.domain import code_dtype
+from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.inference.contract import Beliefs, Capability
+from dpgm_core.inference.exact import logspace
+from dpgm_core.inference.exact.contraction import Plan, candidate_plans
+from dpgm_core.inference.exact.curvature import Curvature, Means, means_of
+from dpgm_core.inference.exact.probability import ProbabilityExecutor
+from dpgm_core.inference.exact.program import Program, lower
+from dpgm_core.structure import Structure, human_bytes
+from dpgm_core.tables import Tables
+
+__all__ = ["Cost", "JunctionTree", "JunctionTreeEngine"]
+
+
+@frozen(kw_only=True)
+class Cost:
+    """What one exact inference takes.
+
+    treewidth: attributes in the largest cluster, less one. cells: cells of all tables made on the way. largest: cells
+    of the largest one. multiply_adds: of one call. peak_bytes: memory of one call besides its result.
+    """
+
+    treewidth: int
+    cells: int
+    largest: int
+    multiply_adds: int
+    peak_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"treewidth {self.treewidth}, {self.cells:,} cells in intermediate tables (largest {self.largest:,}), "
+            f"{self.multiply_adds:,} multiply-adds and {human_bytes(self.peak_bytes)} per inference"
+        )
+
+
+@frozen(kw_only=True)
+class JunctionTree:
+    """Exact marginals by variable elimination and its adjoint (Darwiche 2003); refuses what does not fit.
+
+    Cost is exponential in the treewidth: the product of the sizes of the attributes of a cluster.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
+    >>> engine = JunctionTree().compile(structure)
+    >>> beliefs = engine.infer(Tables.zeros(structure), total=8)
+    >>> beliefs.marginals["a", "b"].tolist(), round(math.exp(beliefs.log_partition), 9)
+    ([[2.0, 2.0], [2.0, 2.0]], 8.0)
+    """
+
+    max_bytes: int = field(
+        default=2 * 2**30,
+        validator=[validators.instance_of(int), validators.not_(validators.instance_of(bool)), validators.ge(1)],
+        metadata={"help": "memory one inference may take; larger models are refused", "unit": "bytes"},
+    )
+
+    def compile(self, structure: Structure) -> JunctionTreeEngine:
+        """Plan elimination, memory and every array call for a structure; raises TooLarge before allocating."""
+        elimination = structure.elimination
+        # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
+        least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
+        if 8 * least > self.max_bytes:
+            raise self._too_large(structure, elimination.treewidth, f"a table of {_readable(least)} cells", 8 * least)
+        engines = (
+            JunctionTreeEngine(structure, plan, lower(plan, structure), elimination.treewidth)
+            for plan, elimination in candidate_plans(structure)
+        )
+        closest: Cost | None = None
+        for engine in engines:
+            if engine.cost.peak_bytes <= self.max_bytes:
+                return engine
+            closest = min(closest or engine.cost, engine.cost, key=lambda cost: cost.peak_bytes)
+        assert closest is not None
+        raise self._too_large(structure, closest.treewidth, str(closest), closest.peak_bytes)
+
+    def _too_large(self, structure: Structure, treewidth: int, what: str, needed: int) -> TooLarge:
+        size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
+        return TooLarge(
+            f"exact inference over {len(structure.cliques)} cliques (treewidth {treewidth}) needs {what}, {size} "
+            f"against max_bytes = {human_bytes(self.max_bytes)}; use fewer or smaller cliques, or loopy-bp for "
+            f"approximate inference"
+        )
+
+
+def _readable(count: int) -> str:
+    return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
+
+
+class JunctionTreeEngine:
+    """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
+
+    def __init__(self, structure: Structure, plan: Plan, program: Program, treewidth: int) -> None:
+        self._structure = structure
+        self.plan = plan
+        self._program = program
+        self._treewidth = treewidth
+        self._run = ProbabilityExecutor(plan, program, structure)
+        self._starts = np.array([part.start for part in structure.slices])
+        self._sizes = np.asarray(structure.sizes)
+        self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
+        # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
+        self._mild = _MILD if all(plan.nodes[: len(plan.groups)]) else 0.0
+        in_no_clique = [letter for letter, bucket in enumerate(plan.buckets) if not bucket]
+        self._log_free = math.fsum(math.log(plan.sizes[letter]) for letter in in_no_clique)
+
+    @property
+    def structure(self) -> Structure:
+        """What the engine was compiled for."""
+        return self._structure
+
+    @property
+    def exact(self) -> bool:
+        """True: marginals are the gradient of the log-partition, to rounding."""
+        return True
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The most probable record, exact samples and second derivatives."""
+        return frozenset({"curvature", "maximize", "sample"})
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Sizes of one inference, known before any is run."""
+        made = [self.plan.cells(step.out) for step in self.plan.steps] or [0]
+        doubles = 2 * self._structure.cells + self._program.arena + self._program.ones
+        return Cost(
+            treewidth=self._treewidth,
+            cells=sum(made),
+            largest=max(made),
+            multiply_adds=self.plan.multiply_adds,
+            peak_bytes=8 * doubles,
+        )
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        """Expected counts of every table for `total` records, and log Z of one.
+
+        potentials: log-potentials, nats; -inf is legal. Raises InferenceError for NaN or +inf, and when every record
+        has probability 0.
+        """
+        if not (math.isfinite(total) and total >= 0):
+            raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
+        theta, top = self._checked(potentials)
+        with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
+            low = np.minimum.reduceat(theta, self._starts)
+            zeros = not np.isfinite(low).all()
+            if zeros:
+                low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
+            shift, above = self._log_free, None
+            if max(float(top.max()), -float(low.min())) > self._mild:
+                shift += float(top @ self._multiplicities)
+                above = np.repeat(top, self._sizes)
+                low, top = low - top, np.zeros_like(top)
+
+            def fill(out: FloatArray) -> None:
+                np.exp(theta if above is None else np.subtract(theta, above, out), out)
+
+            found = self._run(fill, low.tolist(), top.tolist(), zeros=zeros)
+            if found is None:
+                found = self._in_logarithms(theta if above is None else theta - above)
+        marginals, log_partition = found
+        log_partition += shift
+        _refuse_infinite(log_partition)
+        if total != 1.0:
+            marginals *= total
+        return Beliefs(marginals=Tables(self._structure, marginals), log_partition=log_partition)
+
+    def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
+        """A most probable record (attribute -> code) and its unnormalised log-probability, nats.
+
+        Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> JunctionTree().compile(structure).maximize(Tables(structure, np.array([0.0, 3.0, 2.0, 1.0])))
+        ({'a': 0, 'b': 1}, 3.0)
+        """
+        theta, _ = self._checked(potentials)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = logspace.forward(self.plan, self._inputs(theta), logspace.max_contract)
+        best = self._value(values)
+        _refuse_infinite(best)
+        codes = logspace.draw(self.plan, values, 1, logspace.most_probable)
+        chosen = {name: int(code[0]) for name, code in codes.items()}
+        return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
+
+    def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """`count` exact, independent records: one code array per attribute of the domain, in its order.
+
+        Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> theta = Tables(structure, np.array([-np.inf, -np.inf, 0.0, -np.inf]))
+        >>> [column.tolist() for column in JunctionTree().compile(structure).sample(theta, 3, np.random.default_rng(0))]
+        [[1, 1, 1], [0, 0, 0]]
+        """
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+            raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
+        theta, _ = self._checked(potentials)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        _refuse_infinite(self._value(values))
+        codes = logspace.draw(self.plan, values, int(count), logspace.at_random(generator))
+        domain = self._structure.domain
+        # Attributes of one label have no letter: their code is 0.
+        return [codes.get(name, np.zeros(count, dtype=code_dtype(domain[name].size))) for name in domain.names]
+
+    def curvature(self, potentials: Tables) -> Curvature:
+        """Cov(T) at these potentials as a linear map: `curvature(theta)(V)` for V of shape (cells,) or (cells, m).
+
+        Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> JunctionTree().compile(structure).curvature(Tables.zeros(structure))(np.eye(2)).tolist()
+        [[0.25, -0.25], [-0.25, 0.25]]
+        """
+        theta, _ = self._checked(potentials)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        _refuse_infinite(self._value(values))
+        return Curvature(self.plan, self._structure, self._means, values, logspace.backward(self.plan, values))
+
+    @cached_property
+    def _means(self) -> Means:
+        return means_of(self.plan)
+
+    def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
+        """The potentials as float64 and the maximum of each table."""
+        if potentials.structure is not self._structure and potentials.structure != self._structure:
+            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
+        theta = potentials.values.astype(np.float64, copy=False)
+        top = np.maximum.reduceat(theta, self._starts)
+        if not np.isfinite(top).all():
+            if (top == -np.inf).any() and not (np.isnan(top).any() or (top == np.inf).any()):
+                raise InferenceError(_IMPOSSIBLE)
+            bad = next(name for name, part in potentials.items() if np.isnan(part).any() or (part == np.inf).any())
+            raise InferenceError(f"inference: the potentials of {bad!r} hold NaN or +inf; they must be below infinity")
+        return theta, top
+
+    def _inputs(self, theta: FloatArray) -> list[FloatArray]:
+        return logspace.inputs_of(self.plan, self._structure, theta)
+
+    def _value(self, values: list[FloatArray]) -> float:
+        """The total of a forward pass in logarithms: components and tables without letters."""
+        plan = self.plan
+        scalars = [float(values[node]) for node in range(len(plan.groups)) if not plan.nodes[node]]
+        return sum(scalars) + sum(float(values[root]) for root in plan.roots)
+
+    def _in_logarithms(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        log_partition = self._value(values)
+        marginals = np.zeros(theta.size)
+        if log_partition == -math.inf:
+            return marginals, log_partition
+        adjoints = logspace.backward(self.plan, values)
+        for node, group in enumerate(self.plan.groups):
+            part = marginals[self._structure.slices[group]]
+            part += np.exp(values[node] + adjoints[node]).reshape(-1)
+        return marginals, log_partition
+
+
+def _refuse_infinite(value: float) -> None:
+    if value == -math.inf:
+        raise InferenceError(_IMPOSSIBLE)
+    if not math.isfinite(value):
+        raise InferenceError("inference: the potentials are too large for double precision; rescale them")
+
+
+_IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
+_MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table

@@ -1,0 +1,227 @@
+"""Walk a plan in logarithms: sums for potentials of any size, maxima for the most probable record.
+
+Slower than probabilities, but nothing underflows: -inf is the only zero. Temporary memory stays near that of the
+operands, because the product table of a contraction is never built at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.domain import code_dtype
+from dpgm_core.inference.exact.contraction import Letters, Plan
+from dpgm_core.structure import Structure
+
+__all__ = [
+    "Choose",
+    "Contraction",
+    "Pick",
+    "at_random",
+    "backward",
+    "draw",
+    "forward",
+    "inputs_of",
+    "log_contract",
+    "max_contract",
+    "most_probable",
+]
+
+# Codes for records, given the row of the weights each record reads; and what makes one from log-weights (rows, codes).
+Choose = Callable[[IntArray], IntArray]
+Pick = Callable[[FloatArray], Choose]
+# contract(p, q) for p (batch, rows, inner) and q (batch, inner, columns): (batch, rows, columns)
+Contraction = Callable[[FloatArray, FloatArray], FloatArray]
+
+_SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
+_CHUNK = 2**20
+_RECORDS = 2**16  # records handled at once, so that scratch stays small
+
+
+def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
+    """log sum_k exp(p[..., k] + q[k, ...]), by a matrix product where that is sure and term by term elsewhere.
+
+    >>> log_contract(np.zeros((1, 1, 2)), np.zeros((1, 2, 1))).item() == math.log(2)
+    True
+    """
+    if p.shape[2] == 1:
+        return p + q
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        top_p, top_q = _finite(p.max(axis=2, keepdims=True)), _finite(q.max(axis=1, keepdims=True))
+        sums = np.matmul(np.exp(p - top_p), np.exp(q - top_q))
+        result: FloatArray = np.log(sums)
+        result += top_p
+        result += top_q
+        # The largest terms of a row and of a column need not meet: recompute those cells from their terms.
+        batches, rows, columns = np.nonzero(sums < _SURE)
+        for low in range(0, len(batches), max(1, _CHUNK // p.shape[2])):
+            part = slice(low, low + max(1, _CHUNK // p.shape[2]))
+            terms = p[batches[part], rows[part], :] + q[batches[part], :, columns[part]]
+            top = _finite(terms.max(axis=1))
+            exact = np.log(np.exp(terms - top[:, None]).sum(axis=1)) + top
+            result[batches[part], rows[part], columns[part]] = exact
+    return result
+
+
+def max_contract(p: FloatArray, q: FloatArray) -> FloatArray:
+    """max_k p[..., k] + q[k, ...], one k at a time.
+
+    >>> max_contract(np.array([[[1.0, 2.0]]]), np.array([[[5.0], [0.0]]])).item()
+    6.0
+    """
+    result = p[:, :, :1] + q[:, :1, :]
+    for inner in range(1, p.shape[2]):
+        np.maximum(result, p[:, :, inner : inner + 1] + q[:, inner : inner + 1, :], out=result)
+    return result
+
+
+def forward(plan: Plan, inputs: Sequence[FloatArray], contract: Contraction) -> list[FloatArray]:
+    """The logarithm of every node; inputs: log-tables of the input nodes, shaped by `plan.shape`.
+
+    The total is the sum over `plan.roots`; input nodes without letters and attributes in no clique stand aside.
+    """
+    values = list(inputs)
+    for step in plan.steps:
+        left = values[step.left]
+        letters, out = plan.nodes[step.left], plan.nodes[step.out]
+        if step.right is None:
+            values.append(_contract(plan, left, letters, *_nothing(plan, letters, out), out, contract))
+        else:
+            values.append(_contract(plan, left, letters, values[step.right], plan.nodes[step.right], out, contract))
+    return values
+
+
+def backward(plan: Plan, values: Sequence[FloatArray]) -> list[FloatArray]:
+    """The logarithm of d Z / d node / Z for every node, from the values of `forward` in sums."""
+    adjoints = [np.negative(value) if not letters else value for value, letters in zip(values, plan.nodes, strict=True)]
+    for step in reversed(plan.steps):
+        above, out = adjoints[step.out], plan.nodes[step.out]
+        left = plan.nodes[step.left]
+        if step.right is None:
+            (letter,) = set(left) - set(out)
+            at = left.index(letter)
+            adjoints[step.left] = np.broadcast_to(np.expand_dims(above, at), plan.shape(step.left))
+        else:
+            right = plan.nodes[step.right]
+            adjoints[step.left] = _contract(plan, above, out, values[step.right], right, left, log_contract)
+            adjoints[step.right] = _contract(plan, above, out, values[step.left], left, right, log_contract)
+    return adjoints
+
+
+def draw(plan: Plan, values: Sequence[FloatArray], count: int, pick: Pick) -> dict[str, Array]:
+    """Choose the codes of `count` records, attribute by attribute in reverse elimination order.
+
+    values: from `forward`. Returns name -> codes (count,) for the attributes with letters. Given the codes chosen so
+    far, the weights of a letter's codes are the product of its bucket.
+    """
+    codes: list[Array] = [np.zeros(0)] * len(plan.order)
+    for letter in reversed(range(len(plan.order))):
+        size = plan.sizes[letter]
+        bucket = [
+            (np.moveaxis(values[node], plan.nodes[node].index(letter), -1), node) for node in plan.buckets[letter]
+        ]
+        given = sorted({other for _, node in bucket for other in plan.nodes[node]} - {letter})
+        shape = tuple(plan.sizes[other] for other in given)
+        column = np.empty(count, dtype=code_dtype(size))
+        # Few conditions: the weights under each of them, once. Many: the weights of each record, in blocks.
+        choose = None
+        if math.prod(shape) <= count:
+            weights = np.zeros((*shape, size))
+            for table, node in bucket:
+                others = [other for other in plan.nodes[node] if other != letter]
+                ordered = table.transpose([*(others.index(other) for other in given if other in others), -1])
+                weights += ordered.reshape([plan.sizes[other] if other in others else 1 for other in given] + [size])
+            choose = pick(weights.reshape(-1, size))
+        for low in range(0, count, _RECORDS):
+            part = slice(low, low + _RECORDS)
+            length = len(column[part])
+            if choose is None:
+                rows = np.zeros((length, size))
+                for table, node in bucket:
+                    others = [other for other in plan.nodes[node] if other != letter]
+                    rows += table[tuple(codes[other][part] for other in others)]
+                column[part] = pick(rows)(np.arange(length))
+            else:
+                row = np.zeros(length, dtype=np.int64)
+                for other in given:
+                    row = row * plan.sizes[other] + codes[other][part]
+                column[part] = choose(row)
+        codes[letter] = column
+    return dict(zip(plan.order, codes, strict=True))
+
+
+def most_probable(weights: FloatArray) -> Choose:
+    """A `Pick`: the code with the largest weight.
+
+    >>> most_probable(np.array([[0.0, 1.0], [3.0, 2.0]]))(np.array([1, 0, 0])).tolist()
+    [0, 1, 1]
+    """
+    best = weights.argmax(axis=1)
+    return lambda rows: best[rows]
+
+
+def at_random(generator: np.random.Generator) -> Pick:
+    """A `Pick`: each code with probability proportional to exp(weight), by inverting the distribution function."""
+
+    def pick(weights: FloatArray) -> Choose:
+        size = weights.shape[1]
+        upto = np.cumsum(np.exp(weights - _finite(weights.max(axis=1, keepdims=True))), axis=1)
+
+        def choose(rows: IntArray) -> IntArray:
+            last = upto[rows, -1]
+            at = np.minimum(generator.random(len(rows)) * last, np.nextafter(last, 0.0))
+            # The code is the number of cumulated weights <= at, found by bisection: steps of 2^j, downwards.
+            code = np.zeros(len(rows), dtype=np.int64)
+            for power in reversed(range(size.bit_length())):
+                further = code + (1 << power)
+                fits = (further <= size) & (upto[rows, np.minimum(further, size) - 1] <= at)
+                code = np.where(fits, further, code)
+            return code
+
+        return choose
+
+    return pick
+
+
+def inputs_of(plan: Plan, structure: Structure, log_values: FloatArray) -> list[FloatArray]:
+    """The input nodes' tables as views of a buffer laid out like `Tables.values`."""
+    return [log_values[structure.slices[group]].reshape(plan.shape(node)) for node, group in enumerate(plan.groups)]
+
+
+def _nothing(plan: Plan, letters: Letters, out: Letters) -> tuple[FloatArray, Letters]:
+    # log 1 over the letter to be summed: summing out is contracting with ones.
+    (letter,) = set(letters) - set(out)
+    return np.zeros(plan.sizes[letter]), (letter,)
+
+
+def _contract(
+    plan: Plan,
+    p: FloatArray,
+    p_letters: Letters,
+    q: FloatArray,
+    q_letters: Letters,
+    out: Letters,
+    contract: Contraction,
+) -> FloatArray:
+    shared = {*p_letters} & {*q_letters}
+    batch = [letter for letter in out if letter in shared]
+    inner = [letter for letter in p_letters if letter in shared and letter not in out]
+    rows = [letter for letter in out if letter not in q_letters]
+    columns = [letter for letter in out if letter not in p_letters]
+
+    def matrix(table: FloatArray, letters: Letters, *axes: list[int]) -> FloatArray:
+        permuted = table.transpose([letters.index(letter) for part in axes for letter in part])
+        return permuted.reshape([math.prod(plan.sizes[letter] for letter in part) for part in axes])
+
+    result = contract(matrix(p, p_letters, batch, rows, inner), matrix(q, q_letters, batch, inner, columns))
+    made = [*batch, *rows, *columns]
+    return result.reshape([plan.sizes[letter] for letter in made]).transpose([made.index(letter) for letter in out])
+
+
+def _finite(top: Any) -> Any:
+    # Where all terms are -inf, subtract 0 rather than -inf.
+    return np.where(top == -np.inf, 0.0, top)

@@ -1,0 +1,197 @@
+"""Run a program on probabilities: the fast executor, with a check that it cannot have lost anything.
+
+Why its answer can be trusted. The forward pass only multiplies and adds non-negative numbers, so rounding errors stay
+relative, and log Z is right unless something nonzero underflows (scaled tables may look harmless one by one and still
+cancel). Each node therefore carries bounds on the logarithms of its nonzero cells, `low`, and of its largest, `high`;
+both add up over products, and a sum adds the logarithm of its number of terms to `high`. A node that leaves
+[-REACH, REACH] is measured and divided by its largest cell; if its nonzero cells then still span more than REACH, the
+executor gives up. So operands are exactly 0 or within exp(+-REACH), products within exp(+-2 REACH), far from the ends
+of double precision at exp(+-708): nothing nonzero ever becomes 0. When the bounds of all tables together stay within
+reach, no node need be looked at.
+
+The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event, at most 1. A lost
+adjoint is below exp(-708) and stood beside a value below exp(2 REACH + log of the terms), so marginals are wrong by
+less than 1e-37, absolutely. An adjoint can overflow only where the value is exactly 0; then inf or 0 * inf reaches a
+marginal, which is not finite, is seen, and the executor gives up. Giving up means None: take the logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.inference.exact.contraction import Plan
+from dpgm_core.inference.exact.program import Instruction, Program, View
+from dpgm_core.structure import Structure
+
+__all__ = ["ProbabilityExecutor"]
+
+REACH = 300.0
+_POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
+
+_Call = tuple[Callable[..., Any], tuple[Array, ...]]
+
+
+class ProbabilityExecutor:
+    """Marginals and log Z from scaled probabilities; safe to call from several threads.
+
+    Each call takes a workspace for itself: the buffers with all views of the program made once. Workspaces are
+    reused, so that a call allocates nothing but its result.
+    """
+
+    def __init__(self, plan: Plan, program: Program, structure: Structure) -> None:
+        self._plan = plan
+        self._program = program
+        self._structure = structure
+        self._steps = [(step.left, step.right, step.out) for step in plan.steps]
+        # Each step sums one letter or none.
+        self._log_sizes = [
+            sum(math.log(plan.sizes[letter]) for letter in set(plan.nodes[left]) - set(plan.nodes[out]))
+            for left, _, out in self._steps
+        ]
+        self._log_terms = sum(self._log_sizes)
+        self._pool: list[_Workspace] = []
+        self._lock = threading.Lock()
+
+    def __call__(
+        self, fill: Callable[[FloatArray], object], lows: list[float], highs: list[float], *, zeros: bool
+    ) -> tuple[FloatArray, float] | None:
+        """(marginals of one record, log Z) of the tables that `fill` writes, or None when double precision may
+        not do; log Z is -inf when every record has probability 0 (the marginals then mean nothing).
+
+        fill: writes the tables' probabilities, unnormalised, into the buffer it is given. lows, highs: per group,
+        bounds on the logarithms of its nonzero cells. zeros: whether there may be cells of exactly 0. The caller
+        silences floating-point warnings: what they would say is looked for here.
+        """
+        groups = self._plan.groups
+        with self._workspace() as work:
+            fill(work.potentials)
+            low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
+            if low >= -2 * REACH and high + self._log_terms <= REACH:
+                for function, arguments in work.forward:
+                    function(*arguments)
+                log_partition = work.turn()
+                if log_partition > -math.inf:
+                    for function, arguments in work.backward:
+                        function(*arguments)
+            else:
+                measured = self._guarded(work, lows, highs)
+                if measured is None:
+                    return None
+                log_partition = measured
+            marginals = work.potentials * work.adjoints
+        # A sum is finite only if each of its terms is.
+        if zeros and log_partition > -math.inf and not math.isfinite(float(marginals.sum())):
+            return None
+        return marginals, log_partition
+
+    def _guarded(self, work: _Workspace, lows: list[float], highs: list[float]) -> float | None:
+        groups = self._plan.groups
+        low = [lows[group] for group in groups] + [0.0] * len(self._steps)
+        high = [highs[group] for group in groups] + [0.0] * len(self._steps)
+        if min(low) < -REACH or max(high) > REACH:
+            return None
+        scales = [1.0] * len(self._steps)
+        log_scale = 0.0
+        for number, (left, right, out) in enumerate(self._steps):
+            for function, arguments in work.forward_steps[number]:
+                function(*arguments)
+            low[out], high[out] = low[left], high[left] + self._log_sizes[number]
+            if right is not None:
+                low[out] += low[right]
+                high[out] += high[right]
+            if low[out] < -REACH or high[out] > REACH:
+                value = work.values[number]
+                largest = float(value.max())
+                if largest == 0.0:
+                    return -math.inf
+                smallest = float(value.min())
+                if smallest == 0.0:
+                    smallest = float(value[value > 0].min())
+                low[out], high[out] = math.log(smallest) - math.log(largest), 0.0
+                if low[out] < -REACH:
+                    return None
+                value /= largest
+                scales[number] = largest
+                log_scale += math.log(largest)
+        log_partition = work.turn()
+        if log_partition == -math.inf:
+            return log_partition
+        for number in range(len(scales) - 1, -1, -1):
+            if scales[number] != 1.0:
+                adjoint = work.adjoint_values[number]
+                adjoint /= scales[number]
+            for function, arguments in work.backward_steps[number]:
+                function(*arguments)
+        return log_partition + log_scale
+
+    @contextmanager
+    def _workspace(self) -> Iterator[_Workspace]:
+        with self._lock:
+            work = self._pool.pop() if self._pool else None
+        if work is None:
+            work = _Workspace(self._plan, self._program, self._structure)
+        yield work
+        if self._structure.cells + self._program.arena <= _POOLED_CELLS:
+            with self._lock:
+                self._pool.append(work)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProbabilityExecutor, (self._plan, self._program, self._structure)
+
+
+class _Workspace:
+    """The buffers of one call, and the program's calls bound to views of them."""
+
+    def __init__(self, plan: Plan, program: Program, structure: Structure) -> None:
+        self.potentials = np.empty(structure.cells)
+        # Tables without letters are never written by the program: each of their cliques has probability 1.
+        self.adjoints = np.repeat(np.asarray(structure.multiplicities, dtype=np.float64), structure.sizes)
+        spaces = {
+            "potentials": self.potentials,
+            "adjoints": self.adjoints,
+            "arena": np.empty(program.arena),
+            "ones": np.ones(program.ones),
+        }
+
+        def array(view: View) -> FloatArray:
+            flat = spaces[view.space][view.start : view.start + math.prod(view.shape)]
+            return flat.reshape(view.shape).transpose(view.axes)
+
+        def bind(instruction: Instruction) -> _Call:
+            out, inputs = array(instruction.out), tuple(map(array, instruction.inputs))
+            if instruction.call == "copy":
+                return np.copyto, (out, *inputs)
+            if instruction.call == "add":
+                return np.add, (out, *inputs, out)
+            return (np.multiply if instruction.call == "multiply" else np.matmul), (*inputs, out)
+
+        self.forward_steps = [list(map(bind, step)) for step in program.forward]
+        # The program holds the backward steps in their order of execution, the last step's first.
+        self.backward_steps = [list(map(bind, step)) for step in reversed(program.backward)]
+        self.forward = [call for step in self.forward_steps for call in step]
+        self.backward = [call for step in reversed(self.backward_steps) for call in step]
+        self.values = [array(program.values[step.out]) for step in plan.steps]
+        self.adjoint_values = [array(view) for step in plan.steps if (view := program.adjoints[step.out]) is not None]
+        self.roots = [
+            (array(program.values[root]), array(view))
+            for root in plan.roots
+            if (view := program.adjoints[root]) is not None
+        ]
+
+    def turn(self) -> float:
+        """log Z of the rescaled roots; sets d log Z / d root = 1 / root."""
+        log_partition = 0.0
+        for value, adjoint in self.roots:
+            partition = value[0]
+            if partition == 0.0:
+                return -math.inf
+            adjoint[0] = 1.0 / partition
+            log_partition += math.log(partition)
+        return log_partition

@@ -1,0 +1,248 @@
+"""Loopy belief propagation: approximate marginals for models whose junction tree does not fit; exact on trees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from attrs import Attribute, frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.components.options import option
+from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
+from dpgm_core.inference.contract import Beliefs, Capability
+from dpgm_core.inference.loopy.plan import LoopyPlan, compile_plan
+from dpgm_core.inference.loopy.sweep import (
+    LOG,
+    PROBABILITY,
+    Algebra,
+    Contradiction,
+    Messages,
+    factor_beliefs,
+    start,
+    sweep,
+)
+from dpgm_core.structure import Structure, human_bytes
+from dpgm_core.tables import Tables
+
+__all__ = ["LoopyBP", "LoopyEngine"]
+
+# Finite potentials of one factor that span more nats than this go to log space at once: exp would underflow.
+SPAN = 700.0
+# The residual schedule sends this share of the messages per round, those that would change most.
+SHARE = 0.25
+# Zeros in loops can drive entries of messages to 0 for ever: below exp(-(VANISHED + 4 spans)) they count as 0 when
+# convergence is judged. Larger ones count however small they are, since two of them may oppose each other.
+VANISHED = 100.0
+# Bytes per factor cell at the peak of a call: parameters, indices, potentials, beliefs and temporaries.
+BYTES_PER_CELL = 100
+
+
+def _number(low: float, high: float, need: str) -> Any:
+    def check(instance: object, attribute: Attribute[Any], value: object) -> None:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not low <= value < high:  # type: ignore[operator]
+            raise OptionError(f"loopy-bp: {attribute.name} must be {need}, got {value!r}")
+
+    return check
+
+
+def _whole(instance: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OptionError(f"loopy-bp: {attribute.name} must be a whole number of at least 1, got {value!r}")
+
+
+def _schedule(instance: object, attribute: Attribute[Any], value: object) -> None:
+    if value not in ("flooding", "residual"):
+        raise OptionError(f"loopy-bp: schedule must be 'flooding' or 'residual', got {value!r}")
+
+
+def _flag(instance: object, attribute: Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionError(f"loopy-bp: {attribute.name} must be true or false, got {value!r}")
+
+
+@frozen(kw_only=True)
+class LoopyBP:
+    """Damped sum-product on the factor graph, with Bethe's approximation of log Z.
+
+    Exact, in a fixed number of undamped sweeps, when the factor graph of the maximal cliques is a forest; elsewhere
+    the beliefs are locally consistent but approximate. Each sweep costs the cells of all cliques, so models far too
+    wide for a junction tree are in reach. Messages are damped geometrically.
+
+    Raises OptionError for an option out of range; `compile` raises TooLarge. Sources: Pearl 1988; Yedidia, Freeman,
+    Weiss 2005 (Bethe); Elidan, McGraw, Koller 2006 (residual schedule).
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> beliefs = LoopyBP().compile(structure).infer(Tables(structure, np.log([1.0, 2.0, 3.0, 4.0])), total=10)
+    >>> beliefs.marginals["a", "b"].round(6).tolist(), round(float(np.exp(beliefs.log_partition)), 6)
+    ([[1.0, 2.0], [3.0, 4.0]], 10.0)
+    """
+
+    damping: float = option(
+        0.5,
+        help="exponent of the old message in the new one; 0 sends the new one as it is",
+        validator=_number(0.0, 1.0, "a number in [0, 1)"),
+    )
+    tolerance: float = option(
+        1e-8,
+        help="converged when no entry of an undamped message changes by a larger part of itself",
+        validator=_number(0.0, math.inf, "a finite number of at least 0"),
+    )
+    max_iterations: int = option(1000, help="sweeps before giving up", unit="sweeps", validator=_whole)
+    schedule: Literal["flooding", "residual"] = option(
+        "flooding",
+        help="flooding sends all messages per sweep, residual only the quarter that would change most",
+        validator=_schedule,
+    )
+    require_convergence: bool = option(
+        False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=_flag
+    )
+    max_bytes: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=_whole)
+
+    def compile(self, structure: Structure) -> LoopyEngine:
+        """Index arrays for one structure; raises TooLarge, with sizes, if the tables themselves do not fit."""
+        pairs = zip(structure.sizes, structure.multiplicities, strict=True)
+        cells = sum(size * multiplicity for size, multiplicity in pairs)
+        if cells * BYTES_PER_CELL > self.max_bytes:
+            raise TooLarge(
+                f"loopy-bp on {structure}: {cells:,} factor cells need about {human_bytes(cells * BYTES_PER_CELL)}, "
+                f"above max_bytes = {human_bytes(self.max_bytes)}; use smaller cliques or raise the limit"
+            )
+        return LoopyEngine(structure=structure, options=self, plan=compile_plan(structure))
+
+
+@frozen(kw_only=True, eq=False)
+class LoopyEngine:
+    """Loopy belief propagation compiled for one structure; keeps no state between calls."""
+
+    structure: Structure
+    options: LoopyBP
+    plan: LoopyPlan
+
+    @property
+    def exact(self) -> bool:
+        """Whether the factor graph is a forest."""
+        return self.plan.forest
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """None: max-product on a loopy graph decodes to nothing that could be promised."""
+        return frozenset()
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        """Beliefs of p(x) proportional to exp(sum of potentials); log_partition is Bethe's approximation.
+
+        potentials: nats, -inf allowed. total: records the marginals sum to. Raises InferenceError for NaN and +inf,
+        and when the messages find every record impossible (a contradiction that shows only around a loop goes
+        unnoticed); NotConverged if that is asked for.
+        """
+        plan = self.plan
+        if potentials.structure is not self.structure and potentials.structure != self.structure:
+            raise InferenceError(f"loopy-bp compiled for {self.structure} got potentials over {potentials.structure}")
+        if isinstance(total, bool) or not 0 <= total < math.inf:
+            raise InferenceError(f"loopy-bp: total must be a finite number of records, at least 0, got {total!r}")
+        values = potentials.values.astype(np.float64, copy=False)
+        log_cells = values[plan.source]
+        if plan.nested_cell.size:
+            log_cells += np.bincount(plan.nested_cell, weights=values[plan.nested_source], minlength=plan.cells)
+        constant = float(values[plan.constants].sum()) + plan.log_free
+        if not (log_cells < np.inf).all() or not constant < np.inf:
+            raise InferenceError("loopy-bp: the potentials hold NaN or +inf; they must be finite or -inf")
+        try:
+            shift = _shift(plan, log_cells)
+            cells, log_partition, converged, iterations = self._run(log_cells)
+        except Contradiction:
+            shift = -math.inf
+        if constant + shift == -math.inf:
+            raise InferenceError(
+                "loopy-bp: every record has probability 0, because the zeros (potentials of -inf) contradict each "
+                "other; check the evidence and the zeros of the model"
+            )
+        marginals = np.bincount(plan.source, weights=cells, minlength=values.size)
+        if plan.nested_cell.size:
+            marginals += np.bincount(plan.nested_source, weights=cells[plan.nested_cell], minlength=values.size)
+        np.add.at(marginals, plan.constants, 1.0)
+        return Beliefs(
+            marginals=Tables(self.structure, marginals * total),
+            log_partition=log_partition + shift + constant,
+            converged=converged,
+            iterations=iterations,
+        )
+
+    def _run(self, log_cells: FloatArray) -> tuple[FloatArray, float, bool, int]:
+        """Factor beliefs, log-partition, whether converged, sweeps: in probability space unless that underflows."""
+        span = -float(np.min(log_cells, where=log_cells > -np.inf, initial=0.0))
+        log_floor = -(VANISHED + 4 * span)
+        if span < SPAN:
+            try:
+                with np.errstate(all="raise"):
+                    return self._iterate(PROBABILITY, np.exp(log_cells), math.exp(max(log_floor, -SPAN)))
+            except FloatingPointError:  # some product underflowed, which might turn a possible record into a zero
+                pass
+        with np.errstate(under="ignore"):
+            return self._iterate(LOG, log_cells, log_floor)
+
+    def _iterate(self, algebra: Algebra, cells: FloatArray, floor: float) -> tuple[FloatArray, float, bool, int]:
+        plan, options = self.plan, self.options
+        messages = start(plan, algebra)
+        if plan.forest:
+            for _ in range(plan.depth):
+                messages = sweep(plan, algebra, cells, messages)
+            return *factor_beliefs(plan, algebra, cells, messages), True, max(1, plan.depth)
+        iteration, residual = 0, math.inf
+        while residual > options.tolerance and iteration < options.max_iterations:
+            iteration += 1
+            fresh = sweep(plan, algebra, cells, messages)
+            changes = [_changes(algebra, floor, new, old) for new, old in zip(fresh, messages, strict=True)]
+            residual = max(float(change.max()) for change in changes)
+            if options.damping > 0:
+                fresh = [_damped(algebra, options.damping, new, old) for new, old in zip(fresh, messages, strict=True)]
+            messages = fresh if options.schedule == "flooding" else _most_changed(changes, fresh, messages)
+        converged = residual <= options.tolerance
+        if not converged and options.require_convergence:
+            raise NotConverged(
+                f"loopy-bp: not converged after {iteration} sweeps, messages still change by {residual:.1e} of "
+                f"themselves (tolerance {options.tolerance:.1e}); raise damping or max_iterations, or try "
+                "schedule = 'residual'"
+            )
+        return *factor_beliefs(plan, algebra, cells, messages), converged, iteration
+
+
+def _shift(plan: LoopyPlan, log_cells: FloatArray) -> float:
+    """Subtract each factor's largest potential in place; returns the sum of what was subtracted."""
+    shift = 0.0
+    for factors in plan.factors:
+        table = log_cells[factors.cells].reshape(-1, factors.count)
+        top = table.max(axis=0)
+        if np.isneginf(top).any():
+            raise Contradiction
+        table -= top
+        shift += float(top.sum())
+    return shift
+
+
+def _changes(algebra: Algebra, floor: float, fresh: FloatArray, old: FloatArray) -> FloatArray:
+    """(messages + 1,): the largest relative change of an entry of each message, in [0, 1]."""
+    low = np.maximum(np.minimum(fresh, old), floor)
+    ratio = algebra.over(low, np.maximum(np.maximum(fresh, old), floor))
+    change: FloatArray = 1.0 - algebra.to(ratio.min(axis=0))
+    return change
+
+
+def _damped(algebra: Algebra, damping: float, fresh: FloatArray, old: FloatArray) -> FloatArray:
+    """fresh^(1 - damping) old^damping: small entries matter by their logs, and a zero is never averaged away."""
+    mixed: FloatArray = algebra.times(algebra.power(fresh, 1.0 - damping), algebra.power(old, damping))
+    return mixed
+
+
+def _most_changed(changes: list[FloatArray], fresh: Messages, old: Messages) -> Messages:
+    """The old messages with the share of them replaced that would change most (batched residual schedule)."""
+    flat = np.concatenate(changes)
+    count = math.ceil(SHARE * flat.size)
+    chosen = np.zeros(flat.size, dtype=bool)
+    chosen[np.argpartition(flat, -count)[-count:]] = True
+    ends = np.cumsum([change.size for change in changes])[:-1]
+    return [np.where(pick, new, kept) for pick, new, kept in zip(np.split(chosen, ends), fresh, old, strict=True)]

@@ -1,0 +1,121 @@
+"""Parametric bootstrap of a learned model: simulate its release again and again, and learn from each as it was learned.
+
+Post-processing: records are drawn from the model, never read. Source: Efron and Tibshirani (1993), chapter 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dpgm_core.arrays import Array
+from dpgm_core.components.options import changed
+from dpgm_core.components.registry import make
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
+from dpgm_core.inference.contract import Engine, Inference
+from dpgm_core.learning.contract import Learner, Refitter
+from dpgm_core.learning.simulator import Simulator
+from dpgm_core.models.intervals import checked_replicates
+from dpgm_core.pipeline import learn
+from dpgm_core.progress import Progress, silent
+from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
+
+if TYPE_CHECKING:
+    from dpgm_core.models.model import Model
+
+__all__ = ["refitted"]
+
+Refit: TypeAlias = Callable[[NoisyTables], Tables]
+
+
+def refitted(
+    model: Model,
+    engine: Engine,
+    count: int,
+    *,
+    learner: object = None,
+    inference: object = None,
+    randomness: Randomness | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Log-potentials of `count` refits, (count, cells), float32: enough for error bars, and half of the file.
+
+    engine: of the model, to draw records with. learner, inference: None takes those the model was learned with; the
+    tuning that the learner found is fixed. A refit that fails stops it all: without the odd ones the error bars would
+    be too short. Raises OptionError for a model that cannot be bootstrapped, and says why.
+    """
+    count = checked_replicates(count)
+    release = model.release
+    if release is None:
+        raise OptionError("the model carries no release, so its noise is unknown and cannot be drawn again")
+    name = str(model.provenance.get("learner", {}).get("name", ""))
+    if "rounds" in release.provenance:
+        raise OptionError(
+            f"learner {name} cannot be bootstrapped: it trains on many noisy rounds that a simulated release does not "
+            "hold; learn with another one"
+        )
+    if release.contributions is not None:
+        raise OptionError(
+            "a release with normalised contributions cannot be simulated: it does not say how many rows a person has"
+        )
+    made: Learner = _component("learner", learner, model.provenance, model.provenance.get("tuning", {}))
+    used: Inference = _component("inference", inference, model.provenance, {})
+    source, report = _stream(randomness), progress or silent
+    simulator = Simulator(release, engine, model.potentials)
+    rows = np.empty((count, model.structure.cells), dtype=np.float32)
+    number = 0
+    try:
+        refit = _refit(made, used, model, source)
+        for number in range(count):
+            report("bootstrap", number, count)
+            rows[number] = _potentials(refit(simulator.draw(source)), model, made)
+    except BudgetError as error:  # the learner wants of the curator what one simulated release cannot give
+        raise OptionError(f"learner {name or type(made).__name__} cannot be bootstrapped: {error}") from error
+    except DpgmError as error:
+        error.add_note(f"this happened in refit {number + 1} of {count} on simulated releases")
+        raise
+    report("bootstrap", count, count)
+    return rows
+
+
+def _component(kind: str, given: object, provenance: Mapping[str, Any], tuning: Mapping[str, Any]) -> Any:
+    """The learner or inference that a model was made with, or the one given, with its tuning."""
+    record = provenance.get(kind, {})
+    if given is not None:
+        made = make(kind, given)
+        return changed(made, tuning, what=f"{kind} {type(made).__name__}") if tuning else made
+    if "name" not in record:
+        what = f"{kind} {record['class']}, which is not registered" if "class" in record else f"an unknown {kind}"
+        raise OptionError(f"the model was learned with {what}; give it as bootstrap({kind}=...)")
+    return make(kind, {**record.get("options", {}), **tuning, "name": record["name"]})
+
+
+def _stream(randomness: Randomness | None) -> Randomness:
+    """A stream of its own: a seed that the release was drawn with must not give the release's noise again."""
+    if randomness is None:
+        return SystemRandomness()
+    if randomness.private:
+        return randomness
+    return SeededRandomness(int(randomness.generator().integers(2**63)))
+
+
+def _refit(learner: Learner, inference: Inference, model: Model, randomness: Randomness) -> Refit:
+    if isinstance(learner, Refitter) and "tuning" in model.provenance:  # a file that lacks it is older than tuning
+        return learner.refitter(model, inference)
+
+    def through_learn(release: NoisyTables) -> Tables:
+        return learn(release, learner, inference, structure=model.structure, randomness=randomness).model.potentials
+
+    return through_learn
+
+
+def _potentials(found: object, model: Model, learner: Learner) -> Array:
+    if not isinstance(found, Tables) or found.structure != model.structure:
+        raise IncompatiblePlugin(f"a refit by {type(learner).__name__} is not over the model's structure")
+    if np.isnan(found.values).any() or (found.values == np.inf).any():
+        raise InferenceError(f"a refit by {type(learner).__name__} has log-potentials that are NaN or +inf")
+    return found.values

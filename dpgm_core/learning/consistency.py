@@ -1,0 +1,72 @@
+"""Make overlapping tables agree on what they share, by least squares; a projection in the space of tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.structure import Clique
+from dpgm_core.tables import Tables
+
+__all__ = ["consistent"]
+
+
+def consistent(tables: Tables) -> Tables:
+    """The nearest tables (least squares over all cells) whose shared margins agree.
+
+    tables: one table per clique, any units; tied groups are left alone. The result may be negative. This is the
+    orthogonal projection on the span of the model's statistics, so it changes no maximum-likelihood fit, but takes out
+    the directions along which the likelihood would fall forever. With e_S^C the pure interaction of attributes S in
+    table C and K the cells of C outside S, the agreed interaction is sum_C e_S^C / K over sum_C 1 / K.
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.structure import Structure
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("a", "b")])
+    >>> both = consistent(Tables(structure, np.array([3.0, 1, 1, 1, 1, 1])))
+    >>> bool(np.allclose(both["a"], both["a", "b"].sum(axis=1)))
+    True
+    """
+    structure = tables.structure
+    values = tables.values.astype(np.float64)
+    holders: dict[frozenset[str], list[int]] = {}
+    for number, group in enumerate(structure.groups):
+        if len(group) == 1:
+            for count in range(len(group[0]) + 1):
+                for subset in itertools.combinations(group[0], count):
+                    holders.setdefault(frozenset(subset), []).append(number)
+    for shared, numbers in holders.items():
+        if len(numbers) < 2:
+            continue
+        names = tuple(sorted(shared))
+        effects = [_interaction(tables.group(number), structure.groups[number][0], names) for number in numbers]
+        outside = [structure.sizes[number] // math.prod(structure.domain.shape(names)) for number in numbers]
+        weight = sum(1 / cells for cells in outside)
+        agreed = sum(effect / cells for effect, cells in zip(effects, outside, strict=True)) / weight
+        for number, effect, cells in zip(numbers, effects, outside, strict=True):
+            clique = structure.groups[number][0]
+            block = values[structure.slices[number]].reshape(structure.shapes[number])
+            block += _spread((agreed - effect) / cells, names, clique)
+    return Tables(structure, values)
+
+
+def _interaction(table: FloatArray, clique: Clique, names: Clique) -> FloatArray:
+    """The margin on `names`, centred along each of its axes: their pure interaction."""
+    outside = tuple(axis for axis, name in enumerate(clique) if name not in names)
+    left = [name for name in clique if name in names]
+    summed: FloatArray = np.asarray(table.sum(axis=outside, dtype=np.float64))
+    margin = summed.transpose([left.index(name) for name in names])
+    for axis in range(len(names)):
+        margin = margin - margin.mean(axis=axis, keepdims=True)
+    return margin
+
+
+def _spread(effect: FloatArray, names: Clique, clique: Clique) -> FloatArray:
+    """The effect with axes in the clique's order and length-1 axes for the other attributes."""
+    order = [names.index(name) for name in clique if name in names]
+    ordered = effect.transpose(order)
+    sizes = iter(ordered.shape)
+    spread: FloatArray = ordered.reshape([next(sizes) if name in names else 1 for name in clique])
+    return spread

@@ -1,0 +1,65 @@
+"""What a learner must offer, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from attrs import field, frozen
+
+from dpgm_core.curator.contract import Curator
+from dpgm_core.inference.contract import Inference
+from dpgm_core.progress import Progress
+from dpgm_core.randomness import Randomness
+
+if TYPE_CHECKING:
+    from dpgm_core.models.model import Model
+    from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.tables import Tables
+
+
+__all__ = ["Fit", "Learner", "Refitter"]
+
+
+@frozen(kw_only=True)
+class Fit:
+    """What a learner returns.
+
+    model: the learned model. release: the noisy tables it was learned from. trace: one mapping of numbers per
+    logged iteration. converged: whether the stopping rule was met. certificate: proven bounds, e.g. a gradient norm or
+    duality gap, by name. notes: sentences for the user, e.g. that the maximum-likelihood estimate does not exist.
+    tuning: options of the learner, by name, with which it would make again the choices it made in this fit; plain
+    values. Empty: it chose nothing.
+    """
+
+    model: Model
+    release: NoisyTables
+    trace: Sequence[Mapping[str, float]] = ()
+    converged: bool = True
+    certificate: Mapping[str, float] = field(factory=dict)
+    notes: Sequence[str] = ()
+    tuning: Mapping[str, Any] = field(factory=dict)
+
+
+class Learner(Protocol):
+    """Turns releases into a model; sees records only through the curator."""
+
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
+        """Spend what the curator has to spend, and learn from what it hands out.
+
+        randomness: for post-processing such as random starts; its `generator` only.
+        """
+        ...
+
+
+@runtime_checkable
+class Refitter(Protocol):
+    """A learner that can learn from many similar releases for less than a `learn` each: shared work, a warm start."""
+
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """From a release like the model's to the potentials learned from it, over the model's structure.
+
+        model: the fit to start from; what does not depend on the release is done once, here. All tuning is what this
+        learner's options say (`Fit.tuning` among them). A learner without it is called through `learn` instead.
+        """
+        ...

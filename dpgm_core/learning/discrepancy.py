@@ -1,0 +1,61 @@
+"""How far the noisy tables are expected to be from the true ones: what a fit must not undercut."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpgm_core.noise.contract import Noise
+from dpgm_core.releases.levelled import ScaledNoise
+
+if TYPE_CHECKING:
+    from dpgm_core.releases.release import NoisyTables
+
+__all__ = ["expected_absolute", "expected_distance"]
+
+
+def expected_absolute(noise: Noise) -> float:
+    """E |Z| of one cell's noise, records, from its log-density alone, so that it serves every mechanism.
+
+    Summed over the integers when the noise is narrow enough to see them, else over a fine grid; relative error below
+    1e-3 for log-concave noise.
+
+    >>> class Flat:
+    ...     variance = 0.5
+    ...     def logpdf(self, residual):
+    ...         return np.where(np.abs(residual) <= 1, -np.log(4) + np.log(2) * (residual == 0), -np.inf)
+    >>> round(expected_absolute(Flat()), 6)
+    0.5
+    """
+    if isinstance(noise, ScaledNoise):  # its lattice is scaled too
+        return noise.factor * expected_absolute(noise.noise)
+    spread = math.sqrt(noise.variance)
+    reach = 40 * spread + 1
+    points = (
+        np.arange(-math.ceil(reach), math.ceil(reach) + 1.0) if spread < 500 else np.linspace(-reach, reach, 40_001)
+    )
+    log_mass = noise.logpdf(points)
+    mass = np.exp(log_mass - log_mass.max())
+    return float(np.sum(np.abs(points) * mass) / np.sum(mass))
+
+
+def expected_distance(release: NoisyTables) -> tuple[float, float]:
+    """Mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records.
+
+    The true tables are within the model's reach, so a fit that is much further from the noisy ones has not ended.
+
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 100}), [("a",)])
+    >>> codes = np.zeros((9, 1), int)
+    >>> noisy = release(codes, structure, Budget.pure("0.01"), neighbours="add-remove", randomness=SeededRandomness(0))
+    >>> [round(number, -1) for number in expected_distance(noisy)]
+    [10000.0, 1000.0]
+    """
+    means = [expected_absolute(noise) for noise in release.noise]
+    sizes = release.structure.sizes
+    scatter = sum(
+        size * max(0.0, noise.variance - mean**2) for size, noise, mean in zip(sizes, release.noise, means, strict=True)
+    )
+    return float(np.dot(sizes, means)), math.sqrt(scatter)

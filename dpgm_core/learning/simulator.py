@@ -1,0 +1,100 @@
+"""Simulated releases: what a release would have been, had a model been the truth. For parametric bootstraps.
+
+Post-processing: records are drawn from a model learned right of the noise, never read.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from attrs import evolve
+
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.counting.kernel import count
+from dpgm_core.errors import InferenceError
+from dpgm_core.inference.contract import Engine, Sampler
+from dpgm_core.learning.table_draws import TableDraws, cells_of_junction_tree
+from dpgm_core.noise.measurement import add_noise
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.release import NoisyTables, estimate_total
+from dpgm_core.sources.codes import CodesSource
+from dpgm_core.tables import Tables
+
+__all__ = ["Simulator"]
+
+#: From more records on, the deviation of this many is scaled up: the mean and covariance of the counts stay exact.
+_MOST_RECORDS = 50_000
+#: Codes drawn in the time of one cell of a multinomial.
+_CODES_PER_CELL = 1.0
+
+
+class Simulator:
+    """Draws releases like `release`, from records of the model with these `potentials`.
+
+    engine: of the model; its structure contains the cliques released. Each draw samples records, counts them, adds
+    fresh noise of the released kind and estimates N again if it was estimated (Efron and Tibshirani 1993, section
+    6.5). The records are independent: rows of one person that resemble each other are not simulated. Raises
+    InferenceError when the engine cannot sample.
+
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, make, release
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1]] * 500)
+    >>> noisy = release(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
+    >>> engine = make("inference", "junction-tree").compile(structure)
+    >>> drawn = Simulator(noisy, engine, Tables.zeros(structure)).draw(SeededRandomness(1))
+    >>> round(drawn.total, -2), drawn.private
+    (1000.0, False)
+    """
+
+    def __init__(self, release: NoisyTables, engine: Engine, potentials: Tables) -> None:
+        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
+            raise InferenceError(
+                f"{type(engine).__name__} cannot draw records to simulate a release from; use junction-tree"
+            )
+        release = levelled(release)  # weighted rows are simulated as learners see them, one record per person
+        self._release, self._engine, self._potentials = release, engine, potentials
+        self._sampler: Sampler = engine
+        self._records = max(1, round(release.total))
+        self._expected: FloatArray | None = None
+        self._draws: TableDraws | None = None
+        codes = len(engine.structure.domain) * min(self._records, _MOST_RECORDS)
+        if _CODES_PER_CELL * cells_of_junction_tree(engine.structure) <= codes:
+            self._draws = TableDraws(potentials, release.structure)
+        elif self._records > _MOST_RECORDS and engine.structure == release.structure:
+            self._expected = engine.infer(potentials).marginals.values
+
+    def draw(self, randomness: Randomness) -> NoisyTables:
+        """One simulated release, marked as not private: it was made from no records."""
+        release = self._release
+        structure = release.structure
+        values = self._counts(randomness.generator())
+        parts: list[Array] = [values[at] for at in structure.slices]
+        for number, calibration in enumerate(release.calibrations):
+            alike = [group for group, one in enumerate(release.calibration_of) if one == number]
+            sizes = [structure.sizes[group] for group in alike]
+            noise = np.split(calibration.noise.sample((sum(sizes),), randomness), np.cumsum(sizes)[:-1])
+            for group, part in zip(alike, noise, strict=True):
+                parts[group] = add_noise(parts[group], part)
+        tables = Tables(structure, np.concatenate(parts))
+        total = release.total
+        if release.total_policy == "estimated":
+            total = estimate_total(tables, release.variances)[0]
+        return evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
+
+    def _counts(self, generator: np.random.Generator) -> IntArray:
+        """True counts of as many records as the release has."""
+        if self._draws is not None:
+            return self._draws.draw(self._records, generator)
+        structure = self._release.structure
+        drawn = self._records if self._expected is None else _MOST_RECORDS
+        codes = self._sampler.sample(self._potentials, drawn, generator)
+        columns = dict(zip(self._engine.structure.domain.names, codes, strict=True))
+        counts = count(CodesSource(data=columns), structure).tables.values
+        if self._expected is None:
+            return counts.copy()
+        deviation = counts - drawn * self._expected
+        scaled = self._records * self._expected + math.sqrt(self._records / drawn) * deviation
+        rounded: IntArray = np.rint(scaled).astype(np.int64)
+        return rounded

@@ -1,0 +1,1 @@
+"""The durable record of what has been spent on a data set."""

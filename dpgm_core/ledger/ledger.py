@@ -1,0 +1,264 @@
+"""The durable record of what has been spent on one data set: an SQLite file that is charged before noise is drawn.
+
+Terms (relation, unit, person key, rows per person, whole budget) are fixed when the owner creates it. A charge is
+committed to disk before `charge` returns, one writer at a time, so neither several processes nor a kill at any point
+can spend more than the budget: a crash wastes what was charged and leaks nothing. Amounts are exact fractions.
+
+Composition. Pure epsilons add, deltas add, rhos add (Dwork and Roth 2014, Theorem 3.16; Bun and Steinke 2016, Lemma
+1.7); a stated conversion_delta turns the rhos of an (epsilon, delta) ledger into epsilon (`privacy.zcdp_epsilon`).
+Amounts may be chosen after seeing earlier releases as long as one kind is charged (privacy filters: Rogers, Roth,
+Ullman, Vadhan 2016; Feldman and Zrnic 2021); how an (epsilon, delta) ledger is split between zCDP and other charges
+must not depend on earlier releases.
+
+Only numbers, times of charges and the owner's texts are stored; nothing computed from data. Limits: keep the file on
+a local disk, and whoever restores an old copy of it can spend again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpgm_core.errors import BudgetError, ModelFileError, Overspent
+from dpgm_core.ledger.file import LedgerEntry, LedgerTerms, check_budget, connected, read, text_line, write_new
+from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import default_unit
+
+__all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
+
+# which kinds of charges a ledger of a kind can add up
+_TAKES = {"pure": ("pure",), "zcdp": ("pure", "zcdp"), "approx": ("pure", "zcdp", "approx")}
+_RULES = {
+    "pure": "Pure epsilons add.",
+    "zcdp": "Rhos add; a pure charge of epsilon counts as epsilon^2 / 2.",
+    "approx": "Epsilons add and deltas add.",
+}
+
+# Exact sums of many odd fractions grow without bound; beyond 400 digits they are shown on this grid, against us.
+_GRID = 10**100
+
+
+class Ledger:
+    """A ledger file; make one with `Ledger.create` or `Ledger.open`.
+
+    Every call opens the file, reads it afresh and closes it, so an object may be shared by threads and survive a fork.
+    Damaged, foreign and too new files raise ModelFileError at any call.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "survey.ledger"
+    >>> ledger = Ledger.create(path, name="survey", budget=Budget.pure(1), neighbours="add-remove")
+    >>> entry = ledger.charge(Budget.pure("0.3"), note="first release")
+    >>> print(ledger.remaining())
+    epsilon = 0.7
+    """
+
+    def __init__(self, path: Path, terms: LedgerTerms) -> None:
+        self.path = path
+        self.terms = terms
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        name: str,
+        budget: Budget,
+        neighbours: Neighbours | str,
+        unit: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+        conversion_delta: Amount | None = None,
+    ) -> Ledger:
+        """Make a new ledger file, whole or not at all. conversion_delta: half the budget's delta if not given.
+
+        Raises BudgetError for terms that make no sense and for an existing file, ModelFileError when it cannot be
+        written.
+        """
+        path = Path(path).resolve()
+        check_budget(budget)
+        stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
+        if stated is None and budget.kind == "approx":
+            stated = budget.delta / 2
+        terms = LedgerTerms(
+            name=name,
+            budget=budget,
+            neighbours=Neighbours.of(neighbours),
+            unit=unit or default_unit(person),
+            person=person,
+            rows_per_person=rows_per_person,
+            conversion_delta=stated,
+        )
+        write_new(path, terms)
+        return cls(path, terms)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Ledger:
+        """Open an existing ledger; never creates one. Raises ModelFileError."""
+        path = Path(path).resolve()
+        if not path.is_file():
+            raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
+        with connected(path) as connection:
+            terms, _ = read(path, connection)
+            if connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
+                raise ModelFileError(f"ledger {path} is damaged; restore nothing older than its last charge")
+        return cls(path, terms)
+
+    @property
+    def name(self) -> str:
+        """What the owner calls the data set."""
+        return self.terms.name
+
+    @property
+    def budget(self) -> Budget:
+        """All that may ever be spent."""
+        return self.terms.budget
+
+    def close(self) -> None:
+        """Nothing to do: no call leaves the file open. It is there so that a ledger can be handled like a file."""
+
+    def check_terms(
+        self,
+        *,
+        neighbours: Neighbours | str,
+        unit: str | None = None,
+        person: str | None = None,
+        rows_per_person: int = 1,
+    ) -> None:
+        """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
+        pairs = {
+            "neighbours": (self.terms.neighbours.value, Neighbours.of(neighbours).value),
+            "unit": (self.terms.unit, unit or default_unit(person)),
+            "person": (self.terms.person, person),
+            "rows_per_person": (self.terms.rows_per_person, whole("rows_per_person", rows_per_person, least=1)),
+        }
+        for what, (fixed, asked) in pairs.items():
+            if fixed != asked:
+                raise BudgetError(
+                    f"a release with {what} = {asked!r} was asked of ledger {self.name!r}, which was created with "
+                    f"{what} = {fixed!r}; guarantees of different kinds do not add up: "
+                    "use the ledger's terms, or a ledger of its own"
+                )
+
+    def check(self, budget: Budget) -> None:
+        """Whether `budget` could be charged now: raises what `charge` would, and charges nothing."""
+        with connected(self.path) as connection:
+            self._refuse(budget, self._charges(connection))
+
+    def charge(self, budget: Budget, *, note: str = "") -> int:
+        """Charge `budget`, on disk when this returns, and say the entry's number. Draw noise after it, never before.
+
+        note: the owner's text, up to 200 characters, kept in the file. Raises Overspent, BudgetError for a kind the
+        ledger cannot add up, or when another process holds the file too long; then nothing was charged.
+        """
+        text_line("the note of a charge", note, empty=True)
+        with connected(self.path) as connection:
+            # The lock comes first: what is read cannot change before it is written.
+            connection.execute("BEGIN IMMEDIATE")
+            self._refuse(budget, self._charges(connection))
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            row = connection.execute(
+                "INSERT INTO charges (charged_at, cost, note, status) VALUES (?, ?, ?, 'charged')",
+                (now, json.dumps(budget.to_dict()), note),
+            )
+            connection.execute("COMMIT")
+            return int(row.lastrowid or 0)
+
+    def mark_released(self, entry: int) -> None:
+        """Note that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
+        whole("the number of a ledger entry", entry, least=1, most=2**63 - 1)
+        with connected(self.path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._charges(connection)
+            if not connection.execute("UPDATE charges SET status = 'released' WHERE id = ?", (entry,)).rowcount:
+                raise BudgetError(f"ledger {self.name!r} has no entry {entry}")
+            connection.execute("COMMIT")
+
+    def spent(self) -> Budget:
+        """What all charges come to, saved or not, in the kind of the whole budget."""
+        return _readable(self.terms.total(entry.cost for entry in self.history()), math.ceil)
+
+    def remaining(self) -> Budget:
+        """What one more charge of the ledger's own kind may cost.
+
+        An (epsilon, delta) ledger with zCDP charges may have room for more rho than this pair suggests, because the
+        conversion is concave in rho and its delta is counted once; `check` knows.
+        """
+        return _readable(self.budget - self.terms.total(entry.cost for entry in self.history()), math.floor)
+
+    def history(self) -> tuple[LedgerEntry, ...]:
+        """Every charge, oldest first."""
+        with connected(self.path) as connection:
+            return self._charges(connection)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The terms and totals as plain values."""
+        return self.terms.to_dict() | {"spent": self.spent().to_dict(), "remaining": self.remaining().to_dict()}
+
+    def describe(self) -> str:
+        """The terms and the total, in words."""
+        terms, entries = self.terms, self.history()
+        spent = terms.total(entry.cost for entry in entries)
+        rows = "1 row" if terms.rows_per_person == 1 else f"{terms.rows_per_person} rows"
+        person = "" if terms.person is None else f", person key {terms.person!r}"
+        lines = [
+            f"ledger {terms.name!r}: {terms.unit}, {rows} each{person}, neighbours {terms.neighbours.value}",
+            f"budget:    {terms.budget}",
+            f"spent:     {spent} in {len(entries)} charge(s)",
+            f"remaining: {terms.budget - spent}",
+            _RULES[terms.budget.kind],
+        ]
+        if terms.conversion_delta is not None:
+            lines.append(
+                f"zCDP charges: their rhos add and are converted at delta' = {decimal_text(terms.conversion_delta)}."
+            )
+        lost = sum(entry.status == "charged" for entry in entries)
+        if lost:
+            lines.append(f"{lost} charge(s) not marked as saved: paid for, whether or not anything was released.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    def _charges(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
+        terms, entries = read(self.path, connection)
+        if terms != self.terms:
+            raise ModelFileError(f"ledger {self.path} was replaced by another one since it was opened; open it again")
+        return entries
+
+    def _refuse(self, budget: Budget, entries: tuple[LedgerEntry, ...]) -> None:
+        check_budget(budget)
+        whole_budget = self.terms.budget
+        if budget.kind not in _TAKES[whole_budget.kind]:
+            raise BudgetError(
+                f"{budget} cannot be charged to ledger {self.name!r}, which holds {whole_budget}: that kind does not "
+                f"add up to it; spend a budget of kind {' or '.join(_TAKES[whole_budget.kind])}, or use another ledger"
+            )
+        costs = [entry.cost for entry in entries]
+        if not self.terms.total([*costs, budget]) <= whole_budget:
+            spent = self.terms.total(costs)
+            raise Overspent(
+                f"{budget} was asked of ledger {self.name!r}, but {spent} of {whole_budget} is spent and only "
+                f"{whole_budget - spent} is left; nothing was charged: ask for less, or for nothing more"
+            )
+
+
+def _readable(budget: Budget, rounded: Callable[[Fraction], int]) -> Budget:
+    """The budget itself, or with its parts on a grid where they are too long to be written and read back."""
+    try:
+        check_budget(budget)
+    except BudgetError:
+        return Budget(
+            budget.kind,
+            epsilon=Fraction(rounded(budget.epsilon * _GRID), _GRID),
+            delta=Fraction(rounded(budget.delta * _GRID), _GRID),
+            rho=Fraction(rounded(budget.rho * _GRID), _GRID),
+        )
+    return budget

@@ -1,0 +1,1 @@
+"""What was learned, and what can be asked of it."""

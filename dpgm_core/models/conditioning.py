@@ -1,0 +1,48 @@
+"""Log-potentials moved from one structure to another, and sums in which weight 0 silences -inf."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.domain import Domain
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["collected", "expectation", "spread_over"]
+
+
+def expectation(weights: Array, values: Array) -> float:
+    """sum of weights * values where weight 0 silences an infinite value."""
+    products = np.multiply(weights, values, out=np.zeros(len(values)), where=weights != 0)
+    return math.fsum(products) if np.all(np.isfinite(products)) else float(products.sum())
+
+
+def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[Structure, Tables]:
+    """A structure and potentials from (clique, table) pieces; tables on the same attributes add up."""
+    sums: dict[frozenset[str], tuple[Clique, FloatArray]] = {}
+    for clique, table in pieces:
+        key = frozenset(clique)
+        if key in sums:
+            first, total = sums[key]
+            sums[key] = first, total + np.transpose(table, [clique.index(name) for name in first])
+        else:
+            sums[key] = clique, np.array(table, dtype=np.float64)
+    structure = Structure(domain, [clique for clique, _ in sums.values()])
+    return structure, Tables.from_arrays(structure, dict(sums.values()))
+
+
+def spread_over(wider: Structure, structure: Structure, potentials: Tables) -> Tables:
+    """The same potentials over an untied structure that has all the cliques and perhaps more, which get zeros."""
+    values = np.zeros(wider.cells)
+    for number, group in enumerate(structure.groups):
+        for clique in group:
+            target, axes = wider.find(clique)
+            block = values[wider.slices[target]].reshape(wider.shapes[target])
+            if axes is not None:
+                block = block.transpose(axes)
+            block += potentials.group(number)
+    return Tables(wider, values)

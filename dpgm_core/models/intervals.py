@@ -1,0 +1,136 @@
+"""Error bars from replicates of an estimate, and from analyses of several synthetic data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import InferenceError, OptionError
+
+__all__ = ["Interval", "combine", "interval"]
+
+#: No error bar needs more, and a file that claims more was not written by dpgm.
+MOST_REPLICATES = 1000
+
+
+@frozen(kw_only=True, eq=False)
+class Interval:
+    """An estimate and how far to trust it, entry by entry: arrays of the estimate's shape.
+
+    estimate: what the model says. standard_error: the root mean square error to expect, from its two parts: `spread`,
+    what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
+    contain the truth with probability `level`, as far as the model is right.
+
+    >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
+    >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
+    array([0.29, 0.29])
+    """
+
+    estimate: FloatArray
+    standard_error: FloatArray
+    bias: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+
+    @property
+    def spread(self) -> FloatArray:
+        """The standard deviation over the replicates, without the bias."""
+        return np.sqrt(np.maximum(self.standard_error**2 - self.bias**2, 0.0))
+
+    def __repr__(self) -> str:
+        return f"Interval(level={self.level:g}, shape={self.estimate.shape})"
+
+
+def interval(
+    estimate: FloatArray, replicates: FloatArray, *, level: float, within: tuple[float, float] = (-math.inf, math.inf)
+) -> Interval:
+    """The bias-aware bootstrap interval: estimate +- t sqrt(sd^2 + (mean - estimate)^2), clipped to `within`.
+
+    replicates: (B, *shape of the estimate), at least 2. sd and mean are the replicates'; the squared distance of mean
+    and estimate holds sd^2 / B besides the squared bias, as a mean of B has that error. t: Student's quantile with
+    B - 1 degrees of freedom. Raises InferenceError where a replicate is not finite. Source: the bootstrap estimate of
+    the mean square error, Efron and Tibshirani (1993), section 10.3.
+    """
+    level = checked_level(level)
+    if not (np.isfinite(estimate).all() and np.isfinite(replicates).all()):
+        raise InferenceError("the query is not finite for the model and all of its replicates, so it has no interval")
+    spread = replicates.std(axis=0, ddof=1)
+    bias = replicates.mean(axis=0) - estimate
+    error = np.sqrt(spread**2 + bias**2)
+    width = student(level, len(replicates) - 1) * error
+    return Interval(
+        estimate=estimate,
+        standard_error=error,
+        bias=bias,
+        low=np.clip(estimate - width, *within),
+        high=np.clip(estimate + width, *within),
+        level=level,
+    )
+
+
+def combine(
+    estimates: Sequence[float] | FloatArray,
+    variances: Sequence[float] | FloatArray,
+    *,
+    level: float = 0.9,
+    ratio: float = 1.0,
+) -> Interval:
+    """One answer from the same analysis of m synthetic data sets, each sampled from another replicate of a model.
+
+    estimates, variances: (m, ...), the analysis's estimate and its own squared standard error on each data set, as if
+    the rows were real. ratio: synthetic rows per data set over the records behind the model. With q the mean and B the
+    variance of the estimates and U the mean of the variances, the total variance is T = (1 + 1/m) B - U, which loses
+    what sampling the synthetic rows added; where chance makes it negative, ratio * U stands in. Student's t has
+    (m - 1) (1 - U / ((1 + 1/m) B))^2 degrees of freedom, at least 1. Large data sets (small U) make T reliable.
+    The bias of the learner is not in it. Raises OptionError. Sources: Raghunathan, Reiter and Rubin (2003); for
+    negative T Reiter (2002); for synthetic data under differential privacy Raisa et al. (2023).
+
+    >>> round(float(combine([0.52, 0.49, 0.55, 0.50], [1e-5] * 4).standard_error), 4)
+    0.0294
+    """
+    level = checked_level(level)
+    q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    if q.shape != u.shape or q.ndim == 0 or len(q) < 2:
+        raise OptionError(f"combine needs at least 2 estimates and as many variances, got {q.shape} and {u.shape}")
+    if not (np.isfinite(q).all() and np.isfinite(u).all() and (u >= 0).all()):
+        raise OptionError("estimates and variances must be finite, and variances at least 0")
+    if not isinstance(ratio, (int, float)) or isinstance(ratio, bool) or not 0 < ratio < math.inf:
+        raise OptionError(f"ratio must be a positive number, synthetic rows over records, got {ratio!r}")
+    m = len(q)
+    mean, within = q.mean(axis=0), u.mean(axis=0)
+    between = (1 + 1 / m) * q.var(axis=0, ddof=1)
+    total = between - within
+    share = np.divide(within, between, out=np.ones_like(between), where=between > 0)
+    degrees = np.where(total > 0, np.maximum((m - 1) * (1 - share) ** 2, 1.0), m - 1)
+    error = np.sqrt(np.where(total > 0, total, ratio * within))
+    width = student(level, degrees) * error
+    return Interval(
+        estimate=mean, standard_error=error, bias=np.zeros_like(mean), low=mean - width, high=mean + width, level=level
+    )
+
+
+def checked_level(level: object) -> float:
+    """A probability strictly between 0 and 1. Raises OptionError."""
+    if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
+        raise OptionError(f"the level of an interval must lie between 0 and 1, such as 0.9; got {level!r}")
+    return float(level)
+
+
+def checked_replicates(count: object) -> int:
+    """How many refits to make. Raises OptionError."""
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
+        raise OptionError(f"replicates must be a whole number from 2 to {MOST_REPLICATES}, got {count!r}")
+    return count
+
+
+def student(level: float, degrees: float | FloatArray) -> FloatArray:
+    """Half the width, in standard errors, of the central interval of Student's t."""
+    from scipy.special import stdtrit
+
+    quantile: FloatArray = stdtrit(degrees, (1 + level) / 2)
+    return quantile

@@ -1,0 +1,444 @@
+"""The learned model: a structure, log-potentials and where they came from; answers queries, samples, saves.
+
+Everything here is post-processing of the release and free in privacy, except what compares with records, which must
+be asked for by name (`allow_non_private`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgm_core._version import __version__
+from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.domain import Domain
+from dpgm_core.errors import (
+    InferenceError,
+    OptionError,
+    StructureError,
+    did_you_mean,
+    require_non_private,
+)
+from dpgm_core.files import plain, write_archive
+from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
+from dpgm_core.learning.contract import Learner
+from dpgm_core.models.conditioning import collected, expectation, spread_over
+from dpgm_core.models.intervals import Interval, interval
+from dpgm_core.progress import Progress
+from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+__all__ = ["Model", "SCHEMA"]
+
+SCHEMA = 1
+
+
+class Model:
+    """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
+
+    structure: the model's. potentials: theta, nats, one table per group; -inf is legal. release: the noisy tables it
+    was learned from, if any. provenance: plain values (learner, options, converged, notes, ...). inference: the
+    component that answers queries (name or object); exact by default: a query that does not fit raises TooLarge and
+    is never approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
+
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
+    >>> model.marginal(["a"]).round(3).tolist(), model.marginal(["a"], given={"b": "1"}).round(3).tolist()
+    ([0.5, 0.5], [0.25, 0.75])
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        potentials: Tables,
+        *,
+        release: NoisyTables | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        inference: str | Inference = "junction-tree",
+        replicates: Array | None = None,
+    ) -> None:
+        if potentials.structure != structure:
+            raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
+        if replicates is not None and (replicates.ndim != 2 or len(replicates) < 2):
+            raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
+        for values in (potentials.values, np.empty(0) if replicates is None else replicates):
+            if np.any(np.isnan(values)) or np.any(values == np.inf):
+                raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
+        self.structure = structure
+        self.potentials = potentials.astype(np.float64)
+        self.release = release
+        self.provenance: Mapping[str, Any] = dict(provenance or {})
+        self._inference = inference
+        self._engines: dict[Structure, Engine] = {}
+        self._beliefs: Beliefs | None = None
+        self._refits = replicates
+        self._replicates: tuple[Model, ...] | None = None
+
+    # --- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.structure.domain
+
+    @property
+    def private(self) -> bool | None:
+        """Whether the release behind it was drawn without a seed; None for a model without a release."""
+        return None if self.release is None else self.release.private
+
+    @property
+    def converged(self) -> bool:
+        """Whether the learner said that it had converged."""
+        return bool(self.provenance.get("converged", True))
+
+    def guarantee(self) -> str:
+        """The release's guarantee statement: learning and querying add nothing to it."""
+        if self.release is None:
+            return "This model carries no release, so nothing is known about the privacy of what it was made from."
+        return self.release.guarantee()
+
+    def using(self, inference: str | Inference) -> Model:
+        """The same model answering through another inference component, such as "loopy-bp"."""
+        return self._with(inference, self._refits)
+
+    # --- inference ----------------------------------------------------------------------------------------------
+
+    def beliefs(self) -> Beliefs:
+        """Marginals and log-partition of the whole model; computed once."""
+        if self._beliefs is None:
+            self._beliefs = self._engine(self.structure).infer(self.potentials)
+        return self._beliefs
+
+    @property
+    def log_partition(self) -> float:
+        """log Z of one record, nats."""
+        return self.beliefs().log_partition
+
+    def marginals(self) -> Tables:
+        """The model's probabilities on each clique (a tied group's table sums to its number of cliques)."""
+        return self.beliefs().marginals
+
+    def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
+        """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
+
+        given: attribute -> label (text) or code (whole number). Cost grows with the junction tree that also joins
+        `attributes`; raises TooLarge when that does not fit, InferenceError when `given` has probability 0.
+        """
+        names = self._names(attributes, given or {})
+        host = self.structure.covering(names)
+        if not given and host is not None and len(self.structure.groups[self.structure.find(host)[0]]) == 1:
+            # Inside one clique the answer is a margin of the model's own marginals: no other inference is needed.
+            inside: FloatArray = self.marginals()[host].sum(
+                axis=tuple(i for i, name in enumerate(host) if name not in names)
+            )
+            order = [name for name in host if name in names]
+            return inside.transpose([order.index(name) for name in names]).copy()
+        structure, potentials = self._joined(names, given or {})
+        table: FloatArray = self._engine(structure).infer(potentials).marginals[names]
+        return np.array(table)
+
+    def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
+        """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
+
+        Where a value of `on` has probability 0 its slice is 0.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Model(structure, Tables.zeros(structure)).conditional("a", on="b").tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+        """
+        targets = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        conditions = (on,) if isinstance(on, str) else tuple(on)
+        joint = self.marginal((*targets, *conditions))
+        mass = joint.sum(axis=tuple(range(len(targets))), keepdims=True)
+        table: FloatArray = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+        return table
+
+    def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
+        """A most probable record, attribute -> label, with the given attributes held fixed.
+
+        Raises InferenceError when the engine cannot maximise or `given` has probability 0.
+        """
+        given = given or {}
+        fixed = self._codes(given)
+        codes = dict(fixed)
+        if len(fixed) == len(self.domain):
+            if self._log_weight(fixed) == -math.inf:
+                raise InferenceError("the given record has probability 0 under the model")
+        else:
+            structure, potentials = self._conditioned(fixed)
+            engine = self._engine(structure)
+            if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
+                raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
+            codes |= engine.maximize(potentials)[0]
+        return {name: self.domain[name].labels[codes[name]] for name in self.domain.names}
+
+    def entropy(self) -> float:
+        """Entropy of one record, nats: log Z - theta . mu."""
+        beliefs = self.beliefs()
+        return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
+
+    def kl(self, other: Model) -> float:
+        """KL(self || other), nats; infinite where `other` rules out what this model allows.
+
+        Exact: -H(p) + log Z_q - E_p[theta_q], the expectation over a junction tree that holds both models' cliques.
+        """
+        if other.domain != self.domain:
+            raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
+        union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
+        ours = spread_over(union, self.structure, self.potentials)
+        theirs = spread_over(union, other.structure, other.potentials)
+        beliefs = self._engine(union).infer(ours)
+        mu = beliefs.marginals.values
+        entropy = beliefs.log_partition - expectation(mu, ours.values)
+        return max(0.0, other.log_partition - expectation(mu, theirs.values) - entropy)
+
+    def log_likelihood(self, records: object, *, allow_non_private: bool = False) -> float:
+        """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
+
+        An exact function of the records: raises NonPrivateError unless `allow_non_private` is True. Divide by the
+        number of records for the mean.
+        """
+        require_non_private("log_likelihood of records", allow_non_private)
+        from dpgm_core.counting.kernel import count
+        from dpgm_core.sources import as_source
+
+        counted = count(as_source(records), self.structure)
+        return expectation(counted.tables.values, self.potentials.values) - counted.records * self.log_partition
+
+    def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
+        """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
+
+        randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
+        """
+        import pyarrow as pa
+
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
+            raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
+        engine = self._engine(self.structure)
+        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
+            raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
+        source = SystemRandomness() if randomness is None else randomness
+        codes = engine.sample(self.potentials, int(count), source.generator())
+        columns = [
+            pa.array(attribute.labels, pa.string()).take(pa.array(column))
+            for attribute, column in zip(self.domain, codes, strict=True)
+        ]
+        return pa.table(columns, names=list(self.domain.names))
+
+    # --- how sure -----------------------------------------------------------------------------------------------
+
+    def bootstrap(
+        self,
+        replicates: int = 40,
+        *,
+        learner: str | Mapping[str, Any] | Learner | None = None,
+        inference: str | Mapping[str, Any] | Inference | None = None,
+        randomness: Randomness | None = None,
+        progress: Progress | None = None,
+    ) -> Model:
+        """The same model with `replicates` of itself: what would have been learned from other records and noise.
+
+        Each is learned from a simulated release, records drawn from this model and fresh noise of the released kind,
+        with the tuning fixed. They give error bars to every answer. learner, inference: only needed when the model was
+        learned with components that are not registered. randomness: SeededRandomness repeats the draw; None takes the
+        operating system's. Free in privacy. Raises OptionError, and says why, when the learner cannot be bootstrapped.
+        """
+        from dpgm_core.learning.bootstrap import refitted
+
+        refits = refitted(
+            self,
+            self._engine(self.structure),
+            replicates,
+            learner=learner,
+            inference=inference,
+            randomness=randomness,
+            progress=progress,
+        )
+        return self._with(self._inference, refits)
+
+    @property
+    def replicates(self) -> tuple[Model, ...]:
+        """The models learned from simulated releases, which share this one's engines; () before `bootstrap`."""
+        if self._replicates is None:
+            self._replicates = tuple(self._replicate(row) for row in (() if self._refits is None else self._refits))
+        return self._replicates
+
+    def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
+        """The root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
+        return self.intervals(attributes, given).standard_error
+
+    def intervals(
+        self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float = 0.9
+    ) -> Interval:
+        """Intervals that contain the population's p(attributes | given) with probability `level`, entry by entry.
+
+        Sampling, noise and the learner's own bias are in them, a wrong structure is not. Costs one query of each
+        replicate. Raises OptionError before `bootstrap`.
+        """
+        return self.interval_of(lambda model: model.marginal(attributes, given), level=level, within=(0.0, 1.0))
+
+    def interval_of(
+        self,
+        query: Callable[[Model], Array | float],
+        *,
+        level: float = 0.9,
+        within: tuple[float, float] = (-math.inf, math.inf),
+    ) -> Interval:
+        """An interval for anything computed from a model: `lambda model: model.entropy()`, a difference, an odds ratio.
+
+        within: the range of possible values. Raises OptionError before `bootstrap`, InferenceError for infinite values.
+        """
+        if not self.replicates:
+            raise OptionError("the model has no replicates to tell errors from; make them with Model.bootstrap()")
+        found = [np.asarray(query(one), dtype=np.float64) for one in (self, *self.replicates)]
+        return interval(found[0], np.stack(found[1:]), level=level, within=within)
+
+    def sample_datasets(
+        self, count: int, datasets: int, *, randomness: Randomness | None = None
+    ) -> tuple[pa.Table, ...]:
+        """Several synthetic data sets of `count` records, each from another replicate, so that they differ as much as
+        the model is uncertain. See `combine` for what to do with them. Raises OptionError without enough replicates.
+        """
+        have = len(self.replicates)
+        if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
+            raise OptionError(
+                f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
+                "Model.bootstrap(B) makes B replicates"
+            )
+        source = SystemRandomness() if randomness is None else randomness
+        return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write one `.dpgm` file, atomically: the model and the release it came from. Raises ModelFileError."""
+        documents = {"model.json": self.to_document()}
+        arrays: dict[str, Array] = {"potentials.npz": self.potentials.values}
+        if self.release is not None:
+            documents["release.json"] = self.release.to_document()
+            arrays["tables.npz"] = self.release.tables.values
+        if self._refits is not None:
+            arrays["replicates.npz"] = self._refits.reshape(-1)
+        write_archive(path, documents, arrays)
+
+    def to_document(self) -> dict[str, Any]:
+        """Everything but the numbers as JSON values."""
+        return {
+            "format": "dpgm-model",
+            "schema": SCHEMA,
+            "dpgm": __version__,
+            "private": self.private,
+            "guarantee": self.guarantee(),
+            "converged": self.converged,
+            "provenance": plain(self.provenance),
+            "replicates": 0 if self._refits is None else len(self._refits),
+            "structure": self.structure.to_dict(),
+            "domain": self.domain.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Model({len(self.domain)} attributes, {len(self.structure.cliques)} cliques, private={self.private})"
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _with(self, inference: str | Inference, replicates: Array | None) -> Model:
+        """The same model and its engines, if the inference stays."""
+        made = Model(
+            self.structure,
+            self.potentials,
+            release=self.release,
+            provenance=self.provenance,
+            inference=inference,
+            replicates=replicates,
+        )
+        if inference is self._inference:
+            made._engines, made._beliefs = self._engines, self._beliefs
+        return made
+
+    def _replicate(self, potentials: Array) -> Model:
+        """Not learned from the release, but post-processing of it."""
+        made = Model(
+            self.structure,
+            Tables(self.structure, potentials),
+            release=self.release,
+            provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
+            inference=self._inference,
+        )
+        made._engines = self._engines
+        return made
+
+    def _engine(self, structure: Structure) -> Engine:
+        if structure not in self._engines:
+            from dpgm_core.components.registry import make
+
+            inference: Inference = make("inference", self._inference)
+            if len(self._engines) >= 16:
+                self._engines.clear()
+            self._engines[structure] = inference.compile(structure)
+        return self._engines[structure]
+
+    def _names(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> Clique:
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        if not names:
+            raise StructureError("name at least one attribute to query")
+        for name in names:
+            if name not in self.domain:
+                raise StructureError(f"the model has no attribute {name!r}{did_you_mean(name, self.domain.names)}")
+            if name in given:
+                raise StructureError(f"attribute {name!r} is both asked for and given; leave it out of one")
+        if len(set(names)) < len(names):
+            raise StructureError(f"query {names!r} names an attribute twice")
+        return names
+
+    def _codes(self, given: Mapping[str, object]) -> dict[str, int]:
+        for name in given:
+            if name not in self.domain:
+                raise StructureError(
+                    f"given names {name!r}, which the model lacks{did_you_mean(name, self.domain.names)}"
+                )
+        return {name: self.domain[name].label_code(label) for name, label in given.items()}
+
+    def _log_weight(self, record: Mapping[str, int]) -> float:
+        """theta of one whole record, nats, unnormalised."""
+        return math.fsum(
+            float(self.potentials.group(number)[tuple(record[name] for name in clique)])
+            for number, group in enumerate(self.structure.groups)
+            for clique in group
+        )
+
+    def _conditioned(self, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
+        """The model over the other attributes once some are fixed, unnormalised; ties are resolved."""
+        if not fixed and max(self.structure.multiplicities) == 1:
+            return self.structure, self.potentials
+        domain = self.domain.subset(name for name in self.domain.names if name not in fixed)
+        pieces = []
+        for number, group in enumerate(self.structure.groups):
+            table = self.potentials.group(number)
+            for clique in group:
+                at = tuple(fixed.get(name, slice(None)) for name in clique)
+                pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
+        return collected(domain, pieces)
+
+    def _joined(self, names: Clique, given: Mapping[str, object]) -> tuple[Structure, Tables]:
+        """Structure and potentials in which the query's attributes share one clique."""
+        structure, potentials = self._conditioned(self._codes(given))
+        if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
+            return structure, potentials
+        structure, potentials = (
+            (structure, potentials)
+            if max(structure.multiplicities) == 1
+            else (structure.untied(), spread_over(structure.untied(), structure, potentials))
+        )
+        wider = Structure(structure.domain, [*structure.cliques, names])
+        self._engine(wider)  # refuses what does not fit before anything of its size is made
+        return wider, spread_over(wider, structure, potentials)

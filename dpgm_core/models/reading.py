@@ -1,0 +1,69 @@
+"""Reading a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpgm_core.arrays import Array
+from dpgm_core.errors import ModelFileError
+from dpgm_core.files import Archive, reading
+from dpgm_core.models.intervals import MOST_REPLICATES
+from dpgm_core.models.model import SCHEMA, Model
+from dpgm_core.releases.reading import check_format, read_release, read_structure
+from dpgm_core.tables import Tables
+
+if TYPE_CHECKING:
+    from dpgm_core.components.registry import Registry
+
+__all__ = ["load_model"]
+
+
+def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
+    """Read a `.dpgm` model file. ModelFileError for anything damaged, hostile or too new.
+
+    The release inside needs its mechanism's plugin; PluginError says which.
+    """
+
+    def read(archive: Archive) -> Model:
+        if "model.json" not in archive.names() and "release.json" in archive.names():
+            raise ModelFileError(f"{path} is a release, not a model; learn one from it with: dpgm learn {path}")
+        document = archive.document("model.json")
+        check_format(archive, document, "dpgm-model", SCHEMA)
+        structure = read_structure(document)
+        potentials = Tables(structure, archive.array("potentials.npz", structure.cells))
+        release = read_release(archive, registry) if "release.json" in archive.names() else None
+        if release is None and document.get("private") is not None:
+            raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
+        return Model(
+            structure,
+            potentials,
+            release=release,
+            provenance=_provenance(document["provenance"]),
+            replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
+        )
+
+    return reading(path, "model file", read)
+
+
+def _replicates(archive: Archive, count: object, cells: int) -> Array | None:
+    if count == 0 and not isinstance(count, bool):
+        return None
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_REPLICATES:
+        raise ModelFileError(f"the number of replicates must be 0 or from 2 to {MOST_REPLICATES}, got {count!r}")
+    return archive.array("replicates.npz", count * cells, (np.float32,)).reshape(count, cells)
+
+
+def _provenance(facts: object) -> Mapping[str, Any]:
+    notes = facts.get("notes", []) if isinstance(facts, dict) else None
+    if (
+        not isinstance(facts, dict)
+        or not isinstance(facts.get("converged", True), bool)
+        or not isinstance(notes, list)
+        or not all(isinstance(note, str) for note in notes)
+    ):
+        raise ModelFileError("the provenance is not one that dpgm writes")
+    return facts

@@ -1,0 +1,1 @@
+"""From a sensitivity and a budget to calibrated noise, and its exact samplers."""

@@ -1,0 +1,297 @@
+"""The privacy of Gaussian noise on integer counts: sound (epsilon, delta) of the discrete one, and of the textbook one.
+
+P(z) is proportional to exp(-z^2 / (2 sigma^2)) on the whole numbers, independent for each cell. Two neighbouring data
+sets shift the counts by an integer vector s. The privacy loss of the output n + z is
+
+    L(z) = log P(z) / P(z - s) = (|s|^2 + 2 W) / (2 sigma^2),      W = -s.z  (symmetric),
+
+and the mechanism is (epsilon, delta)-DP iff delta >= E (1 - exp(epsilon - L))_+ for every admissible s. Everything
+here is a function of public numbers, and every delta is an upper bound: truncated masses and rounding are added.
+
+Source: Canonne, Kamath, Steinke (2020), The Discrete Gaussian for Differential Privacy, arXiv 2004.00010 (CKS);
+Balle and Wang (2018), Improving the Gaussian Mechanism, ICML (the continuous one).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from dpgm_core.errors import BudgetError
+from dpgm_core.noise.samplers import VARIANCE_LIMIT, bounded_variance
+from dpgm_core.privacy.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from dpgm_core.arrays import FloatArray
+
+__all__ = [
+    "analytic_delta",
+    "any_shift_delta",
+    "concentrated_delta",
+    "discrete_delta",
+    "discrete_mass",
+    "discrete_variance",
+    "least_variance",
+    "log_normaliser",
+    "unit_shift_delta",
+]
+
+# Relative errors of all sums here are below 1e-10: positive terms, exponents below 1e4, fewer than 2^20 operations.
+_ROUNDING = 1 + 1e-9
+# The mass left out is below exp(-60) of the first that counts.
+_NEGLIGIBLE = 60.0
+# No delta below exp(-650) is told from it, so that no sum underflows.
+_LARGEST = 650.0
+# Largest k sigma^2 of a sum term by term, and reach of one that is convolved.
+_WIDE, _CONVOLVED = 1 << 30, 1 << 12
+# A variance from which on the discrete Gaussian's sums and the continuous one's integrals are equal in doubles.
+_SMOOTH = 8.0
+# Cells for which k-th powers keep ten digits.
+_MOST_CELLS = 10**6
+
+
+def log_normaliser(variance: float) -> float:
+    """log of the sum over all whole numbers z of exp(-z^2 / (2 sigma^2)); variance: sigma^2, records**2.
+
+    >>> round(log_normaliser(100.0) - math.log(math.sqrt(2 * math.pi * 100)), 12)
+    0.0
+    """
+    if variance > _SMOOTH:  # by Poisson summation the rest is below 2 exp(-2 pi^2 sigma^2) < 1e-68
+        return math.log(2 * math.pi * variance) / 2
+    return math.log1p(2 * float(np.sum(np.exp(-(_FEW**2) / (2 * variance)))))
+
+
+def discrete_variance(variance: float) -> float:
+    """The variance of the discrete Gaussian with parameter sigma^2: below it, and equal from sigma of a few on.
+
+    >>> round(discrete_variance(0.09), 6), discrete_variance(428.0)
+    (0.007673, 428.0)
+    """
+    if variance > _SMOOTH:
+        return variance
+    mass = np.exp(-(_FEW**2) / (2 * variance))
+    return float(2 * np.sum(_FEW**2 * mass) / (1 + 2 * np.sum(mass)))
+
+
+def discrete_mass(values: FloatArray, variance: float) -> FloatArray:
+    """The probability of whole numbers under one cell's discrete Gaussian; any shape.
+
+    >>> round(float(discrete_mass(np.arange(-30.0, 31.0), 4.0).sum()), 12)
+    1.0
+    """
+    return np.asarray(np.exp(-np.square(values) / (2 * variance) - log_normaliser(variance)))
+
+
+def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float:
+    """The exact delta(epsilon) of a shift by 1 in `cells` cells, rounded up; the worst shift when Linf = 1.
+
+    With k cells and s = (1, ..., 1), W is the sum of k independent discrete Gaussians and, all terms positive,
+
+        delta = sum over w > w0 of P(W = w) (1 - exp((w0 - w) / sigma^2)),      w0 = epsilon sigma^2 - k / 2.
+
+    Shifting fewer cells is a function of shifting more (forget a cell), so delta cannot grow by it, and signs do not
+    matter: the noise is symmetric. P(W = w) is convolved where sigma is small; else it is bounded by
+    P(W = 0) exp(-w^2 / (2 k sigma^2)), which then agrees with it to 1e-9 (see _peak). Takes about 10 sqrt(k) sigma
+    terms.
+
+    >>> unit_shift_delta(Fraction(429), 24, Fraction(1)) < 1e-6 < unit_shift_delta(Fraction(428), 24, Fraction(1))
+    True
+    """
+    sigma2 = float(variance)
+    w0 = epsilon * variance - Fraction(cells, 2)
+    # P(|W| > reach) <= 2 exp(-reach^2 / (2 k sigma^2)): E exp(t Z) <= exp(t^2 sigma^2 / 2), because a Gaussian sum over
+    # the whole numbers is largest where it is centred on one. 2 k times that bounds what all partial sums leave out.
+    exponent = max(float(w0), 0.0) ** 2 / (2 * cells * sigma2)
+    if exponent > _LARGEST:
+        return math.exp(-_LARGEST)
+    beyond = math.exp(-min(exponent + _NEGLIGIBLE, _LARGEST))
+    reach = math.ceil(math.sqrt(2 * cells * sigma2 * (exponent + _NEGLIGIBLE + math.log(4 * cells)))) + 1
+    first = max(math.floor(w0) + 1, -reach)
+    w = np.arange(first, reach + 1, dtype=np.float64)
+    peak = _peak(sigma2, cells)
+    if abs(peak - 1) > 1e-9 and reach < _CONVOLVED:
+        mass = _sum_mass(sigma2, cells, reach)[first + reach :]
+    else:
+        mass = np.exp(-np.square(w) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
+    gain = -np.expm1(-(float(first - w0) + (w - first)) / sigma2)
+    return min(1.0, float(np.sum(mass * gain)) * _ROUNDING + beyond)
+
+
+def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
+    """A delta(epsilon) that no admissible whole-numbered shift exceeds; 1 where this proof does not reach.
+
+    Let S = |s|^2 and g the greatest common divisor of s, so that W = s.z is a multiple of g. The z with s.z = w are
+    w s / S plus a coset of the lattice {z: s.z = 0}, of determinant sqrt(S) / g. A Gaussian sum over a coset is largest
+    on the lattice itself and, by Poisson summation with its dual, P(W = w) <= (1 + c) g p(w), where p is the normal
+    density of variance S sigma^2 and c sums exp(-2 pi^2 sigma^2 |u|^2) over the dual lattice but 0: the projection of
+    the whole-numbered vectors along s, whose squared lengths are at least 1 / S (Lagrange's identity). So with S the
+    largest allowed c <= exp(-2 pi^2 (sigma^2 - 1) / S) sqrt(2 pi S) (1 + 1e-8)^L0: split off sigma = 1, transform back,
+    and bound by the sum over all whole-numbered vectors.
+
+    f(w) = p(w) (1 - exp((w0 - w) / sigma^2)), w0 = epsilon sigma^2 - S / 2, is unimodal above w0, so its sum over
+    multiples of g, times g, is at most its integral, the continuous delta (Balle and Wang), plus g max f. All of it
+    grows with S as long as w0 >= sqrt(S) sigma.
+
+    >>> pair = Sensitivity(l0=2, l1=4, l2_squared=8, linf=2)
+    >>> any_shift_delta(Fraction(150), pair, Fraction(1)) / analytic_delta(Fraction(150), pair, Fraction(1)) < 1.3
+    True
+    """
+    square = max(sensitivity.l2_squared, 1)
+    spread = float(square * variance)
+    w0 = float(epsilon * variance) - square / 2
+    log_excess = math.log(2 * math.pi * square) / 2 + 1e-8 * sensitivity.l0
+    log_excess -= 2 * math.pi**2 * float((variance - 1) / square)
+    if variance <= 1 or log_excess > 0 or w0 < math.sqrt(spread):
+        return 1.0
+    excess = math.exp(log_excess)
+    # max f <= max p(w) (w - w0) / sigma^2, where w (w - w0) = S sigma^2
+    top = (w0 + math.sqrt(w0**2 + 4 * spread)) / 2
+    largest = math.exp(-(top**2) / (2 * spread)) / math.sqrt(2 * math.pi * spread) * (top - w0) / float(variance)
+    divisor = min(max(sensitivity.linf, 1), math.isqrt(square))
+    smooth = analytic_delta(variance, sensitivity, epsilon)
+    return min(1.0, (1 + excess) * (smooth + divisor * largest) * _ROUNDING + math.exp(-_LARGEST))
+
+
+def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
+    """A delta at which every rho-zCDP mechanism is (epsilon, delta)-DP; valid for every shift.
+
+    min over alpha > 1 of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha; discrete Gaussian
+    noise is rho-zCDP with rho = L2^2 / (2 sigma^2). Source: CKS, Theorem 14 and Corollary 13.
+
+    >>> f"{concentrated_delta(Fraction(1, 50), Fraction(1)):.2e}"
+    '8.83e-08'
+    """
+    curve, target = float(rho), float(epsilon)
+    # The log is convex in alpha; its derivative (2 alpha - 1) rho - epsilon + log(1 - 1/alpha) rises through 0.
+    low, high = 0.0, (target + 1) / curve + 2  # bounds of alpha - 1
+    for _ in range(200):
+        middle = (low + high) / 2
+        if (2 * middle + 1) * curve - target + math.log(middle / (middle + 1)) < 0:
+            low = middle
+        else:
+            high = middle
+    a = high  # alpha - 1; any value gives a valid bound
+    log_delta = a * ((a + 1) * curve - target) - math.log(a) - (a + 1) * math.log1p(1 / a)
+    return min(1.0, math.exp(min(0.0, max(log_delta, -_LARGEST))) * _ROUNDING)
+
+
+def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
+    """A sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
+
+    The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the smaller of
+    `any_shift_delta`, within a few percent, and `concentrated_delta`.
+
+    >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+    >>> discrete_delta(Fraction(50), pair, Fraction(1)) < concentrated_delta(Fraction(2, 100), Fraction(1))
+    True
+    """
+    rho = Fraction(max(sensitivity.l2_squared, 1)) / (2 * variance)
+    general = min(concentrated_delta(rho, epsilon), any_shift_delta(variance, sensitivity, epsilon))
+    cells = max(1, min(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared))
+    if sensitivity.linf > 1 or cells > _MOST_CELLS or cells * variance > _WIDE:
+        return general
+    return min(general, unit_shift_delta(variance, cells, epsilon))
+
+
+def analytic_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
+    """The exact delta(epsilon) of continuous Gaussian noise at L2 sensitivity D; for textbook noise only.
+
+    Phi(D / (2 sigma) - epsilon sigma / D) - e^epsilon Phi(-D / (2 sigma) - epsilon sigma / D): Balle and Wang (2018),
+    Theorem 8. Discrete noise of small sigma has a larger delta.
+
+    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    >>> round(analytic_delta(Fraction(1), one, Fraction(1)), 6)
+    0.126937
+    """
+    ratio = math.sqrt(max(sensitivity.l2_squared, 1) / variance)  # D / sigma
+    near, far = float(epsilon) / ratio - ratio / 2, float(epsilon) / ratio + ratio / 2
+    # e^epsilon Phi(-far) = exp(-near^2 / 2) erfcx(far / sqrt 2) / 2, and so Phi(-near) where that keeps its digits
+    scaled = special.erfcx(far / math.sqrt(2)) / 2 * math.exp(-(near**2) / 2)
+    if near < -5:
+        return min(1.0, float(special.ndtr(-near) - scaled) * _ROUNDING)
+    delta = special.erfcx(near / math.sqrt(2)) / 2 * math.exp(-(near**2) / 2) - scaled
+    return min(1.0, float(delta) * (_ROUNDING + 1e-14 / ratio))
+
+
+def least_variance(
+    delta_of: Callable[[Fraction, Sensitivity, Fraction], float],
+    sensitivity: Sensitivity,
+    epsilon: Fraction,
+    delta: Fraction,
+) -> Fraction:
+    """The smallest variance parameter, within 1e-9, with delta_of(variance, sensitivity, epsilon) <= delta.
+
+    Bisection between fractions that can be drawn; the one returned was checked itself. (Below sigma of about 1 record
+    more noise can mean a larger delta at a fixed epsilon; then it is one of the crossings.) Raises BudgetError when
+    noise would be wider than 64-bit counts allow, or delta is below 1e-200.
+
+    >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
+    >>> float(least_variance(discrete_delta, pair, Fraction(1), Fraction(1, 10**6)))
+    35.72...
+    """
+    if delta < Fraction(1, 10**200):
+        raise BudgetError(f"delta = {float(delta):.3g} is too small to calibrate to; ask for zCDP (rho) instead")
+
+    def private(variance: Fraction) -> bool:
+        # a little below, so that a machine with other last digits finds it private too when it reads the file
+        return Fraction(delta_of(variance, sensitivity, epsilon)) <= delta * (1 - Fraction(1, 10**12))
+
+    low, high = Fraction(1, 1 << 29), Fraction(1, 1 << 29)
+    while not private(high):
+        low, high = high, 4 * high
+        if high > VARIANCE_LIMIT:
+            raise BudgetError(
+                f"(epsilon, delta) = ({float(epsilon):.3g}, {float(delta):.3g}) at L2 sensitivity "
+                f"{sensitivity.l2:.6g} needs Gaussian noise wider than 2**29 records, too wide for 64-bit counts; "
+                "use a larger budget, fewer cliques or fewer rows per person"
+            )
+    while high > low * Fraction(1 + 1e-9):
+        middle = bounded_variance(Fraction(math.sqrt(float(low) * float(high))))
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if private(middle) else (middle, high)
+    return high
+
+
+_FEW = np.arange(1.0, math.ceil(math.sqrt(2 * _SMOOTH * 750)))  # beyond, exp(-z^2 / (2 sigma^2)) underflows
+
+
+def _peak(sigma2: float, cells: int) -> float:
+    """sqrt(2 pi k sigma^2) P(W = 0): how far the sum W of k discrete Gaussians is from one of variance k sigma^2.
+
+    The z with sum w are w / k (1, ..., 1) plus a coset of the lattice A_{k-1} = {z: sum 0}, orthogonal to it:
+    P(W = w) = exp(-w^2 / (2 k sigma^2)) T(coset). A Gaussian sum over cosets is largest on the lattice itself (its
+    Poisson dual has positive terms), so P(W = w) <= P(W = 0) exp(-w^2 / (2 k sigma^2)). By the same dual this number
+    is a sum over A*_{k-1} that falls to 1 as sigma grows, times at most 1, so that of sigma^2 = 8 serves all above.
+    P(W = 0) is at most the mean of E exp(i t Z)^k over any grid of t: that mean is the sum of P(W = jM) over j.
+    """
+    return _peak_below(min(sigma2, _SMOOTH), cells)
+
+
+@lru_cache(maxsize=256)
+def _peak_below(sigma2: float, cells: int) -> float:
+    points = 2 * math.ceil(math.sqrt(2 * cells * sigma2 * _NEGLIGIBLE)) + 2
+    reach = math.ceil(math.sqrt(2 * sigma2 * _NEGLIGIBLE)) + 1
+    z = np.arange(-reach, reach + 1, dtype=np.float64)
+    waves = np.cos(2 * math.pi / points * np.outer(np.arange(points), z))
+    characteristic = np.maximum(waves @ discrete_mass(z, sigma2), 0.0)
+    return math.sqrt(2 * math.pi * cells * sigma2) * float(np.mean(characteristic**cells))
+
+
+def _sum_mass(sigma2: float, cells: int, reach: int) -> FloatArray:
+    """P(W = w) for w from -reach to reach, W the sum of `cells` discrete Gaussians; partial sums beyond are dropped."""
+    power = discrete_mass(np.arange(-reach, reach + 1, dtype=np.float64), sigma2)
+    total: FloatArray | None = None
+    while True:
+        if cells & 1:
+            total = power if total is None else np.convolve(total, power)[reach:-reach]
+        cells >>= 1
+        if not cells:
+            return np.asarray(total)
+        power = np.convolve(power, power)[reach:-reach]

@@ -1,0 +1,134 @@
+"""The least noise with which many subsampled releases stay within a budget; touches no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from dpgm_core.errors import BudgetError
+from dpgm_core.noise.contract import Mechanism, Noise
+from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.amounts import Amount, whole
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+
+__all__ = ["round_noise"]
+
+# log2 of the rhos among which noise is sought.
+_LEAST, _MOST = -40, 40
+
+
+def round_noise(
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    *,
+    rounds: int,
+    sampling_rate: Amount,
+    neighbours: Neighbours | str,
+) -> tuple[Noise, Budget]:
+    """The least noise with which `rounds` subsampled releases stay within `budget`, and what it was asked to cost.
+
+    budget: of all rounds together. Pure: rounds add, each amplified by the rate. zCDP: rhos add, without
+    amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection with `Accountant`.
+    Touches no data. Raises BudgetError when no noise of this mechanism can do it.
+    """
+    rate = sampling_probability(sampling_rate, neighbours)
+    whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
+    if budget.kind == "zcdp":
+        each = budget * Fraction(1, rounds)
+        return mechanism.noise(sensitivity, each), each
+    if budget.kind == "pure":
+        each = Budget.pure(_base_epsilon(budget.epsilon / rounds, rate))
+        return mechanism.noise(sensitivity, each), each
+    return _bisected(mechanism, sensitivity, budget, rounds, rate, neighbours)
+
+
+def _bisected(
+    mechanism: Mechanism,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    rounds: int,
+    rate: Fraction,
+    neighbours: Neighbours | str,
+) -> tuple[Noise, Budget]:
+    wanted = float(budget.epsilon) * (1 - 1e-9)
+
+    def asked(log2_rho: float) -> Budget:
+        return Budget.zcdp(Fraction(2.0**log2_rho))
+
+    def drawn(log2_rho: float) -> Noise | None:
+        try:
+            return mechanism.noise(sensitivity, asked(log2_rho))
+        except BudgetError:
+            return None
+
+    def excess(log2_rho: float, tight: bool) -> float:
+        """ln of what the rounds cost over what they may; infinite where no noise can be drawn."""
+        noise = drawn(log2_rho)
+        if noise is None:
+            return math.inf
+        accountant = compose(noise.event, sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
+        found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
+        return math.log(found / wanted) if found > 0 else -math.inf
+
+    if drawn(0.0) is None:
+        mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
+    # The widest noise that can be drawn. From there up the Renyi bound first, because it is cheap, then all bounds.
+    # The Renyi bound knows no epsilon below about ln(1/delta) / 4096: there the others find a start on their own.
+    tight = has_dp_accounting()
+    widest = next(float(at) for at in range(_LEAST, 1) if drawn(at) is not None)
+    low: float | None = None
+    if excess(widest, False) <= 0:
+        low = _edge(lambda at: excess(at, False), widest, _MOST)
+    elif tight:
+        low = next((float(at) for at in range(20, int(widest) - 1, -1) if excess(at, True) <= 0), None)
+    if low is None:
+        raise BudgetError(
+            f"{rounds} rounds at sampling rate {float(rate):g} within {budget} need more noise than "
+            f"{type(mechanism).__name__} can draw or the accountant can tell apart; ask for fewer rounds or more budget"
+        )
+    if tight:
+        high = low + 0.5
+        while high < _MOST and excess(high, True) <= 0:
+            low, high = high, high + 1
+        low = _edge(lambda at: excess(at, True), low, high)
+    return mechanism.noise(sensitivity, asked(low)), asked(low)
+
+
+def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
+    """The largest point, to 2^-10, where a rising function that is at most 0 at `low` still is; by secants."""
+    near = 2.0**-10
+    below, above = excess(low), excess(high)
+
+    def probe(at: float) -> None:
+        nonlocal low, high, below, above
+        if low < at < high:
+            value = excess(at)
+            if value <= 0:
+                low, below = at, value
+            else:
+                high, above = at, value
+
+    while high - low > near:
+        width = high - low
+        middle = (low + high) / 2
+        cross = low + width * below / (below - above) if math.isfinite(above) and math.isfinite(below) else middle
+        probe(min(max(cross, low + near / 2), high - near / 2))
+        probe(low + near if low >= cross - near else high - near)  # a step across the root closes the bracket
+        if high - low > width / 2:
+            probe((low + high) / 2)
+    return low
+
+
+def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
+    """The largest eps0 that subsampling at `rate` amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
+    if rate == 1:
+        return epsilon
+    wanted, q = float(epsilon), float(rate)
+    if wanted < 1:
+        base = math.log1p(math.expm1(wanted) / q)
+    else:
+        base = wanted + math.log(math.exp(-wanted) - math.expm1(-wanted) / q)
+    return Fraction(base * (1 - 1e-12))

@@ -1,0 +1,1 @@
+"""What is protected, and what it costs: exact amounts, budgets, sensitivities, terms and their accounting."""

@@ -1,0 +1,245 @@
+"""Budgets: what a release may cost, in exact amounts, and how one kind becomes another."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from attrs import field, frozen
+
+from dpgm_core.errors import BudgetError, did_you_mean
+from dpgm_core.privacy.amounts import Amount, amount, decimal_text, sqrt_floor
+
+__all__ = ["Budget", "BudgetKind", "PrivacyEvent", "zcdp_epsilon"]
+
+BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
+
+
+_UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
+
+
+@frozen
+class Budget:
+    """An amount of privacy loss: pure epsilon, zCDP rho, or (epsilon, delta); exact.
+
+    Use `Budget.pure`, `Budget.zcdp` or `Budget.approx`. Budgets of one kind add, and are compared part by part.
+
+    >>> Budget.pure(0.1) + Budget.pure("0.2") == Budget.pure("0.3")
+    True
+    >>> print(Budget.approx(1, 1e-6))
+    (epsilon, delta) = (1, 1e-06)
+    """
+
+    kind: BudgetKind
+    epsilon: Fraction = field(default=Fraction(0))
+    delta: Fraction = field(default=Fraction(0))
+    rho: Fraction = field(default=Fraction(0))
+
+    def __attrs_post_init__(self) -> None:
+        kinds = ("pure", "zcdp", "approx")
+        if self.kind not in kinds:
+            raise BudgetError(
+                f"a budget is one of {', '.join(kinds)}; got {self.kind!r}{did_you_mean(self.kind, kinds)}"
+            )
+        foreign = {"pure": (self.delta, self.rho), "zcdp": (self.epsilon, self.delta), "approx": (self.rho,)}[self.kind]
+        for part in (self.epsilon, self.delta, self.rho):
+            if not isinstance(part, Fraction) or part < 0 or any(foreign):
+                raise BudgetError("use Budget.pure(eps), Budget.zcdp(rho) or Budget.approx(eps, delta)")
+
+    @classmethod
+    def pure(cls, epsilon: Amount) -> Budget:
+        """Pure differential privacy. epsilon: nats, > 0.
+
+        >>> print(Budget.pure("0.5"))
+        epsilon = 0.5
+        """
+        return cls("pure", epsilon=amount("epsilon", epsilon))
+
+    @classmethod
+    def zcdp(cls, rho: Amount) -> Budget:
+        """Zero-concentrated differential privacy (Bun and Steinke 2016). rho > 0.
+
+        >>> print(Budget.zcdp(0.5))
+        rho = 0.5 (zCDP)
+        """
+        return cls("zcdp", rho=amount("rho", rho))
+
+    @classmethod
+    def approx(cls, epsilon: Amount, delta: Amount) -> Budget:
+        """Approximate differential privacy. epsilon: nats, > 0; delta: a probability, 0 < delta < 1.
+
+        >>> Budget.approx(1, "1e-6").delta
+        Fraction(1, 1000000)
+        """
+        probability = amount("delta", delta)
+        if probability >= 1:
+            raise BudgetError(f"delta must be a probability below 1, such as 1e-6; got {delta!r}")
+        return cls("approx", epsilon=amount("epsilon", epsilon), delta=probability)
+
+    @classmethod
+    def parse(cls, plain: object) -> Budget:
+        """Read a budget from a spec: {"epsilon": 1}, {"rho": 0.5} or {"epsilon": 1, "delta": 1e-6}.
+
+        >>> Budget.parse({"epsilon": 1}) == Budget.pure(1)
+        True
+        """
+        if isinstance(plain, Budget):
+            return plain
+        shapes = "epsilon = 1, rho = 0.5, or epsilon = 1 with delta = 1e-6"
+        if not isinstance(plain, dict):
+            raise BudgetError(f"a budget must say {shapes}; got {plain!r}")
+        keys = set(plain)
+        for key in plain:
+            if key not in ("epsilon", "delta", "rho"):
+                raise BudgetError(f"a budget has no {key!r}{did_you_mean(key, ['epsilon', 'delta', 'rho'])}")
+        if keys == {"epsilon"}:
+            return cls.pure(plain["epsilon"])
+        if keys == {"rho"}:
+            return cls.zcdp(plain["rho"])
+        if keys == {"epsilon", "delta"}:
+            return cls.approx(plain["epsilon"], plain["delta"])
+        raise BudgetError(f"a budget must say {shapes}; got {', '.join(sorted(keys)) or 'nothing'}")
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain exact texts; `parse` reads them back.
+
+        >>> Budget.pure("1/3").to_dict()
+        {'epsilon': '1/3'}
+        """
+        if self.kind == "pure":
+            return {"epsilon": str(self.epsilon)}
+        if self.kind == "zcdp":
+            return {"rho": str(self.rho)}
+        return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+
+    @classmethod
+    def zero(cls, kind: BudgetKind) -> Budget:
+        """Nothing spent, in the given kind."""
+        return cls(kind)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is left of it."""
+        return not (self.epsilon or self.delta or self.rho)
+
+    def __add__(self, other: Budget) -> Budget:
+        self._same_kind(other)
+        return Budget(self.kind, self.epsilon + other.epsilon, self.delta + other.delta, self.rho + other.rho)
+
+    def __sub__(self, other: Budget) -> Budget:
+        """What is left; BudgetError if `other` is more than this."""
+        if not other <= self:
+            raise BudgetError(f"cannot take {other} out of {self}")
+        return Budget(self.kind, self.epsilon - other.epsilon, self.delta - other.delta, self.rho - other.rho)
+
+    def __mul__(self, factor: int | Fraction) -> Budget:
+        """A share or a multiple of it; the factor must be exact and positive."""
+        share = amount("the factor of a budget", factor)
+        return Budget(self.kind, self.epsilon * share, self.delta * share, self.rho * share)
+
+    __rmul__ = __mul__
+
+    def __le__(self, other: Budget) -> bool:
+        self._same_kind(other)
+        return self.epsilon <= other.epsilon and self.delta <= other.delta and self.rho <= other.rho
+
+    def _same_kind(self, other: Budget) -> None:
+        if not isinstance(other, Budget):
+            raise TypeError(f"a Budget goes with a Budget, not with {type(other).__name__}")
+        if self.kind != other.kind:
+            raise BudgetError(f"budgets of different kinds do not mix: {self} and {other}; convert one of them first")
+
+    def to_zcdp(self) -> Budget:
+        """The zCDP a pure budget implies: eps-DP is eps^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4). Exact.
+
+        >>> print(Budget.pure(1).to_zcdp())
+        rho = 0.5 (zCDP)
+        """
+        if self.kind == "pure":
+            return Budget("zcdp", rho=self.epsilon**2 / 2)
+        if self.kind == "zcdp":
+            return self
+        raise BudgetError(f"{self} implies no zCDP bound; account for the mechanism itself instead")
+
+    def to_pure(self) -> Budget:
+        """The largest pure epsilon that stays within this budget: itself, or sqrt(2 rho) rounded down.
+
+        From eps-DP being eps^2/2-zCDP: a mechanism that is sqrt(2 rho)-DP costs at most rho.
+
+        >>> print(Budget.zcdp("0.5").to_pure())
+        epsilon = 1
+        """
+        if self.kind == "pure":
+            return self
+        if self.kind == "zcdp":
+            return Budget("pure", epsilon=sqrt_floor(2 * self.rho))
+        raise BudgetError(
+            f"{self} cannot be spent by a purely private mechanism as such; ask for Budget.pure(epsilon), "
+            "which is stronger, or use a mechanism for (epsilon, delta)"
+        )
+
+    def to_approx(self, delta: Amount) -> Budget:
+        """The (epsilon, delta) it implies at a stated delta: rho + 2 sqrt(rho ln(1/delta)), rounded up.
+
+        Bun and Steinke (2016), Proposition 1.3, for zCDP. A pure budget is (epsilon, 0) and keeps its epsilon.
+
+        >>> float(Budget.zcdp("0.5").to_approx("1e-6").epsilon)
+        5.7565...
+        """
+        probability = amount("delta", delta)
+        if probability >= 1:
+            raise BudgetError(f"delta must be a probability below 1, such as 1e-6; got {delta!r}")
+        if self.kind == "pure":
+            return Budget("approx", epsilon=self.epsilon, delta=probability)
+        if self.kind == "approx":
+            raise BudgetError(f"{self} has its own delta; it cannot be moved to another one")
+        return Budget("approx", epsilon=zcdp_epsilon(self.rho, probability), delta=probability)
+
+    def __str__(self) -> str:
+        if self.kind == "pure":
+            return f"epsilon = {decimal_text(self.epsilon)}"
+        if self.kind == "zcdp":
+            return f"rho = {decimal_text(self.rho)} (zCDP)"
+        return f"(epsilon, delta) = ({decimal_text(self.epsilon)}, {decimal_text(self.delta)})"
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """epsilon of rho-zCDP at a given delta: rho + 2 sqrt(rho ln(1/delta)), rounded up at the 40th digit.
+
+    Source: Bun and Steinke (2016), Proposition 1.3. Returns 0 for rho = 0.
+
+    >>> float(zcdp_epsilon(Fraction(1, 2), Fraction(1, 10**6)))
+    5.7565...
+    """
+    if rho == 0:
+        return Fraction(0)
+    # Every step is rounded up; ln and sqrt round to the nearest in any context, so the next number is taken.
+    ratio = _UP.divide(delta.denominator, delta.numerator)
+    log = _UP.next_plus(_UP.ln(ratio))
+    square = _UP.multiply(_UP.divide(rho.numerator, rho.denominator), log)
+    exact = rho + 2 * Fraction(_UP.next_plus(_UP.sqrt(square)))
+    unit = 10**40
+    return Fraction(math.ceil(exact * unit), unit)
+
+
+@frozen(kw_only=True)
+class PrivacyEvent:
+    """What an accountant needs to know about one use of a noise: an allow-listed kind and finite parameters.
+
+    kind: "discrete-laplace", "laplace", "discrete-gaussian" or "gaussian". scale: of the noise in records (the
+    Laplace scale, or the Gaussian sigma). sensitivity: L1 for Laplace, L2 for Gaussian, in records.
+    """
+
+    kind: Literal["discrete-laplace", "laplace", "discrete-gaussian", "gaussian"]
+    scale: float
+    sensitivity: float
+
+    def __attrs_post_init__(self) -> None:
+        kinds = ("discrete-laplace", "laplace", "discrete-gaussian", "gaussian")
+        if self.kind not in kinds:
+            raise BudgetError(f"there is no privacy event {self.kind!r}{did_you_mean(self.kind, kinds)}")
+        for name, value in (("scale", self.scale), ("sensitivity", self.sensitivity)):
+            if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
+                raise BudgetError(f"a privacy event needs a finite, positive {name}; got {value!r}")

@@ -1,0 +1,203 @@
+"""Normalised contributions: a person with many rows adds shares of one whole instead of ones.
+
+Noise must cover the person with most rows; counted in ones, everybody else adds less than was paid for. Counted in
+shares, one person adds about the same whatever the number of rows. Shares are whole multiples of a public 1/D, floored,
+so that counts stay whole numbers and exact noise applies (docs/privacy.md has the proof).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from attrs import asdict, field, frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
+from dpgm_core.privacy.amounts import Amount, amount, whole
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.structure import Clique, Structure
+
+__all__ = ["ClippedScore", "Contributions"]
+
+_PER = ("clique", "group")
+
+
+# Counts of 10**12 persons stay below 2**61.
+_MOST_GRID = 2**20
+
+
+def _per(_: object, __: object, value: object) -> None:
+    if value not in _PER:
+        hint = did_you_mean(str(value), _PER)
+        raise OptionError(f"contributions.per must be one of {', '.join(_PER)}; got {value!r}{hint}")
+
+
+def _grid(_: object, __: object, value: object) -> None:
+    whole("contributions.grid", value, least=1, most=_MOST_GRID)
+
+
+def _empty(_: object, __: object, value: str | None) -> None:
+    if value is not None and not (isinstance(value, str) and value):
+        raise OptionError(f"contributions.empty must name a label, as a text; got {value!r}")
+
+
+@frozen(kw_only=True)
+class Contributions:
+    """How much each row of a person adds to the tables, in units of 1/`grid` of a person.
+
+    per: "clique": K is the number of the person's rows that count for a clique, and each adds floor(D / K) to its cell,
+    so a person adds at most 1 per clique. "group": K is the number of pairs of a row and a clique of a tied group, so a
+    person adds at most 1 per group. grid: D, a whole number; at least as many as the pairs a person can have, or the
+    share of one would be floored to 0. empty: a label; cells of a clique in which *every* attribute has it do not
+    count, neither in the table nor in K (None: all cells count). K = 0 adds nothing.
+
+    Raises OptionError and BudgetError. Source: Bernstein et al. (2017), case study of mobility, in both readings.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=[[("a", "b"), ("b", "c")]])
+    >>> Contributions(per="clique", grid=60).sensitivity(structure, "add-remove", rows_per_person=24).l1
+    120
+    >>> Contributions(per="group", grid=60).sensitivity(structure, "add-remove", rows_per_person=24).l1
+    60
+    """
+
+    per: Literal["clique", "group"] = field(validator=_per)
+    # 1, ..., 10, 12, 14, 15, 16, 18, 20, 21 and 24 divide it: nothing is lost to flooring there, little elsewhere.
+    grid: int = field(default=5040, validator=_grid)
+    empty: str | None = field(default=None, validator=_empty)
+
+    @classmethod
+    def parse(cls, plain: object) -> Contributions:
+        """Read `{"per": "group", "grid": 5040, "empty": "absent"}`, as a spec has it; OptionError for anything else.
+
+        >>> Contributions.parse({"per": "group"}).grid
+        5040
+        """
+        if isinstance(plain, Contributions):
+            return plain
+        if not isinstance(plain, Mapping) or "per" not in plain:
+            raise OptionError(f"contributions must be a table such as {{ per = 'clique' }}, got {plain!r}")
+        for key in plain:
+            if key not in ("per", "grid", "empty"):
+                raise OptionError(f"contributions have no setting {key!r}{did_you_mean(key, ('per', 'grid', 'empty'))}")
+        return cls(**plain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `parse` reads them back."""
+        return asdict(self)
+
+    def check(self, structure: Structure, rows_per_person: int) -> None:
+        """Refuse a grid too coarse for a person's rows, and an empty label that no attribute has."""
+        pairs = rows_per_person * (max(structure.multiplicities) if self.per == "group" else 1)
+        if self.grid < pairs:
+            raise BudgetError(
+                f"contributions.grid = {self.grid} is too coarse: a person can have {pairs} contributions to one "
+                f"{self.per}, each of at most 1/{pairs}; use at least {10 * pairs}, it costs nothing"
+            )
+        if self.empty is None:
+            return
+        names = sorted({name for clique in structure for name in clique})
+        if not any(self.empty in structure.domain[name].labels for name in names):
+            near = did_you_mean(self.empty, {label for name in names for label in structure.domain[name].labels})
+            raise StructureError(f"contributions.empty: no attribute of the structure has a label {self.empty!r}{near}")
+
+    def wholes(self, structure: Structure) -> FloatArray:
+        """What a person adds to each group's table at most: (groups,), units of 1/D."""
+        return np.array([self._whole(tied) for tied in structure.multiplicities], np.float64)
+
+    def sensitivity(
+        self, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1
+    ) -> Sensitivity:
+        """The largest change one person can make to all tables, in units of 1/D.
+
+        With h = m_g D (per clique) or D (per group), a group adds h to L1, h^2 to L2^2 and has Linf = h under
+        add-remove; replace-one doubles the first two, as the tables of two persons are non-negative. However many rows,
+        r bounds only how many cells change. Upper bounds, attained by one row if m_g divides D. Proof: docs/privacy.md.
+        """
+        relation = Neighbours.of(neighbours)
+        rows = whole("rows_per_person", rows_per_person, least=1)
+        l0 = l1 = l2_squared = linf = 0
+        for number, (cells, tied) in enumerate(zip(structure.sizes, structure.multiplicities, strict=True)):
+            reachable = cells - self._never_hit(structure, number)
+            most, hits = self._whole(tied), rows * tied
+            if cells == 1 and rows == 1 and reachable and relation is Neighbours.REPLACE_ONE:
+                continue  # everybody adds the same
+            if reachable == 1 or (reachable and relation is Neighbours.ADD_REMOVE):
+                l0, l1, l2_squared, linf = l0 + min(hits, reachable), l1 + most, l2_squared + most**2, max(linf, most)
+            elif reachable:
+                l0, l1, l2_squared = l0 + min(2 * hits, reachable), l1 + 2 * most, l2_squared + 2 * most**2
+                linf = max(linf, most)
+        return Sensitivity(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)
+
+    def describe(self) -> str:
+        """One sentence for a guarantee."""
+        left_out = "" if self.empty is None else f", cells that are {self.empty!r} throughout left out"
+        return (
+            f"Each person's rows are weighted so that they add at most 1 per {self.per}, in units of 1/{self.grid}"
+            f"{left_out}. "
+        )
+
+    def empty_codes(self, structure: Structure, clique: Clique) -> tuple[int, ...] | None:
+        """The codes of the cell of a clique that does not count, or None if all count."""
+        labels = [structure.domain[name].labels for name in clique]
+        if self.empty is None or not clique or any(self.empty not in own for own in labels):
+            return None
+        return tuple(own.index(self.empty) for own in labels)
+
+    def _whole(self, tied: int) -> int:
+        return self.grid * (tied if self.per == "clique" else 1)
+
+    def _never_hit(self, structure: Structure, number: int) -> int:
+        # A group's table has a cell nobody can hit where the empty cells of all its cliques coincide.
+        empties = {self.empty_codes(structure, clique) for clique in structure.groups[number]}
+        return int(len(empties) == 1 and None not in empties)
+
+
+# Squares of scores and their sums are exact in doubles below it.
+_MOST_UNITS = 2**26
+
+
+def _norm(value: Amount) -> Fraction:
+    return amount("the clip norm", value)
+
+
+@frozen(kw_only=True)
+class ClippedScore:
+    """A person's contribution to a round: the score sum over rows of (T(x) - mu), clipped (Abadi et al. 2016, Alg. 1).
+
+    The score g is scaled by min(1, norm / |g|), then each coordinate is truncated *towards zero* to the grid 1/D, so
+    its L2 norm can only shrink: in units of 1/D a person moves the sum by an integer vector of norm at most norm * D.
+    norm: records, positive. grid: D, a whole number.
+
+    >>> ClippedScore(norm=2, grid=100).sensitivity(9, "add-remove")
+    Sensitivity(l0=9, l1=600, l2_squared=40000, linf=200)
+    """
+
+    norm: Fraction = field(converter=_norm)
+    grid: int = 1024
+
+    def __attrs_post_init__(self) -> None:
+        whole("the grid of clipped scores", self.grid, least=1, most=_MOST_UNITS)
+        if not 1 <= self.norm * self.grid <= _MOST_UNITS:
+            raise BudgetError(
+                f"a clip norm of {float(self.norm):g} on a grid of 1/{self.grid} is {float(self.norm * self.grid):g} "
+                f"units, which must lie between 1 and 2**26; choose another grid"
+            )
+
+    def sensitivity(self, cells: int, neighbours: Neighbours | str) -> Sensitivity:
+        """What one person can change in the sum, in units of 1/D; replace-one doubles the norms.
+
+        cells: of all tables together. L1 <= sqrt(cells) L2.
+        """
+        factor = 1 if Neighbours.of(neighbours) is Neighbours.ADD_REMOVE else 2
+        squared = math.floor((self.norm * self.grid) ** 2)
+        return Sensitivity(
+            l0=cells,
+            l1=factor * math.isqrt(cells * squared),
+            l2_squared=factor**2 * squared,
+            linf=factor * math.isqrt(squared),
+        )

@@ -1,0 +1,176 @@
+"""Dominating pairs: two distributions of one number that are at least as easy to tell apart as a release with and
+without one person, and the privacy loss of many subsampled draws from them (extra `accounting`).
+
+Whole-numbered noise is treated as what it is. With unit shifts (a person changes k cells by 1):
+
+* discrete Laplace: each cell tells only on which side of the step it fell, so k cells are k randomised responses of
+  1/scale, a pair of binomials; continuous Laplace noise is dominated by the same pair (Kairouz, Oh, Viswanath 2015);
+* discrete Gaussian: the likelihood ratio depends on the sum W of the k cells alone, log P/Q = (k - 2 W) / (2 sigma^2).
+
+Losses are put on a grid by splitting each outcome in two so that both its probabilities stay: merging them gives the
+outcome back, so the pair on the grid dominates the true one (the bound of Doroshenko et al. 2022, "Connect the Dots").
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from scipy.special import gammaln
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import BudgetError
+
+__all__ = ["DominatingPair", "composed_epsilon", "gaussian_pair", "lessened", "response_pair"]
+
+#: Mass of one draw that may be counted as a certain loss; with 10^6 rounds still far below any delta.
+_TAIL = 1e-22
+#: Points of the grid of losses, and outcomes of a pair: what a computation of about a second can hold.
+_MOST_STEPS = 2**17
+_MOST_OUTCOMES = 2**22
+#: What rounding errors of fast Fourier transforms may take from a delta, and what each round may: a power multiplies
+#: the relative error of a transform. Measured, not proven: at most 1.4e-17 a round (tests/test_accounting.py).
+_ROUNDING, _ROUNDING_A_ROUND = 1e-12, 5e-17
+#: Up to it a calibration, which composes many times, takes seconds.
+_MOST_ROUNDS = 2**18
+
+
+@frozen(kw_only=True, eq=False)
+class DominatingPair:
+    """log_p, log_q: log masses of P (without the person) and Q (with), (outcomes,), nats. lost: mass of P left out."""
+
+    log_p: FloatArray
+    log_q: FloatArray
+    lost: float = 0.0
+
+    def subsampled(self, rate: float) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """(upper, lower) log masses of both directions when the person takes part with probability `rate`."""
+        if rate == 1.0:
+            return (self.log_p, self.log_q), (self.log_q, self.log_p)
+        mixed = np.logaddexp(math.log1p(-rate) + self.log_p, math.log(rate) + self.log_q)
+        return (mixed, self.log_p), (self.log_p, mixed)
+
+
+def response_pair(cells: int, epsilon: float) -> DominatingPair:
+    """`cells` independent randomised responses of `epsilon` each; outcomes are the numbers of truthful ones.
+
+    >>> pair = response_pair(2, 1.0)
+    >>> (pair.log_p - pair.log_q).round(9).tolist()
+    [-2.0, 0.0, 2.0]
+    """
+    right = np.arange(cells + 1, dtype=np.float64)
+    log_choose = gammaln(cells + 1) - gammaln(right + 1) - gammaln(cells - right + 1)
+    log_true, log_false = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
+    log_p = log_choose + right * log_true + (cells - right) * log_false
+    return DominatingPair(log_p=log_p, log_q=log_p[::-1])
+
+
+def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
+    """Discrete Gaussian noise of parameter sigma on `cells` cells that all move by 1; None beyond 2^22 outcomes.
+
+    P is the law of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor that
+    differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for
+    less, it is convolved directly. Tails: W is sub-Gaussian with sigma^2 cells (Canonne, Kamath, Steinke 2020).
+
+    >>> pair = gaussian_pair(3, 2.0)
+    >>> bool(abs(np.exp(pair.log_p).sum() - 1) < 1e-12)
+    True
+    """
+    # P(|W| > reach) <= 2 exp(-reach^2 / (2 cells sigma^2)) = _TAIL
+    reach = math.ceil(sigma * math.sqrt(2 * cells * math.log(2 / _TAIL))) + 1
+    if reach > _MOST_OUTCOMES or cells > _MOST_OUTCOMES:
+        return None
+    centre = np.arange(-reach, reach + 1, dtype=np.float64)
+    if sigma >= 4:
+        log_mass = -(centre**2) / (2 * cells * sigma**2)
+        log_mass -= math.log(math.fsum(np.exp(log_mass)))
+    else:
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(_power(np.exp(-(centre**2) / (2 * sigma**2)), cells))
+    # P where W is within reach of 0, else through Q, which is P moved by `cells`, and the ratio.
+    outcomes = np.arange(-reach, cells + reach + 1, dtype=np.float64)
+    loss = (cells - 2 * outcomes) / (2 * sigma**2)
+    log_p, log_q = np.full(len(outcomes), -math.inf), np.full(len(outcomes), -math.inf)
+    log_p[: len(centre)], log_q[-len(centre) :] = log_mass, log_mass
+    far = outcomes > reach
+    log_p[far] = log_q[far] + loss[far]
+    log_q[~far] = log_p[~far] - loss[~far]
+    return DominatingPair(log_p=log_p, log_q=log_q, lost=10 * _TAIL)
+
+
+def composed_epsilon(pair: DominatingPair, rate: float, rounds: int, delta: float) -> float | None:
+    """epsilon at `delta` of `rounds` subsampled draws; an upper bound, in both directions. None when out of reach.
+
+    Composition by dp-accounting's fast Fourier transforms. Raises BudgetError when dp-accounting is missing.
+    """
+    less = lessened(delta, rounds)
+    if less is None:
+        return None
+    worst = 0.0
+    for upper, lower in pair.subsampled(rate):
+        distribution = _on_grid(upper, lower, pair.lost)
+        if distribution is None:
+            return None
+        composed = distribution.self_compose(rounds, tail_mass_truncation=1e-15)
+        worst = max(worst, float(composed.get_epsilon_for_delta(less)))
+    return worst if math.isfinite(worst) else None
+
+
+def lessened(delta: float, rounds: int) -> float | None:
+    """A little less delta, which pays for the rounding errors of `rounds` composed by transforms.
+
+    None where they would matter (more than delta / 100), and for more than 2^18 rounds.
+
+    >>> lessened(1e-6, 1000) < 1e-6, lessened(1e-11, 1), lessened(1e-6, 10**6)
+    (True, None, None)
+    """
+    margin = _ROUNDING + rounds * _ROUNDING_A_ROUND
+    if rounds > _MOST_ROUNDS or margin > delta / 100:
+        return None
+    return delta * (1 - 1e-6) - margin
+
+
+def _on_grid(log_upper: FloatArray, log_lower: FloatArray, lost: float) -> Any:
+    kept = (log_upper > math.log(1e-40)) & (log_lower > -math.inf)
+    lost += math.fsum(np.exp(log_upper[~kept]))
+    if not kept.any():  # the two never meet
+        return None
+    mass, loss = np.exp(log_upper[kept]), log_upper[kept] - log_lower[kept]
+    mean = float(mass @ loss)
+    spread = math.sqrt(float(mass @ (loss - mean) ** 2))
+    # splitting adds at most step^2 / 4 to the variance of a loss: for most pairs 1/40000 of it
+    step = max(spread / 100, (loss.max() - loss.min()) / _MOST_STEPS)
+    step = max(step, 1e-6 * float(np.abs(loss).max()), 1e-12)  # one loss only: any grid will do
+    place = np.floor(loss / step)
+    low = place * step
+    # a exp(-low) + b exp(-low - step) = mass exp(-loss) and a + b = mass
+    above = mass * np.clip(np.expm1(low - loss) / math.expm1(-step), 0.0, 1.0)
+    first = int(place.min())
+    index = (place - first).astype(np.int64)
+    length = int(index.max()) + 2
+    grid = np.bincount(index, mass - above, length) + np.bincount(index + 1, above, length)
+    return _pld_pmf().DensePLDPmf(step, first, grid, lost, True)
+
+
+def _power(mass: FloatArray, times: int) -> FloatArray:
+    """The centred law of the sum of `times` independent numbers, by direct convolution: no cancellation in tails."""
+    mass = mass / math.fsum(mass)
+    total = None
+    while times:
+        if times % 2:
+            total = mass if total is None else np.convolve(total, mass, "same")
+        mass, times = np.convolve(mass, mass, "same"), times // 2
+    assert total is not None
+    return total
+
+
+def _pld_pmf() -> Any:
+    try:
+        from dp_accounting.pld import pld_pmf
+    except ImportError:
+        pld_pmf = None
+    if pld_pmf is None:
+        raise BudgetError("this needs dp-accounting: pip install 'dpgm-core[accounting]'")
+    return pld_pmf

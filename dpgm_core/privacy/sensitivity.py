@@ -1,0 +1,96 @@
+"""Which data sets are neighbours, and how far one person moves the tables."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from dpgm_core.errors import BudgetError, did_you_mean
+from dpgm_core.privacy.amounts import whole
+
+if TYPE_CHECKING:
+    from dpgm_core.structure import Structure
+
+__all__ = ["Neighbours", "Sensitivity"]
+
+
+class Neighbours(Enum):
+    """Which two data sets must be hard to tell apart; both in terms of whole persons (DESIGN section 4).
+
+    >>> Neighbours.of("add-remove").value
+    'add-remove'
+    """
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def of(cls, name: Neighbours | str) -> Neighbours:
+        """Read a relation from its name; BudgetError for anything else. There is no default on purpose."""
+        if isinstance(name, Neighbours):
+            return name
+        for relation in cls:
+            if name == relation.value:
+                return relation
+        known = [relation.value for relation in cls]
+        raise BudgetError(
+            f"neighbours must be stated as one of {', '.join(known)}; got {name!r}{did_you_mean(name, known)}"
+        )
+
+
+@frozen(kw_only=True)
+class Sensitivity:
+    """The largest change one person can make to the count tables, in records.
+
+    l0: cells changed. l1, l2 (through the exact l2_squared), linf: norms of the change. A mechanism must be private
+    for every integer shift with at most l0 non-zero cells, each at most linf, and norms within l1 and l2.
+
+    >>> Sensitivity(l0=2, l1=2, l2_squared=2, linf=1).l2
+    1.4142135623730951
+    """
+
+    l0: int
+    l1: int
+    l2_squared: int
+    linf: int
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("l0", "l1", "l2_squared", "linf"):
+            whole(f"sensitivity {name}", getattr(self, name), least=0)
+
+    @property
+    def l2(self) -> float:
+        """The Euclidean norm, rounded to the nearest double; use `l2_squared` in exact work."""
+        return math.sqrt(self.l2_squared)
+
+    @classmethod
+    def of(cls, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1) -> Sensitivity:
+        """Sensitivity of all tables of a structure; Proposition 3 of Bernstein et al. (2017), generalised.
+
+        With m_g cliques tied in group g and r rows per person, under add-remove: L1 = r sum m_g,
+        L2^2 = r^2 sum m_g^2, Linf = r max m_g; replace-one doubles L1 and L2^2. Under replace-one
+        with r = 1 a table with one cell never changes and costs nothing. These three are attained, by r equal rows
+        whose attributes all have code 0 (for one-cell tables under replace-one with r > 1 they are upper bounds).
+        L0 is an upper bound: each group's r m_g (or 2 r m_g) cells, at most all it has.
+
+        >>> from dpgm_core.domain import Domain
+        >>> from dpgm_core.structure import Structure
+        >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+        >>> Sensitivity.of(chain, "replace-one")
+        Sensitivity(l0=4, l1=4, l2_squared=4, linf=1)
+        """
+        relation = Neighbours.of(neighbours)
+        rows = whole("rows_per_person", rows_per_person, least=1)
+        l0 = l1 = l2_squared = linf = 0
+        for cells, tied in zip(structure.sizes, structure.multiplicities, strict=True):
+            hits = rows * tied  # how often one person is counted in this table
+            if relation is Neighbours.ADD_REMOVE or (cells == 1 and rows > 1):
+                # One cell, several rows: replacing a person changes how many rows there are, by less than r.
+                l0, l1, l2_squared, linf = l0 + min(hits, cells), l1 + hits, l2_squared + hits**2, max(linf, hits)
+            elif cells > 1:
+                l0, l1, l2_squared = l0 + min(2 * hits, cells), l1 + 2 * hits, l2_squared + 2 * hits**2
+                linf = max(linf, hits)
+        return cls(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)

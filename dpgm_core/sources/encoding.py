@@ -1,0 +1,206 @@
+"""From raw Arrow values to codes, by the public domain alone: `Attribute.code`, vectorised.
+
+Texts match labels byte for byte. Other values match by their text: whole numbers (floats that are whole included) by
+their decimal digits, other floats by their shortest decimal (see `as_text`), dates and times by ISO 8601
+(a midnight by its date), booleans by true/false, True/False or 1/0, whichever the labels know. NaN is null. For an
+attribute with bins, numbers stay numbers and texts are parsed. Cells of a dense union, which Python objects become,
+are read each by its own type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from dpgm_core.attribute import Attribute, code_dtype, parse_number
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError
+from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, plain
+
+if TYPE_CHECKING:
+    from dpgm_core.arrays import Codes
+
+__all__ = ["RawBatch", "encoder", "encoders"]
+
+CodeArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+#: Whole-number labels within such a span are looked up in an array, others in a hash table.
+_SPAN = 2**16
+
+
+@frozen(repr=False)
+class RawBatch:
+    """Raw values of some records, one Arrow array per column, and how many malformed lines came with them."""
+
+    columns: Sequence[Any]
+    malformed: int = 0
+
+
+def encoders(domain: Domain, columns: Sequence[str]) -> Callable[[RawBatch], tuple[Codes, list[Any]]]:
+    """A function from a raw batch to the codes of the named columns, its first ones, and the raw arrays that follow.
+
+    A malformed line is a record whose every attribute is unknown, and whose other columns are null. The function
+    keeps no state, so batches can be encoded in parallel.
+
+    >>> encode = encoders(Domain.from_sizes({"a": 2}, unknown=1), ["a"])
+    >>> encode(RawBatch([pa.array(["0", "1"])], malformed=1))[0][0].tolist()
+    [0, 1, 1]
+    """
+    attributes = [domain[name] for name in columns]
+    functions = [encoder(attribute) for attribute in attributes]
+
+    def encode(batch: RawBatch) -> tuple[Codes, list[Any]]:
+        codes = [function(array) for function, array in zip(functions, batch.columns, strict=False)]
+        rest = list(batch.columns[len(functions) :])
+        if batch.malformed:
+            codes = [
+                np.append(part, np.full(batch.malformed, attribute.unknown, part.dtype))
+                for part, attribute in zip(codes, attributes, strict=True)
+            ]
+            rest = [pa.concat_arrays([array, pa.nulls(batch.malformed, array.type)]) for array in map(plain, rest)]
+        return codes, rest
+
+    return encode
+
+
+def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
+    """A function from an Arrow array of raw values to their codes, in `code_dtype(attribute.size)`.
+
+    >>> size = Attribute.of_labels("size", ["1", "2"], unknown="?", null="none")
+    >>> encoder(size)(pa.array([1.0, 2.0, 2.5, None])).tolist()
+    [0, 1, 2, 3]
+    """
+    of_values = _by_labels(attribute) if attribute.edges is None else _by_bins(attribute)
+    booleans = np.array([attribute.code(text) for text in _boolean_texts(attribute)], code_dtype(attribute.size))
+
+    def encode(raw: Any) -> CodeArray:
+        array = plain(raw)
+        kind = array.type
+        if is_dense_union(kind):
+            parts, places = joined(array, encode)
+            return np.concatenate(parts).take(places)
+        if pa.types.is_nested(kind):
+            raise DataError(f"column {attribute.name!r} holds nested values, which have no labels; give plain values")
+        if pa.types.is_boolean(kind):
+            codes = booleans.take(_filled(array).astype(np.intp))
+        elif pa.types.is_dictionary(kind):
+            codes = _through(array.indices, encode(array.dictionary))
+        elif is_textual(kind) or pa.types.is_integer(kind) or (attribute.edges is not None and _is_number(kind)):
+            codes = of_values(array)
+        else:  # floats as labels, decimals, dates, times, nulls
+            distinct = array.dictionary_encode()
+            codes = _through(distinct.indices, encode(as_text(distinct.dictionary)))
+        if array.null_count:
+            codes[array.is_null().to_numpy(zero_copy_only=False)] = attribute.null
+        return codes
+
+    return encode
+
+
+def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
+    """Codes of texts and whole numbers that match labels; those of nulls are left to the caller."""
+    dtype = code_dtype(attribute.size)
+    # The texts with a meaning of their own; all others are unknown.
+    known = {text.encode(): attribute.code(text) for text in (*_label_texts(attribute), *attribute.null_values)}
+    whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,19}", text)}
+
+    @cache
+    def values_of(kind: Any) -> tuple[Any, CodeArray]:
+        # The labels as an array of this type, and their codes; the last code stands for all other values.
+        pairs: Mapping[Any, int] = known
+        if pa.types.is_integer(kind):
+            info = np.iinfo(kind.to_pandas_dtype())
+            pairs = {value: code for value, code in whole.items() if info.min <= value <= info.max}
+        return pa.array(list(pairs), kind), np.array([*pairs.values(), attribute.unknown], dtype)
+
+    @cache
+    def table_of(kind: Any) -> tuple[int, int, CodeArray, bool] | None:
+        # The least and the largest label, the codes of the numbers between them and of all others, and whether the
+        # labels are 0, 1, 2, ...; None if the labels lie too far apart.
+        values, codes = values_of(kind)
+        numbers = values.to_pylist()
+        least, most = min(numbers, default=0), max(numbers, default=0)
+        if most - least >= _SPAN or pa.types.is_uint64(kind):
+            return None
+        table = np.full(most - least + 2, attribute.unknown, dtype)
+        for number, code in zip(numbers, codes[:-1], strict=True):
+            table[number - least] = code
+        return least, most, table, least == 0 and np.array_equal(table[:-1], np.arange(most + 1))
+
+    def of_values(array: Any) -> CodeArray:
+        table = table_of(array.type) if pa.types.is_integer(array.type) else None
+        if table is None:
+            # index_in hashes the few public values, so memory does not grow with the distinct values in the data.
+            values, codes = values_of(array.type)
+            return codes.take(_filled(pc.index_in(array, value_set=values), len(values)))
+        least, most, codes, plain_codes = table
+        numbers = _filled(array)
+        if len(numbers) and (numbers.min() < least or numbers.max() > most):
+            inside = (numbers >= least) & (numbers <= most)
+            return codes.take(np.where(inside, numbers - np.int64(least), np.int64(most - least + 1)))
+        return numbers.astype(dtype) if plain_codes else codes.take(numbers - np.int64(least))
+
+    return of_values
+
+
+def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
+    """Codes of numbers, and of texts that are parsed, by the bins; those of nulls are left to the caller."""
+    dtype = code_dtype(attribute.size)
+    null_texts = {text.encode() for text in attribute.null_values}
+    null_numbers = [number for number in map(parse_number, null_texts) if number is not None]
+
+    def of_texts(texts: Iterable[bytes]) -> CodeArray:
+        numbers = [float("nan") if text in null_texts else parse_number(text) for text in texts]
+        codes = attribute.bin_codes(np.array([0.0 if number is None else number for number in numbers], np.float64))
+        codes[[number is None for number in numbers]] = attribute.unknown
+        return codes.astype(dtype)
+
+    def of_values(array: Any) -> CodeArray:
+        if is_textual(array.type):
+            distinct = array.dictionary_encode()
+            return _through(distinct.indices, of_texts(distinct.dictionary.to_pylist()))
+        if pa.types.is_decimal(array.type):  # Arrow's own cast rounds twice
+            array = pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
+        numbers = _filled(array.cast(pa.float64(), safe=False))
+        codes = attribute.bin_codes(numbers)
+        for number in null_numbers:
+            codes[numbers == number] = attribute.null
+        return codes.astype(dtype)
+
+    return of_values
+
+
+def _through(indices: Any, codes: CodeArray) -> CodeArray:
+    # A place more, so that the null indices into an empty dictionary stay legal.
+    return np.append(codes, codes.dtype.type(0)).take(_filled(indices))
+
+
+def _filled(array: Any, null: int = 0) -> CodeArray:
+    # Numbers (or booleans) with `null` in place of nulls; without nulls a view of Arrow's own memory.
+    if array.null_count:
+        array = array.fill_null(bool(null) if pa.types.is_boolean(array.type) else null)
+    numbers: CodeArray = array.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _label_texts(attribute: Attribute) -> Iterable[str]:
+    return map(str, range(attribute.size)) if attribute.coded else attribute.labels
+
+
+def _boolean_texts(attribute: Attribute) -> tuple[str, str]:
+    if attribute.edges is not None:
+        return "0", "1"
+    texts = {*_label_texts(attribute), *attribute.null_values}
+    pairs = (("false", "true"), ("False", "True"), ("0", "1"))
+    return next((pair for pair in pairs if texts.issuperset(pair)), pairs[0])

@@ -1,0 +1,250 @@
+"""The owner's own check of a table against its domain. It SHOWS VALUES and line numbers: never publish what it says."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import DataError
+from dpgm_core.privacy.amounts import whole
+from dpgm_core.sources import as_source
+from dpgm_core.sources.arrow import ArrowSource
+from dpgm_core.sources.codes import CodesSource, arrow_column
+from dpgm_core.sources.csv import MAX_LINE, CsvSource, malformed_lines
+from dpgm_core.sources.encoding import encoder
+from dpgm_core.sources.reading import attempt
+from dpgm_core.sources.texts import as_text, plain
+
+__all__ = ["ColumnReport", "PersonReport", "ValidationReport", "explained", "validate"]
+
+#: Examples shown of one kind, and distinct values remembered of one column.
+_SHOWN, _REMEMBERED = 5, 10_000
+
+
+@frozen(kw_only=True)
+class ColumnReport:
+    """One column against its attribute: how many values are unknown or null, the most frequent unknown ones, hints."""
+
+    name: str
+    unknown: int
+    null: int
+    unknown_values: tuple[tuple[str, int], ...]
+    hints: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class PersonReport:
+    """The person key: how many persons, rows without a key, persons with more than r rows, and most rows of one."""
+
+    key: str
+    persons: int
+    null_rows: int
+    truncated_persons: int
+    dropped_rows: int
+    most_rows: int
+
+
+@frozen(kw_only=True)
+class ValidationReport:
+    """What `validate` found. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
+
+    `ok` is true when nothing is wrong; str() is a page for the owner.
+    """
+
+    records: int
+    columns: tuple[ColumnReport, ...] = ()
+    missing: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
+    malformed_lines: int = 0
+    malformed: tuple[tuple[int, str], ...] = ()
+    person: PersonReport | None = None
+
+    @property
+    def ok(self) -> bool:
+        """No missing column, malformed line or unknown value, and no person with more rows than are kept."""
+        return not (
+            self.missing
+            or self.malformed_lines
+            or any(column.unknown for column in self.columns)
+            or (self.person is not None and self.person.truncated_persons)
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.records:,} records; FOR THE OWNER ONLY, this report shows values"]
+        for name in self.missing:
+            lines.append(f"missing column {name!r}; the data have: {', '.join(self.present)}")
+        if self.malformed_lines:
+            lines.append(f"{self.malformed_lines:,} malformed lines, each counted as an all-unknown record")
+            lines += [f"  line {number}: {why}" for number, why in self.malformed]
+            if self.malformed_lines > len(self.malformed):
+                lines.append("  ...")
+        for column in self.columns:
+            lines.append(f"{column.name}: {column.unknown:,} unknown, {column.null:,} null")
+            lines += [f"  unknown {value!r}: {times:,} times" for value, times in column.unknown_values]
+            lines += [f"  hint: {hint}" for hint in column.hints]
+        if self.person is not None:
+            one = self.person
+            lines.append(
+                f"person key {one.key!r}: {one.persons:,} persons, {one.null_rows:,} rows without a key (one person), "
+                f"at most {one.most_rows:,} rows of one person"
+            )
+            if one.truncated_persons:
+                lines.append(
+                    f"  {one.truncated_persons:,} persons have more rows than are kept; {one.dropped_rows:,} rows go"
+                )
+        lines.append("ok" if self.ok else "not all values are known to the domain; see above")
+        return "\n".join(lines)
+
+
+def validate(data: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> ValidationReport:
+    """Read all records and say what does not fit the domain: unknown values, malformed lines, missing columns.
+
+    For the owner of the data only. data: whatever `as_source` takes. person, rows_per_person: the person key and r.
+    Memory grows with the number of persons. Raises DataError if the data cannot be read at all.
+
+    >>> print(validate({"a": pa.array([0, 1, 7])}, Domain.from_sizes({"a": 2})))
+    3 records; FOR THE OWNER ONLY, this report shows values
+    a: 1 unknown, 0 null
+      unknown '7': 1 times
+    not all values are known to the domain; see above
+    """
+    whole("rows_per_person", rows_per_person, least=1)
+    source: Any = as_source(data)
+    if isinstance(source, CodesSource):  # codes mean positions, whatever the labels are
+        source, domain = _as_frame(source, domain), Domain(map(_positions, domain))
+    if not hasattr(source, "raw_batches"):
+        raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
+    present = source.names()
+    wanted = [*domain.names, *([person] if person is not None and person not in domain else [])]
+    names = [name for name in wanted if name in present]
+    checks = {name: _Check(domain[name]) for name in names if name in domain}
+    keys: Counter[bytes | None] = Counter()
+    records = malformed = 0
+    for batch in source.raw_batches(names) if names else ():
+        records += len(batch.columns[0]) + batch.malformed
+        malformed += batch.malformed
+        for name, array in zip(names, batch.columns, strict=True):
+            if name in checks:
+                checks[name].add(array)
+            if name == person:
+                keys.update(text or None for text in as_text(array).to_pylist())
+                keys.update({None: batch.malformed} if batch.malformed else {})
+    return ValidationReport(
+        records=records,
+        columns=tuple(check.report() for check in checks.values()),
+        missing=tuple(name for name in wanted if name not in present),
+        present=present,
+        malformed_lines=malformed,
+        malformed=tuple(islice(explained(source), _SHOWN)) if malformed else (),
+        person=_persons(person, keys, rows_per_person) if person in names else None,
+    )
+
+
+class _Check:
+    """Counts of one column, batch by batch."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute = attribute
+        # Two labels nothing can match tell unknown and null from values that are labels in their own right.
+        labels = tuple(map(str, range(attribute.size))) if attribute.coded else attribute.labels
+        probe = evolve(
+            attribute,
+            labels=(*labels, "\0unknown", "\0null"),
+            unknown=attribute.size,
+            null=attribute.size + 1,
+            coded=False,
+        )
+        self.encode = encoder(probe)
+        self.unknown = self.null = 0
+        self.values: Counter[bytes] = Counter()
+
+    def add(self, array: Any) -> None:
+        codes = self.encode(array)
+        unknown = codes == self.attribute.size
+        self.unknown += int(unknown.sum())
+        self.null += int((codes == self.attribute.size + 1).sum())
+        if unknown.any():
+            texts = as_text(plain(array).filter(pa.array(unknown)))
+            for entry in texts.value_counts().to_pylist():
+                if entry["values"] in self.values or len(self.values) < _REMEMBERED:
+                    self.values[entry["values"]] += entry["counts"]
+
+    def report(self) -> ColumnReport:
+        shown = tuple((value.decode(errors="backslashreplace"), n) for value, n in self.values.most_common(_SHOWN))
+        return ColumnReport(
+            name=self.attribute.name,
+            unknown=self.unknown,
+            null=self.null,
+            unknown_values=shown,
+            hints=tuple(_hints(self.attribute, self.values)),
+        )
+
+
+def _hints(attribute: Attribute, values: Counter[bytes]) -> Iterator[str]:
+    if any(len(value) > 1 and value[:1] == value[-1:] == b'"' for value in values):
+        yield "values stand in quotes; if the file is quoted, read it with quoting = true"
+    if values and attribute.edges is None and not attribute.coded:
+        positions = {str(code).encode() for code in range(attribute.size)}
+        if set(values) <= positions:
+            yield "the unknown values look like codes; if they are positions in the labels, declare coded = true"
+    texts = [value.decode(errors="replace") for value in values]
+    if any(text.strip() in attribute.labels for text in texts):
+        yield "values differ from labels by blanks around them only; blanks count"
+    folded = {label.casefold() for label in attribute.labels}
+    if any(text.casefold() in folded for text in texts):
+        yield "values differ from labels by upper and lower case only; case counts"
+
+
+def explained(source: CsvSource) -> Iterator[tuple[int, str]]:
+    """Line numbers, from 1, of a CSV file's malformed lines, each with what is wrong with it."""
+    width, delimiter = len(source.names()), source.delimiter
+    for number, line in source.lines():
+        text = line.removesuffix(b"\r").decode(errors="replace")
+        if len(line) > MAX_LINE:
+            yield number, f"longer than {MAX_LINE:,} bytes"
+        elif b"\0" in line:
+            yield number, "holds a NUL byte"
+        elif "\r" in text:
+            yield number, "holds a carriage return"
+        elif malformed_lines(line + b"\n", delimiter.encode(), False):
+            yield number, "is not UTF-8"
+        elif malformed_lines(line + b"\n", delimiter.encode(), source.quoting):
+            yield number, "has quotes out of order; a quoted field must end on its line"
+        else:
+            fields = len(
+                next(csv.reader([text], delimiter=delimiter), [""]) if source.quoting else text.split(delimiter)
+            )
+            if fields != width:
+                yield number, f"has {fields} fields instead of {width}"
+
+
+def _persons(key: str | None, rows: Counter[bytes | None], most: int) -> PersonReport:
+    over = [count for count in rows.values() if count > most]
+    return PersonReport(
+        key=str(key),
+        persons=len(rows),
+        null_rows=rows[None],
+        truncated_persons=len(over),
+        dropped_rows=sum(over) - most * len(over),
+        most_rows=max(rows.values(), default=0),
+    )
+
+
+def _positions(attribute: Attribute) -> Attribute:
+    return Attribute.of_size(attribute.name, attribute.size, unknown=attribute.unknown)
+
+
+def _as_frame(source: CodesSource, domain: Domain) -> ArrowSource:
+    if isinstance(source.data, Mapping):
+        next(source.batches(domain, [name for name in domain.names if name in source.data]), None)
+        columns = {name: arrow_column(values) for name, values in source.data.items()}
+        return ArrowSource(data=attempt("the codes mapping is not a table", lambda: pa.table(columns)))
+    next(source.batches(domain, domain.names), None)
+    return ArrowSource(data=pa.table(dict(zip(domain.names, map(pa.array, source.data.T), strict=True))))

@@ -1,0 +1,1 @@
+"""The named checks, one module for each kind of component."""

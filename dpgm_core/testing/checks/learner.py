@@ -1,0 +1,327 @@
+"""What every learner must keep: it sees records only through the curator, spends what it is given, survives bad luck,
+and gets better with more records. Noise is the reference noise; the judge is enumeration."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import weakref
+
+import attrs
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.components.options import changed
+from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.domain import Domain
+from dpgm_core.errors import BudgetError, DpgmError
+from dpgm_core.files import plain
+from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.learning.contract import Fit, Learner, Refitter
+from dpgm_core.learning.simulator import Simulator
+from dpgm_core.progress import silent
+from dpgm_core.randomness import SeededRandomness
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+from dpgm_core.testing.check import Checklist, require
+from dpgm_core.testing.doors import Door, SunkMechanism, TrappedRecords, live_curator
+from dpgm_core.testing.oracles import all_records, enumerated
+from dpgm_core.testing.strategies import awkward_structures
+from dpgm_core.testing.subjects import LearnerSubject
+
+__all__ = ["CHECKS"]
+
+CHECKS = Checklist("learner")
+
+_CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
+
+
+@frozen(kw_only=True)
+class _Run:
+    """One call of `learn` and what it left behind."""
+
+    fit: Fit
+    door: Door
+
+
+def _truth(structure: Structure = _CHAIN, seed: int = 3) -> Tables:
+    return Tables(structure, np.random.default_rng(seed).normal(scale=1.2, size=structure.cells))
+
+
+def _draw(theta: Tables, count: int, seed: int) -> IntArray:
+    rows = all_records(theta.structure)
+    return rows[np.random.default_rng(seed).choice(len(rows), size=count, p=enumerated(theta).probabilities)]
+
+
+def _learn(
+    subject: LearnerSubject,
+    codes: IntArray,
+    structure: Structure = _CHAIN,
+    *,
+    inference: Inference | None = None,
+    seed: int = 1,
+    sunk: bool = False,
+    source: TrappedRecords | None = None,
+) -> _Run:
+    """Learn with the first budget that the learner takes: pure epsilon with Laplace noise, else (epsilon, delta)."""
+    engine: Inference = JunctionTree() if inference is None else inference
+    refusal: BudgetError | None = None
+    for kind in ("pure", "approx"):
+        records = TrappedRecords(codes) if source is None else source
+        curator = live_curator(records, structure, kind, seed=seed, wrap=SunkMechanism if sunk else None)
+        door = Door(curator)
+        try:
+            fit = subject.component.learn(door, engine, randomness=SeededRandomness(seed), progress=silent)
+        except BudgetError as error:
+            refusal = error
+            continue
+        return _Run(fit=fit, door=door)
+    assert refusal is not None
+    raise refusal
+
+
+def _usable(fit: Fit, structure: Structure, where: str) -> None:
+    values = fit.model.potentials.values
+    require(not np.isnan(values).any() and not np.isposinf(values).any(), f"{where}: a log-potential is NaN or +inf")
+    require(fit.model.structure.domain == structure.domain, f"{where}: the model is over another domain")
+    for clique in filter(None, structure.cliques):
+        table = fit.model.marginal(clique)
+        good = bool((table >= 0).all()) and abs(float(table.sum()) - 1) < 1e-6
+        require(good, f"{where}: the marginal of {clique} is no distribution")
+
+
+def _kl(truth: Tables, fit: Fit) -> float:
+    """KL(true || learned), nats, summed over every record."""
+    p, q = enumerated(truth).probabilities, enumerated(fit.model.potentials).probabilities
+    with np.errstate(divide="ignore"):
+        return float(np.sum(p * (np.log(p) - np.log(q))))
+
+
+@CHECKS.add()
+def records_only_through_the_curator(subject: LearnerSubject) -> None:
+    """It touches nothing of the curator but its protocol, and the booby-trapped records are read by the curator alone.
+    Cannot show: a learner that looks for records elsewhere in the process (a plugin is trusted code)."""
+    records = TrappedRecords(_draw(_truth(), 500, 1))
+    run = _learn(subject, records.codes, source=records)
+    require(not run.door.touched, f"it reached for {', '.join(run.door.touched)} of the curator, beyond the protocol")
+    require(not records.trespassers, f"the records were read by {', '.join(records.trespassers)}, not by the curator")
+
+
+@CHECKS.add()
+def records_are_not_kept(subject: LearnerSubject) -> None:
+    """After learning neither the learner nor the fit holds on to the curator or the records. Cannot show: copies."""
+    records = TrappedRecords(_draw(_truth(), 500, 1))
+    run = _learn(subject, records.codes, source=records)
+    fit, alive = run.fit, weakref.ref(records)
+    del run, records
+    gc.collect()
+    require(alive() is None, "the records are still held when `learn` has returned and the curator is gone")
+    del fit
+
+
+@CHECKS.add()
+def release_is_the_one_handed_out(subject: LearnerSubject) -> None:
+    """Fit.release is a release of the curator, unaltered: cost, noise and the stamp private = false. Cannot show: what
+    it was used for."""
+    run = _learn(subject, _draw(_truth(), 500, 1))
+    handed = run.door.handed
+    require(handed, "it asked the curator for nothing, so the model cannot be about the records")
+    require(
+        any(run.fit.release is one for one in handed),
+        "Fit.release is none of the releases that the curator handed out",
+    )
+
+
+@CHECKS.add()
+def spends_what_it_is_given(subject: LearnerSubject) -> None:
+    """It never asks for more than remains, and leaves less than a thousandth of the budget unspent, which would be
+    accuracy thrown away. Cannot show: that it is spent well."""
+    run = _learn(subject, _draw(_truth(), 500, 1))
+    budget, remaining = run.door.budget, run.door.remaining
+    left = max(
+        float(getattr(remaining, part) / getattr(budget, part)) for part in ("epsilon", "rho") if getattr(budget, part)
+    )
+    require(left <= 1e-3, f"{left:.1%} of the budget is left")
+
+
+@CHECKS.add()
+def fit_is_usable(subject: LearnerSubject) -> None:
+    """The model has finite potentials (or -inf), its marginals are distributions, and convergence, trace, certificate
+    and notes are what the contract says. Cannot show: that convergence is judged well."""
+    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
+    _usable(fit, _CHAIN, "chain of three")
+    require(isinstance(fit.converged, bool), "Fit.converged must be true or false")
+    numbers = [value for row in fit.trace for value in row.values()] + list(fit.certificate.values())
+    require(all(isinstance(value, (int, float)) for value in numbers), "trace and certificate must hold numbers")
+    require(all(isinstance(note, str) for note in fit.notes), "notes must be sentences")
+
+
+@CHECKS.add()
+def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
+    """Fit.tuning is plain values that the learner takes as options, and with them it learns the same model from the
+    same release, to a tenth of its sampling error. Cannot show: choices that do not show in this model."""
+    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
+    if "rounds" in fit.release.provenance:  # learned from more releases than the one that is left
+        return
+    require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
+    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    again = _replayed(tuned, fit.release, fit.model.structure)
+    moved = float(np.abs(_clique_marginals(again.model.potentials) - _clique_marginals(fit.model.potentials)).max())
+    require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
+
+
+@CHECKS.add()
+def refits_agree_with_learning(subject: LearnerSubject) -> None:
+    """A refitter, tuned as Fit.tuning says, moves from the model to a simulated release as `learn` does: over eight
+    releases the difference is less than a quarter of the way. Cannot show: releases unlike the model's."""
+    if not isinstance(subject.component, Refitter):
+        return
+    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
+    tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
+    inference = JunctionTree()
+    refit = tuned.refitter(fit.model, inference)
+    simulator = Simulator(fit.release, inference.compile(fit.model.structure), fit.model.potentials)
+    randomness, start = SeededRandomness(1), _clique_marginals(fit.model.potentials)
+    between = way = 0.0
+    for _ in range(8):
+        release = simulator.draw(randomness)
+        potentials = refit(release)
+        require(potentials.structure == fit.model.structure, "a refit is not over the model's structure")
+        learned = _clique_marginals(_replayed(tuned, release, fit.model.structure).model.potentials)
+        between += float(np.sum((_clique_marginals(potentials) - learned) ** 2))
+        way += float(np.sum((learned - start) ** 2))
+    require(between < way / 16, f"refits are {math.sqrt(between / way):.2g} of the way from what `learn` finds")
+
+
+def _replayed(learner: Learner, release: NoisyTables, structure: Structure) -> Fit:
+    curator = ReplayCurator(release, structure)
+    return learner.learn(curator, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
+
+
+def _clique_marginals(potentials: Tables) -> FloatArray:
+    return JunctionTree().compile(potentials.structure).infer(potentials).marginals.values
+
+
+@CHECKS.add()
+def deterministic_under_a_seed(subject: LearnerSubject) -> None:
+    """The same release and SeededRandomness give the same potentials, and the global random state is neither read nor
+    moved. Cannot show: other machines or library versions."""
+    codes = _draw(_truth(), 500, 1)
+    found = []
+    for seed in (1, 2):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 - the global state is what is watched
+        before = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
+        found.append(_learn(subject, codes).fit.model.potentials.values)
+        after = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
+        require(before == after, "learning moves a global random state")
+    require(np.array_equal(found[0], found[1]), "the same release and seed give another model")
+
+
+@CHECKS.add()
+def fits_are_independent(subject: LearnerSubject) -> None:
+    """Learning from other records in between changes nothing: no state is left in the learner. Cannot show: state on
+    disk."""
+    one, two = _draw(_truth(), 500, 1), _draw(_truth(seed=8), 500, 2)
+    first = _learn(subject, one).fit.model.potentials.values
+    second = _learn(subject, two).fit.model.potentials.values
+    again = _learn(subject, one).fit.model.potentials.values
+    require(np.array_equal(first, again), "another fit in between changed the model")
+    require(not np.array_equal(first, second), "other records give exactly the same model")
+
+
+@CHECKS.add()
+def survives_negative_counts(subject: LearnerSubject) -> None:
+    """Noisy tables with every cell far below zero give a usable model. Cannot show: that it is a good one."""
+    _usable(_learn(subject, _draw(_truth(), 50, 1), sunk=True).fit, _CHAIN, "all counts negative")
+
+
+@CHECKS.add()
+def survives_empty_data(subject: LearnerSubject) -> None:
+    """No record at all gives a usable model. Cannot show: that it is a good one."""
+    _usable(_learn(subject, np.zeros((0, 3), dtype=np.int64)).fit, _CHAIN, "no records")
+
+
+@CHECKS.add()
+def survives_awkward_structures(subject: LearnerSubject) -> None:
+    """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input.
+    Cannot show: large structures."""
+    for name, structure in awkward_structures().items():
+        codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
+        try:
+            fit = _learn(subject, codes, structure).fit
+        except DpgmError as error:
+            require(False, f"{name}: {type(error).__name__}: {error}")
+            raise
+        _usable(fit, structure, name)
+
+
+@CHECKS.add()
+def improves_with_more_records(subject: LearnerSubject) -> None:
+    """With a hundred times the records at the same epsilon the mean Kullback-Leibler divergence from the truth falls
+    to less than half, and below half of the uniform model's. Fixed seeds. Cannot show: that it is as good as can be."""
+    truth = _truth()
+
+    def mean(count: int) -> float:
+        seeds = range(10, 13)
+        return float(np.mean([_kl(truth, _learn(subject, _draw(truth, count, s), seed=s).fit) for s in seeds]))
+
+    few, many = mean(200), mean(20_000)
+    p = enumerated(truth).probabilities
+    uniform = float(np.sum(p * np.log(p * len(p))))
+    require(many < few / 2, f"KL is {few:.4g} with 200 records and {many:.4g} with 20,000")
+    require(many < uniform / 2, f"KL is {many:.4g} with 20,000 records; the uniform model has {uniform:.4g}")
+
+
+@CHECKS.add()
+def engines_can_be_swapped(subject: LearnerSubject) -> None:
+    """On a chain, where loopy belief propagation is exact, it serves as well as the junction tree; on a cycle it still
+    gives a usable model. Cannot show: other engines."""
+    truth = _truth()
+    codes = _draw(truth, 5000, 1)
+    exact, loopy = (_kl(truth, _learn(subject, codes, inference=one).fit) for one in (JunctionTree(), LoopyBP()))
+    require(abs(exact - loopy) <= 0.01 + 0.1 * exact, f"KL is {exact:.4g} by junction tree, {loopy:.4g} by loopy-bp")
+    cycle = awkward_structures()["cycle"]
+    records = all_records(cycle)[np.random.default_rng(1).integers(0, cycle.domain.cells, 300)]
+    _usable(_learn(subject, records, cycle, inference=LoopyBP()).fit, cycle, "loopy-bp on a cycle")
+
+
+@frozen(kw_only=True)
+class _Poisoned:
+    """A broken engine: every marginal is NaN."""
+
+    def compile(self, structure: Structure) -> _PoisonedEngine:
+        return _PoisonedEngine(inner=JunctionTree().compile(structure))
+
+
+@frozen(kw_only=True)
+class _PoisonedEngine:
+    inner: Engine
+    exact: bool = True
+    capabilities: frozenset[str] = frozenset()
+
+    @property
+    def structure(self) -> Structure:
+        return self.inner.structure
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        beliefs = self.inner.infer(potentials, total=total)
+        return attrs.evolve(beliefs, marginals=beliefs.marginals * math.nan, log_partition=math.nan)
+
+
+@CHECKS.add()
+def nan_is_not_swallowed(subject: LearnerSubject) -> None:
+    """An engine that answers NaN makes learning fail with an error of dpgm: no model is handed out. Cannot show:
+    engines that are wrong in other ways."""
+    poisoned: Inference = _Poisoned()  # type: ignore[assignment]
+    with np.errstate(all="ignore"):
+        try:
+            _learn(subject, _draw(_truth(), 500, 1), inference=poisoned)
+        except DpgmError:
+            return
+    require(False, "the engine answered NaN, and a model came out")

@@ -1,0 +1,438 @@
+"""The exact E-step: its value, its certificate, its options and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, minimize
+from scipy.special import logsumexp, xlogy
+
+from dpgm_core import Domain, InferenceError, Model, NotConverged, OptionError, Structure, StructureError, Tables, make
+from dpgm_core.collective.dual import CollectiveDual
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
+
+TIGHT = CollectiveDual(tolerance=1e-10, max_calls=20_000)
+
+
+def three(size=3):
+    return Domain.from_sizes(dict.fromkeys("abc", size))
+
+
+STRUCTURES = {
+    "chain": Structure(three(), [("a", "b"), ("b", "c")]),
+    "triangle": Structure(three(2), [("a", "b"), ("b", "c"), ("c", "a")]),
+    "three-way": Structure(three(2), [("a", "b", "c"), ("b",)]),
+    "tied": Structure(three(2), [("a",)], tied=[[("a", "b"), ("b", "c")]]),
+}
+
+
+def solve(release, theta, engine=None, component=TIGHT, **arguments):
+    engine = engine or JunctionTree().compile(release.structure)
+    return component.compile(engine, release).infer(Tables(release.structure, theta), **arguments)
+
+
+def primal_with_corners(matrix, theta, noisy, bounds, total):
+    """max over the joint simplex of theta.n + N H(q) - sum c |y - n|, SLSQP with one slack per cell, over N."""
+    cells, records = matrix.shape
+    reach = np.abs(noisy).max() / total
+
+    def objective(point):
+        q = point[:records]
+        return float(np.sum(xlogy(q, q)) - theta @ (matrix @ q) + bounds @ point[records:])
+
+    def slope(point):
+        q = np.maximum(point[:records], 1e-300)
+        return np.concatenate([np.log(q) + 1 - matrix.T @ theta, bounds])
+
+    # t >= |y / N - M q|
+    slacks = LinearConstraint(
+        np.block([[matrix, np.eye(cells)], [-matrix, np.eye(cells)]]), np.concatenate([noisy, -noisy]) / total
+    )
+    sums = LinearConstraint(np.concatenate([np.ones(records), np.zeros(cells)])[None], 1.0, 1.0)
+    start = np.concatenate([np.full(records, 1 / records), np.full(cells, 2 * reach + 2)])
+    result = minimize(
+        objective,
+        start,
+        jac=slope,
+        method="SLSQP",
+        bounds=[(1e-12, 1)] * records + [(0, None)] * cells,
+        constraints=[slacks, sums],
+        options={"maxiter": 3000, "ftol": 1e-15},
+    )
+    return -total * result.fun
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("weight", [1.0, 4.0])
+def test_the_value_is_that_of_a_generic_solver_for_laplace_noise(lab, name, weight):
+    """Problem (6) solved over all joint distributions by SLSQP has the same optimum to 1e-8, N = 200."""
+    structure, total = STRUCTURES[name], 200
+    truth, matrix = lab.draw(structure, total, seed=1)
+    rng = np.random.default_rng(2)
+    noises = [lab.Laplace(5.0 * (number + 1)) for number in range(len(structure.groups))]
+    release = lab.released(structure, truth + np.round(rng.laplace(0, 8, structure.cells)), noises, total)
+    theta = rng.normal(size=structure.cells)
+    bounds = weight * release.tables.repeat([1 / noise.scale for noise in noises])
+    expected = primal_with_corners(matrix, theta, release.tables.values, bounds, total)
+    found = solve(release, theta, evidence_weight=weight)
+    assert found.converged
+    assert found.gap <= 1e-9 * abs(expected)
+    assert found.objective == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("kind", ["gaussian", "huber", "mixed"])
+def test_the_value_is_that_of_a_generic_solver_for_smooth_noise(lab, name, kind):
+    """Without corners the primal is minimised over the logits of the joint distribution by BFGS: the same to 1e-8."""
+    structure, total = STRUCTURES[name], 200
+    truth, matrix = lab.draw(structure, total, seed=3)
+    rng = np.random.default_rng(4)
+    count = len(structure.groups)
+    noises = {
+        "gaussian": [lab.Gaussian(6.0 + number) for number in range(count)],
+        "huber": [lab.Huber(0.2, 30.0)] * count,
+        "mixed": [lab.Gaussian(6.0), lab.Huber(0.1, 50.0), lab.Gaussian(9.0)][:count],
+    }[kind]
+    release = lab.released(structure, truth + rng.normal(0, 8, structure.cells), noises, total)
+    theta = rng.normal(size=structure.cells)
+
+    def objective(logits):
+        log_q = logits - logsumexp(logits)
+        q = np.exp(log_q)
+        n = total * matrix @ q
+        residual = release.tables.values - n
+        parts = list(zip(noises, structure.slices, strict=True))
+        evidence = sum(float(noise.logpdf(residual[at]).sum()) for noise, at in parts)
+        pull = np.concatenate([-noise.score(residual[at]) for noise, at in parts])
+        value = -(float(theta @ n) - total * float(q @ log_q) + evidence) / total
+        per_record = -(matrix.T @ (theta + pull)) + log_q
+        return value, q * (per_record - q @ per_record)
+
+    result = minimize(objective, np.zeros(matrix.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-10})
+    found = solve(release, theta)
+    assert found.converged
+    assert found.objective == pytest.approx(-total * result.fun, rel=1e-8)
+
+
+def test_the_gap_reaches_1e8_on_a_chain(lab):
+    """k = 10, N = 1e5, eps = .1 and 1: relative gap of 1e-8, for one EM step and for a merged one of tau 0.5."""
+    structure = lab.chain(10, 10)
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(5)
+    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=1e5).marginals.values
+    for epsilon in (0.1, 1.0):
+        noise = lab.Laplace(9 / epsilon)
+        release = lab.released(structure, truth + rng.laplace(0, noise.scale, structure.cells), noise, 1e5)
+        for weight in (1.0, 0.5 * noise.scale):
+            tight = CollectiveDual(tolerance=1e-8)
+            found = solve(release, np.zeros(structure.cells), engine, tight, evidence_weight=weight)
+            assert found.converged
+            assert 0 <= found.gap <= 1e-8 * max(1, abs(found.objective))
+
+
+def test_it_is_a_proximal_step_in_kl(lab):
+    """theta.n + H(n) - N A(theta) = -N KL(q_n || p_theta): the value is that minus the misfit; n = N mu(theta + u)."""
+    structure = STRUCTURES["triangle"]
+    truth, _ = lab.draw(structure, 500, seed=6)
+    release = lab.released(structure, truth + 7.0, lab.Laplace(4.0), 500)
+    theta = Tables(structure, np.random.default_rng(7).normal(size=structure.cells))
+    found = solve(release, theta.values)
+    before, after = Model(structure, theta), Model(structure, theta + found.multipliers)
+    misfit = np.abs(release.tables.values - found.marginals.values).sum() / 4.0
+    expected = 500 * before.log_partition - 500 * after.kl(before) - misfit
+    assert found.objective == pytest.approx(expected, abs=2 * found.gap + 1e-6)
+    assert found.marginals.values == pytest.approx(500 * after.marginals().values, abs=1e-9)
+
+
+def test_multipliers_say_where_the_tables_pull(lab):
+    """u = +c where n < y, -c where n > y, per clique its own c; in between only where n = y."""
+    structure = lab.chain(4, 3)
+    truth, _ = lab.draw(structure, 1000, seed=8)
+    noises = [lab.Laplace(scale) for scale in (3.0, 10.0, 30.0)]
+    rng = np.random.default_rng(9)
+    noise = np.concatenate([rng.laplace(0, one.scale, 9) for one in noises])
+    release = lab.released(structure, np.round(truth + noise), noises, 1000)
+    found = solve(release, np.zeros(structure.cells))
+    bound = release.tables.repeat([1 / one.scale for one in noises])
+    residual = release.tables.values - found.marginals.values
+    assert np.all(np.abs(found.multipliers.values) <= bound * (1 + 1e-12))
+    far = np.abs(residual) > 0.1
+    assert far.sum() > 5
+    assert found.multipliers.values[far] == pytest.approx((np.sign(residual) * bound)[far], abs=1e-3 * bound.max())
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "huber"])
+def test_noise_without_a_dual_term_gets_the_same_answer(lab, kind):
+    """Hiding the dual term leaves the general path, which knows the score and log-density only: the same tables."""
+    structure, total = lab.chain(4, 3), 2000
+    truth, _ = lab.draw(structure, total, seed=10)
+    noise = {"laplace": lab.Laplace(20.0), "gaussian": lab.Gaussian(25.0), "huber": lab.Huber(0.05, 200.0)}[kind]
+    noisy = truth + np.random.default_rng(11).laplace(0, 20, structure.cells)
+    theta = np.random.default_rng(12).normal(size=structure.cells)
+    tight = CollectiveDual(tolerance=1e-9, max_calls=5000)
+    known = solve(lab.released(structure, noisy, noise, total), theta, component=tight)
+    hidden = solve(lab.released(structure, noisy, lab.Hidden(noise), total), theta, component=tight)
+    assert known.converged
+    assert hidden.converged
+    assert hidden.objective == pytest.approx(known.objective, rel=1e-8)
+    assert hidden.marginals.values == pytest.approx(known.marginals.values, abs=2e-2)
+
+
+def test_hidden_and_known_noise_may_be_mixed(lab):
+    """One table without a dual term sends the whole release down the general path, with per-clique noises kept."""
+    structure, total = STRUCTURES["chain"], 300
+    truth, _ = lab.draw(structure, total, seed=13)
+    noises = [lab.Laplace(10.0), lab.Gaussian(15.0)]
+    known = solve(lab.released(structure, truth + 5.0, noises, total), np.zeros(18))
+    mixed = solve(lab.released(structure, truth + 5.0, [lab.Hidden(noises[0]), noises[1]], total), np.zeros(18))
+    assert mixed.objective == pytest.approx(known.objective, rel=1e-8)
+
+
+def test_the_weight_of_k_merged_steps_is_noise_k_times_as_sharp(lab):
+    """log p(y|n) to the power K: Laplace scale b / K, Gaussian variance s^2 / K."""
+    structure, total = STRUCTURES["chain"], 300
+    truth, _ = lab.draw(structure, total, seed=14)
+    theta = np.random.default_rng(15).normal(size=structure.cells)
+    for blunt, sharp in ((lab.Laplace(12.0), lab.Laplace(4.0)), (lab.Gaussian(12.0), lab.Gaussian(12 / math.sqrt(3)))):
+        merged = solve(lab.released(structure, truth + 3.0, blunt, total), theta, evidence_weight=3.0)
+        plain = solve(lab.released(structure, truth + 3.0, sharp, total), theta)
+        assert merged.objective == pytest.approx(plain.objective, rel=1e-9)
+        assert merged.marginals.values == pytest.approx(plain.marginals.values, abs=1e-3)
+
+
+def test_a_tied_table_sums_to_its_share_of_the_releases_total(lab):
+    """The tables sum to m_g N with N the release's total, whatever the noisy tables sum to."""
+    structure = STRUCTURES["tied"]
+    truth, _ = lab.draw(structure, 300, seed=16)
+    release = lab.released(structure, truth + 4.0, lab.Laplace(5.0), 287.5)
+    found = solve(release, np.zeros(structure.cells), component=CollectiveDual())
+    assert found.marginals.sums() == pytest.approx([287.5, 2 * 287.5])
+
+
+def test_impossible_cells_stay_empty(lab):
+    """A potential of -inf keeps its cell at 0 and the gap still closes."""
+    structure = STRUCTURES["chain"]
+    truth, _ = lab.draw(structure, 300, seed=17)
+    theta = np.zeros(structure.cells)
+    theta[4] = -np.inf
+    found = solve(lab.released(structure, truth, lab.Laplace(5.0), 300), theta)
+    assert found.marginals.values[4] == 0
+    assert found.converged
+
+
+def test_a_start_saves_calls_and_not_the_answer(lab):
+    """From its own answer it stops at once; from outside the box it still finds the optimum."""
+    structure = lab.chain(6, 4)
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(18)
+    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=1e4).marginals.values
+    release = lab.released(structure, truth + rng.laplace(0, 30, structure.cells), lab.Laplace(30.0), 1e4)
+    zero = np.zeros(structure.cells)
+    cold = solve(release, zero, engine, evidence_weight=60.0)
+    assert cold.calls > 10
+    assert solve(release, zero, engine, start=cold.multipliers, evidence_weight=60.0).calls == 1
+    wild = Tables(structure, rng.normal(scale=100.0, size=structure.cells))
+    far = solve(release, zero, engine, start=wild, evidence_weight=60.0)
+    assert far.converged
+    assert far.objective == pytest.approx(cold.objective, rel=1e-9)
+    assert np.all(np.abs(far.multipliers.values) <= 2.0 * (1 + 1e-12))
+
+
+@pytest.mark.parametrize(
+    ("total", "sd", "step"), [(1e4, 100.0, 0.1), (1e6, 40.0, 0.1), (1e6, 20.0, 0.1), (1e6, 5.0, 2.0)]
+)
+def test_small_gaussian_noise_takes_few_calls(lab, total, sd, step):
+    """Steps of EM at weight step * sd, the first leading from the uniform model to near the tables: at most 200 calls
+    for it, 80 for each later one and 10 for half of them, and at the end the tables are within their noise."""
+    structure = Structure.chain(Domain.from_sizes({f"x{place}": 4 for place in range(6)}), 2)
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(22)
+    rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
+    noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
+    release = lab.released(structure, noisy, lab.Gaussian(sd), total)
+    e_step = CollectiveDual(max_calls=300).compile(engine, release)
+    theta, start, calls = Tables.zeros(structure), None, []
+    for _ in range(12):
+        found = e_step.infer(theta, evidence_weight=step * sd, start=start)
+        assert found.converged
+        assert 0 <= found.gap <= 1e-4 * abs(found.objective)
+        start, theta = found.multipliers, theta + found.multipliers
+        calls.append(found.calls)
+    assert calls[0] <= 200
+    assert max(calls[1:]) <= 80
+    assert np.median(calls[1:]) <= 10
+    assert np.sqrt(np.mean((noisy - found.marginals.values) ** 2)) < 1.5 * sd
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_tables_are_newtons_under_small_gaussian_noise(lab, name):
+    """N = 1e6, unequal standard deviations of 5 records and more: Newton's method on the dual, with the joint
+    distribution written out, has the same tables to 1e-6 N, and value and gap enclose its optimum."""
+    structure, total = STRUCTURES[name], 10**6
+    truth, matrix = lab.draw(structure, total, seed=23)
+    rng = np.random.default_rng(24)
+    noises = [lab.Gaussian(5.0 + number) for number in range(len(structure.groups))]
+    release = lab.released(structure, truth + np.round(rng.normal(0, 6, structure.cells)), noises, total)
+    theta, weight = rng.normal(size=structure.cells), 3.0
+    ridge = release.tables.repeat([noise.variance for noise in noises]) / weight / total
+    y = release.tables.values / total
+
+    def joint(u):
+        logits = matrix.T @ (theta + u)
+        return logsumexp(logits), np.exp(logits - logsumexp(logits))
+
+    def dual(u):
+        log_partition, q = joint(u)
+        return log_partition - u @ y + ridge @ u**2 / 2, matrix @ q - y + ridge * u
+
+    def hessian(u):
+        _, q = joint(u)
+        return matrix * q @ matrix.T - np.outer(matrix @ q, matrix @ q) + np.diag(ridge)
+
+    zero = np.zeros(structure.cells)
+    newton = minimize(dual, zero, jac=True, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
+    found = solve(release, theta, evidence_weight=weight)
+    assert found.converged
+    assert found.marginals.values == pytest.approx(total * matrix @ joint(newton.x)[1], abs=1e-6 * total)
+    slack = 1e-9 * total
+    assert found.objective - slack <= total * newton.fun <= found.objective + found.gap + slack
+
+
+def test_a_gaussian_gap_bounds_the_error_however_early_it_ends(lab):
+    """Cut short after any number of calls, the value is below the optimum by no more than the gap."""
+    structure, total = lab.chain(4, 3), 10**5
+    truth, _ = lab.draw(structure, total, seed=25)
+    release = lab.released(structure, truth + 9.0 * (np.arange(structure.cells) % 3), lab.Gaussian(10.0), total)
+    zero = np.zeros(structure.cells)
+    best = solve(release, zero)
+    for calls in (1, 2, 4, 8, 16):
+        early = solve(release, zero, component=CollectiveDual(tolerance=1e-12, max_calls=calls))
+        assert early.calls <= calls
+        assert 0 < best.objective - early.objective <= early.gap + 1e-6
+
+
+def test_loopy_bp_on_a_tree_is_exact(lab):
+    """The same tables as junction-tree gives, and where loopy-bp calls itself exact, with the same certificate."""
+    structure = Structure(three(), [("a", "b"), ("a", "c"), ("b",)])
+    truth, _ = lab.draw(structure, 400, seed=19)
+    release = lab.released(structure, truth + 6.0, lab.Laplace(8.0), 400)
+    exact = solve(release, np.zeros(structure.cells), component=CollectiveDual(tolerance=1e-8))
+    engine = LoopyBP(tolerance=1e-12).compile(structure)
+    loopy = solve(release, np.zeros(structure.cells), engine, CollectiveDual(tolerance=1e-8))
+    assert loopy.converged
+    assert loopy.marginals.values == pytest.approx(exact.marginals.values, abs=0.05)
+    assert loopy.objective == pytest.approx(exact.objective, rel=1e-6)
+
+
+def test_an_engine_that_does_not_converge_is_flagged(lab):
+    """Beliefs of a loopy-bp that ran out of sweeps are no converged E-step, however small the gap looks."""
+    structure = STRUCTURES["triangle"]
+    truth, _ = lab.draw(structure, 400, seed=20)
+    engine = LoopyBP(max_iterations=1).compile(structure)
+    release = lab.released(structure, truth + 6.0, lab.Laplace(8.0), 400)
+    found = solve(release, np.random.default_rng(0).normal(size=12), engine, CollectiveDual(max_calls=20))
+    assert not found.converged
+
+
+structures = st.sampled_from(sorted(STRUCTURES))
+
+
+@given(structures, st.integers(0, 2**32 - 1), st.sampled_from([0.01, 1.0, 1e3]), st.sampled_from([1.0, 20.0]))
+@example("triangle", 0, 1e3, 20.0)
+@example("tied", 1, 0.01, 1.0)
+def test_the_tables_are_those_of_some_records(lab, name, seed, scale, weight):
+    """n / N lies in the marginal polytope (by LP) for any y, potentials and weight, converged or not."""
+    structure, total = STRUCTURES[name], 100
+    rng = np.random.default_rng(seed)
+    noisy = np.round(rng.normal(scale=200, size=structure.cells))
+    release = lab.released(structure, noisy, lab.Laplace(scale), total)
+    theta = rng.normal(scale=3, size=structure.cells)
+    found = solve(release, theta, component=CollectiveDual(max_calls=30), evidence_weight=weight)
+    assert lab.in_polytope(found.marginals.values, structure, total)
+    assert found.gap >= 0
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 10.0]))
+@example(0, 10.0)
+def test_loopy_tables_agree_on_their_margins(lab, seed, scale):
+    """With loopy-bp n lies in the local polytope: each table sums to N and shared margins agree."""
+    structure, total = STRUCTURES["triangle"], 100
+    rng = np.random.default_rng(seed)
+    release = lab.released(structure, rng.normal(25, 20, size=structure.cells), lab.Laplace(scale), total)
+    engine = LoopyBP(tolerance=1e-10).compile(structure)
+    found = solve(release, np.zeros(structure.cells), engine, CollectiveDual(max_calls=15))
+    assume(found.converged)
+    tables = dict(found.marginals.items())
+    assert found.marginals.sums() == pytest.approx([total] * 3)
+    assert np.all(found.marginals.values >= 0)
+    assert tables["a", "b"].sum(axis=0) == pytest.approx(tables["b", "c"].sum(axis=1), abs=1e-4)
+    assert tables["b", "c"].sum(axis=0) == pytest.approx(tables["c", "a"].sum(axis=1), abs=1e-4)
+    assert tables["c", "a"].sum(axis=0) == pytest.approx(tables["a", "b"].sum(axis=1), abs=1e-4)
+
+
+def test_running_out_of_calls_is_said(lab):
+    """converged is False; with require_convergence NotConverged names the calls, the gap and what to try."""
+    structure = lab.chain(5, 3)
+    truth, _ = lab.draw(structure, 1000, seed=21)
+    release = lab.released(structure, truth, lab.Laplace(0.5), 1000)
+    zero = np.zeros(structure.cells)
+    short = solve(release, zero, component=CollectiveDual(max_calls=2))
+    assert not short.converged
+    assert short.calls == 2
+    with pytest.raises(NotConverged, match=r"after 2 inference calls at a duality gap of .*raise max_calls") as caught:
+        solve(release, zero, component=CollectiveDual(max_calls=2, require_convergence=True))
+    assert f"{short.gap:.3g}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["collective-dual", "nlbp", "soft-sign"])
+def test_what_does_not_fit_is_refused(lab, name):
+    """Another structure, evidence that is no release, weights that are not positive numbers, a NaN start."""
+    structure = STRUCTURES["chain"]
+    engine = JunctionTree().compile(structure)
+    release = lab.released(structure, np.full(18, 10.0), lab.Laplace(5.0), 90)
+    component = make("collective", name)
+    with pytest.raises(StructureError, match="compile the engine for the release's structure"):
+        component.compile(JunctionTree().compile(STRUCTURES["triangle"]), release)
+    with pytest.raises(InferenceError, match="needs a release as evidence, got Tables"):
+        component.compile(engine, release.tables)
+    bound = component.compile(engine, release)
+    potentials = Tables.zeros(structure)
+    for weight in (0, -1.0, math.nan, math.inf, True, "2"):
+        with pytest.raises(InferenceError, match="evidence_weight must be a positive, finite number"):
+            bound.infer(potentials, evidence_weight=weight)
+    with pytest.raises(StructureError):
+        bound.infer(Tables.zeros(STRUCTURES["triangle"]))
+    with pytest.raises(InferenceError, match="NaN"):
+        bound.infer(Tables(structure, np.full(18, np.nan)))
+
+
+@pytest.mark.parametrize("name", ["collective-dual", "nlbp"])
+def test_a_start_that_does_not_fit_is_refused(lab, name):
+    """NaN multipliers, and multipliers over another structure."""
+    structure = STRUCTURES["chain"]
+    release = lab.released(structure, np.full(18, 10.0), lab.Laplace(5.0), 90)
+    bound = make("collective", name).compile(JunctionTree().compile(structure), release)
+    with pytest.raises(InferenceError, match="start must hold finite multipliers"):
+        bound.infer(Tables.zeros(structure), start=Tables(structure, np.full(18, np.nan)))
+    with pytest.raises(StructureError, match="the start multipliers are over"):
+        bound.infer(Tables.zeros(structure), start=Tables.zeros(STRUCTURES["triangle"]))
+
+
+@pytest.mark.parametrize("name", ["collective-dual", "nlbp"])
+def test_a_score_that_is_not_a_number_is_the_mechanisms_fault(lab, name):
+    """A NaN score is refused with the mechanism named as the culprit, not turned into tables."""
+    structure = STRUCTURES["chain"]
+    release = lab.released(structure, np.full(18, 10.0), lab.Broken(lab.Laplace(5.0)), 90)
+    bound = make("collective", name).compile(JunctionTree().compile(structure), release)
+    with pytest.raises(InferenceError, match=r"score is NaN.*score\(\) is at fault"):
+        bound.infer(Tables.zeros(structure))
+
+
+@pytest.mark.parametrize("options", [{"tolerance": 0}, {"tolerance": math.nan}, {"max_calls": 0}, {"share": -1.0}])
+def test_senseless_options_are_refused(options):
+    """Through the registry they are an OptionError that names the option."""
+    with pytest.raises(OptionError, match=next(iter(options))):
+        make("collective", "collective-dual", **options)

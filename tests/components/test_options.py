@@ -1,0 +1,106 @@
+"""Options: the fields of a component class, read strictly from plain values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+import attrs
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dpgm_core.components.options import build, describe, option, plain_options
+from dpgm_core.errors import DpgmError, OptionError
+
+
+def _even(instance: object, attribute: object, value: int) -> None:
+    if value % 2:
+        raise ValueError("it must be even")
+
+
+@attrs.frozen(kw_only=True)
+class Mine:
+    """A component with one option of each type."""
+
+    strength: float = option(0.5, help="how much", unit="nats", validator=attrs.validators.ge(0))
+    steps: int = option(2, help="how often", validator=_even)
+    exact: bool = option(True, help="whether")
+    rule: Literal["fast", "slow"] = option("fast", help="which")
+    limit: float | Literal["auto"] | None = option(None, help="where")
+    share: Fraction = option(Fraction(1, 2), help="exactly how much")
+    names: tuple[str, ...] = option((), help="who")
+
+
+odd = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+)
+
+
+@given(st.dictionaries(st.sampled_from([field.name for field in attrs.fields(Mine)] + ["x"]), odd, max_size=4))
+@example({"strength": 10**400})
+@example({"limit": 10**400})
+def test_any_plain_values_are_options_or_a_refusal(given_options):
+    """Only OptionError comes out, in one line, naming the component."""
+    try:
+        made = build(Mine, given_options, what="learner 'mine'")
+    except DpgmError as error:
+        assert "learner 'mine'" in str(error)
+        assert "\n" not in str(error)
+        return
+    assert build(Mine, plain_options(made), what="again") == made
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"strenght": 1}, "did you mean 'strength'"),
+        ({"strength": "1"}, "must be number, got '1'"),
+        ({"strength": True}, "must be number, got True"),
+        ({"strength": float("nan")}, "must be number, got nan"),
+        ({"strength": -1}, "strength.*>= 0"),
+        ({"steps": 1.0}, "must be whole number, got 1.0"),
+        ({"steps": 3}, "even"),
+        ({"exact": 1}, "must be true or false"),
+        ({"rule": "fats"}, "'fast' or 'slow', got 'fats'; did you mean 'fast'"),
+        ({"limit": "atuo"}, "number or 'auto' or none"),
+        ({"share": -1}, "share"),
+    ],
+)
+def test_refusals_say_what_would_do(wrong, words):
+    """Bools and texts are no numbers, NaN is refused, choices are suggested."""
+    with pytest.raises(OptionError, match=words):
+        build(Mine, wrong, what="learner 'mine'")
+
+
+def test_describe_lists_every_option():
+    """Name, type, default, unit and help, as `dpgm show` prints them."""
+    shown = {one.name: (one.type, one.default, one.unit, one.help) for one in describe(Mine)}
+    assert shown["strength"] == ("number", "0.5", "nats", "how much")
+    assert shown["exact"][1] == "true"
+    assert shown["limit"][:2] == ("number or 'auto' or none", "none")
+    assert shown["names"][0] == "list of text"
+    assert list(shown) == [field.name for field in attrs.fields(Mine)]
+
+
+def test_required_options_are_asked_for():
+    """An option without a default is named with its type and help."""
+
+    @attrs.frozen(kw_only=True)
+    class Needs:
+        path: str = attrs.field(metadata={"help": "where the data are"})
+
+    with pytest.raises(OptionError, match=r"needs option 'path' \(text\): where the data are"):
+        build(Needs, {}, what="source 'needs'")
+
+
+def test_odd_classes_stay_readable():
+    """No annotations, or a validator that fails in a way of its own: still one OptionError."""
+
+    def fails(instance: object, attribute: object, value: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    cls = attrs.make_class("Odd", {"x": attrs.field(default=1, validator=fails)}, frozen=True, kw_only=True)
+    assert describe(cls)[0].name == "x"
+    with pytest.raises(OptionError, match="ZeroDivisionError: oh"):
+        build(cls, {"x": 2}, what="learner 'odd'")

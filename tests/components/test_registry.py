@@ -1,0 +1,300 @@
+"""The registry: what is offered and by whom; and that no plugin, however broken, stops the host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dpgm_core.components.registry import Registry, default_registry, make
+from dpgm_core.errors import (
+    ContestedComponent,
+    IncompatiblePlugin,
+    OptionError,
+    PluginError,
+    PluginLoadError,
+    UnknownComponent,
+)
+from dpgm_core.plugin import Component
+
+HOOK = "from dpgm_core.plugin import Component, hookimpl\n@hookimpl\ndef dpgm_components():\n"
+
+
+def component(kind: str = "mechanism", name: str = "mine", target: str = "x:Y") -> str:
+    return f"    yield Component(kind={kind!r}, name={name!r}, target={target!r}, summary='s')\n"
+
+
+def install(folder: Path, distribution: str, code: str, *, entry: str | None = None, metadata: bool = True) -> None:
+    """A distribution on a path: its metadata, its entry point, its module."""
+    module = distribution.replace("-", "_")
+    info = folder / f"{module}-1.2.dist-info"
+    info.mkdir()
+    if metadata:
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(entry or f"[dpgm]\n{distribution} = {module}\n")
+    (folder / f"{module}.py").write_text(code)
+
+
+def in_new_process(folder: Path, code: str, **environment: str) -> dict[str, object]:
+    """What the code prints as JSON in an interpreter that finds the folder's distributions."""
+    start = "import json\nfrom dpgm_core.components.registry import *\nfrom dpgm_core.errors import *\n"
+    start += "registry = Registry.discover()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + code],
+        env=os.environ | {"PYTHONPATH": str(folder)} | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+REPORT = """
+names = [offer.component.name for offer in registry]
+print(json.dumps({"names": names, "disabled": registry.disabled,
+                  "broken": {one.distribution: [one.version, one.cause] for one in registry.broken}}))
+"""
+
+
+def test_broken_plugins_do_not_stop_the_host(tmp_path):
+    """Raising, exiting, yielding nonsense: remembered with distribution, version and cause; the others work."""
+    install(tmp_path, "bad-import", "import no_such_module_anywhere")
+    install(tmp_path, "bad-raise", "raise RuntimeError('two\\nlines')")
+    install(tmp_path, "bad-exit", "import sys\nsys.exit(0)")
+    install(tmp_path, "bad-base", "raise BaseException('all the way')")
+    install(tmp_path, "bad-yield", HOOK + "    yield 'laplace'\n")
+    install(tmp_path, "bad-kind", HOOK + component(kind="mechanics"))
+    install(tmp_path, "bad-name", HOOK + component(name="Not Kebab"))
+    install(tmp_path, "bad-none", HOOK + "    return None\n")
+    install(tmp_path, "bad-hook", HOOK.replace("dpgm_components()", "dpgm_components(unasked)") + component())
+    install(tmp_path, "bad-nohook", "x = 1")
+    install(tmp_path, "bad-nothing", "", entry="[dpgm]\nbad-nothing = there_is_no_such_module:thing\n")
+    install(tmp_path, "no-metadata", HOOK + component(name="from-nowhere"), metadata=False)
+    install(tmp_path, "good", HOOK + component(name="good-one"))
+    found = in_new_process(tmp_path, REPORT)
+    broken = found["broken"]
+    assert sorted(broken) == sorted(
+        f"bad-{one}"
+        for one in (
+            "import",
+            "raise",
+            "exit",
+            "base",
+            "yield",
+            "kind",
+            "name",
+            "none",
+            "hook",
+            "nohook",
+            "nothing",
+        )
+    )
+    assert all(version == "1.2" and "\n" not in cause for version, cause in broken.values())
+    assert broken["bad-import"][1] == "ModuleNotFoundError: No module named 'no_such_module_anywhere'"
+    assert broken["bad-exit"][1] == "SystemExit: 0"
+    assert "yielded a str" in broken["bad-yield"][1]
+    assert "did you mean 'mechanism'" in broken["bad-kind"][1]
+    assert "kebab-case" in broken["bad-name"][1]
+    assert {"laplace", "junction-tree", "good-one", "from-nowhere"} <= set(found["names"])
+
+
+def test_a_damaged_entry_points_file_is_named(tmp_path):
+    """The standard library gives up on all distributions at once; we find whose file it is."""
+    install(tmp_path, "damaged", "", entry="[dpgm]\nthis line is no entry point\n")
+    found = in_new_process(tmp_path, REPORT)
+    assert "laplace" in found["names"]
+    assert "entry_points.txt" in found["broken"]["damaged"][1]
+
+
+def test_contested_names_fail_on_use_and_say_how_to_choose(tmp_path):
+    """Two offers of one name: nothing is made until one distribution is disabled; then the other serves."""
+    install(tmp_path, "other-laplace", HOOK + component(name="laplace", target="no_such:Thing"))
+    use = """
+try:
+    print(json.dumps(repr(registry.make("mechanism", "laplace"))))
+except PluginError as error:
+    print(json.dumps([type(error).__name__, str(error)]))
+"""
+    kind, message = in_new_process(tmp_path, use)
+    assert kind == "ContestedComponent"
+    for part in ("dpgm-laplace", "other-laplace 1.2", "DPGM_DISABLE="):
+        assert part in message
+    assert in_new_process(tmp_path, use, DPGM_DISABLE="Other_Laplace").startswith("Laplace(")
+    kind, message = in_new_process(tmp_path, use, DPGM_DISABLE="dpgm-laplace")
+    assert kind == "PluginLoadError"
+    assert "other-laplace 1.2" in message
+
+
+def test_disabled_distributions_are_never_imported(tmp_path):
+    """The module of a disabled distribution leaves no trace."""
+    install(tmp_path, "leaves-trace", f"open({str(tmp_path / 'trace')!r}, 'w')\n" + HOOK + component())
+    found = in_new_process(tmp_path, REPORT, DPGM_DISABLE="leaves-trace, no-such")
+    assert found["disabled"] == ["leaves-trace"]
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_missing_default_says_what_to_install_and_who_is_broken(tmp_path):
+    """The package of a default, and the distributions that might have offered the name."""
+    install(tmp_path, "bad-raise", "raise RuntimeError('why')")
+    code = """
+try:
+    registry.make("mechanism", "laplace")
+except UnknownComponent as error:
+    print(json.dumps(str(error)))
+"""
+    message = in_new_process(tmp_path, code, DPGM_DISABLE="dpgm-laplace")
+    for part in (
+        "no mechanism 'laplace'",
+        "pip install dpgm-laplace",
+        "bad-raise 1.2 is broken",
+        "why",
+        "DPGM_DISABLE",
+    ):
+        assert part in message
+
+
+# --- contracts ----------------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """No attrs class."""
+
+    def noise(self, sensitivity, budget): ...
+
+
+@attrs.frozen
+class Positional:
+    """An option that is not keyword-only."""
+
+    x: int = 1
+
+    def noise(self, sensitivity, budget): ...
+
+
+@attrs.frozen(kw_only=True)
+class Fewer:
+    """A method that takes too little."""
+
+    def noise(self, sensitivity): ...
+
+
+@attrs.frozen(kw_only=True)
+class Renamed:
+    """A method whose arguments cannot be named."""
+
+    def noise(self, what, budget): ...
+
+
+@attrs.frozen(kw_only=True)
+class Lacking:
+    """No method."""
+
+
+@attrs.frozen(kw_only=True)
+class Good:
+    """A mechanism in form."""
+
+    x: int = 1
+
+    def noise(self, sensitivity, budget, extra=None): ...
+
+
+def registry_of(cls: type) -> Registry:
+    registry = Registry()
+    registry.add(Component(kind="mechanism", name="mine", target="a.b:C", summary="s"), cls, distribution="dist-x")
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (Plain, "attrs class"),
+        (Positional, "'x' must be keyword-only"),
+        (Fewer, r"noise\(self, sensitivity\) does not accept.*noise\(self, sensitivity: "),
+        (Renamed, "noise"),
+        (Lacking, "no method noise"),
+    ],
+)
+def test_classes_are_held_against_their_contract(cls, words):
+    """The message names the distribution, what was expected and what was found."""
+    with pytest.raises(IncompatiblePlugin, match=words) as caught:
+        registry_of(cls).make("mechanism", "mine")
+    assert "dist-x" in str(caught.value)
+
+
+def test_good_classes_objects_and_tables_are_made():
+    """By name, by table, by table with more options; an object passes as it is, registered or not."""
+    registry = registry_of(Good)
+    assert registry.make("mechanism", "mine", x=3) == Good(x=3)
+    assert registry.make("mechanism", {"name": "mine", "x": 4}) == Good(x=4)
+    thing = Plain()
+    assert registry.make("mechanism", thing) is thing
+    assert registry.record("mechanism", Good(x=5))["options"] == {"x": 5}
+    assert "class" in registry.record("mechanism", thing)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "options", "error", "words"),
+    [
+        ("mechanism", Good, {}, OptionError, r"write Good\(\)"),
+        ("mechanism", Fewer(), {}, IncompatiblePlugin, "does not accept"),
+        ("mechanism", Good(), {"x": 1}, OptionError, "must be set on it"),
+        ("mechanism", 3, {}, OptionError, "must be a name, a table or a mechanism object, got int"),
+        ("mechanism", {"x": 1}, {}, OptionError, "needs a name"),
+        ("mechanism", {"name": 3}, {}, OptionError, "got int"),
+        ("mechanism", "mien", {}, UnknownComponent, "did you mean 'mine'"),
+        ("mechanisms", "mine", {}, UnknownComponent, "did you mean 'mechanism'"),
+        ("mechanism", "mine", {"y": 1}, OptionError, "no option 'y'"),
+    ],
+)
+def test_wrong_requests_are_refused(kind, spec, options, error, words):
+    """A class instead of an object, options twice, no name, unknown names and kinds."""
+    with pytest.raises(error, match=words):
+        registry_of(Good).make(kind, spec, **options)
+
+
+def test_targets_that_cannot_be_imported():
+    """A target that raises, exits or is no class: an error that names distribution and target."""
+    for target, error in (
+        ("no_such_module:X", PluginLoadError),
+        ("math:nothing", PluginLoadError),
+        ("math:pi", IncompatiblePlugin),
+    ):
+        registry = Registry()
+        registry.add(Component(kind="learner", name="mine", target=target, summary="s"), distribution="dist-x")
+        with pytest.raises(error, match=r"dist-x.*" + target):
+            registry.load("learner", "mine")
+
+
+def test_recording_an_object_of_a_contested_name_does_not_fail():
+    """What has been paid for must not be lost because two distributions offer a name."""
+    registry = registry_of(Good)
+    registry.add(Component(kind="mechanism", name="mine", target="z:Z", summary="s"), Plain)
+    with pytest.raises(ContestedComponent):
+        registry.find("mechanism", "mine")
+    assert registry.record("mechanism", Good())["distribution"] == "dist-x"
+
+
+def test_component_valued_options_are_recorded_by_name():
+    """A learner's e_step is written so that it can be made again."""
+    learner = make("learner", "cgm-em", e_step={"name": "nlbp"})
+    plain = default_registry().options_of(learner)
+    assert plain["e_step"]["name"] == "nlbp"
+    assert make("learner", "cgm-em", **plain) == learner
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"kind": "noise"}, {"name": "A"}, {"name": 3}, {"target": "x.y"}, {"target": "x:y.z"}, {"summary": "a\nb"}],
+)
+def test_declarations_are_checked(wrong):
+    """A component's kind, kebab-case name, target and one-line summary."""
+    good = {"kind": "source", "name": "mine", "target": "a.b:C", "summary": "s"}
+    assert Component(**good)
+    with pytest.raises(PluginError):
+        Component(**good | wrong)

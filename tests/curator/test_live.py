@@ -1,0 +1,624 @@
+"""The curator: the order of a release, what each failure leaves behind, and that no record reaches a message."""
+
+from __future__ import annotations
+
+import math
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Sensitivity, Structure, Tables
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.errors import (
+    BudgetError,
+    DataError,
+    DpgmError,
+    IncompatiblePlugin,
+    ModelFileError,
+    Overspent,
+    StructureError,
+)
+from dpgm_core.releases.reading import load_release
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+STRUCTURE = Structure.chain(DOMAIN)
+CODES = np.array([[0, 0, 0], [1, 1, 1], [1, 0, 1], [0, 1, 1]] * 25)
+SECRET = "PLANTED-77c1"
+
+
+class Recorded:
+    """Wraps an object; each call of one of `methods` is logged, and `fail` decides whether it happens."""
+
+    def __init__(self, log, thing, methods, fail=()):
+        self._log, self._thing, self._methods, self._fail = log, thing, methods, fail
+
+    def __getattr__(self, name):
+        found = getattr(self._thing, name)
+        if name not in self._methods:
+            return found
+
+        def call(*arguments, **keywords):
+            if self._methods[name] in self._fail:
+                raise RuntimeError(f"killed at {self._methods[name]}")
+            self._log.append(self._methods[name])
+            return found(*arguments, **keywords)
+
+        return call
+
+
+class Source:
+    """One batch of codes; logs when it is read."""
+
+    def __init__(self, log, fail=()):
+        self.log, self.fail = log, fail
+
+    def batches(self, domain, columns):
+        if "count" in self.fail:
+            raise RuntimeError(SECRET)
+        self.log.append("count")
+        yield [CODES[:, domain.names.index(name)].astype(np.uint8) for name in columns]
+
+
+class Learner:
+    """Takes one release and returns the uniform model, or fails."""
+
+    def __init__(self, log, fail=()):
+        self.log, self.fail = log, fail
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        self.log.append("learn")
+        if "learn" in self.fail:
+            raise ArithmeticError("no luck")
+        return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)), release=release)
+
+
+@attrs.frozen
+class Noise:
+    """A third party's noise: an inner exact Laplace noise, logged."""
+
+    inner: object
+    log: list = attrs.field(eq=False, factory=list)
+    fail: tuple = ()
+    cost = property(lambda self: self.inner.cost)
+    event = property(lambda self: self.inner.event)
+    variance = property(lambda self: self.inner.variance)
+    dual = property(lambda self: self.inner.dual)
+
+    def sample(self, shape, randomness):
+        if "noise" in self.fail and shape != (2, 1):
+            raise RuntimeError("killed at noise")
+        if shape != (2, 1):
+            self.log.append("noise")
+        return self.inner.sample(shape, randomness)
+
+    def logpdf(self, residual):
+        return self.inner.logpdf(residual)
+
+    def score(self, residual):
+        return self.inner.score(residual)
+
+
+class Mechanism:
+    """A third party's mechanism that nobody registered; `change` spoils its noise."""
+
+    def __init__(self, log=None, fail=(), make=Noise):
+        self.log, self.fail, self.make = [] if log is None else log, fail, make
+
+    def noise(self, sensitivity, budget):
+        return self.make(dpgm.make("mechanism", "laplace").noise(sensitivity, budget), self.log, self.fail)
+
+
+def opened(tmp_path, budget="1"):
+    path = tmp_path / "x.ledger"
+    return Ledger.create(path, name="x", budget=Budget.pure(budget), neighbours="add-remove", unit="one person")
+
+
+def run(tmp_path, fail=(), log=None):
+    """A fit of fakes that log each stage; returns the log."""
+    log = [] if log is None else log
+    ledger = Recorded(log, opened(tmp_path), {"check": "funds", "charge": "charge", "mark_released": "mark"}, fail)
+    dpgm.fit(
+        Source(log, fail),
+        STRUCTURE,
+        Budget.pure(1),
+        Mechanism(log, fail),
+        Learner(log, fail),
+        neighbours="add-remove",
+        ledger=ledger,
+        save_release=tmp_path / "x.release.dpgm",
+    )
+    return log
+
+
+def test_the_order_of_a_release(tmp_path):
+    """Funds, count, charge, noise (one draw per table), save, learn; the file is there before the ledger's mark."""
+    log = run(tmp_path)
+    assert log == ["funds", "count", "charge", "noise", "noise", "mark", "learn"]
+    assert (tmp_path / "x.release.dpgm").exists()
+
+
+@pytest.mark.parametrize(
+    ("stage", "reached", "charges", "saved"),
+    [
+        ("funds", [], 0, False),
+        ("count", ["funds"], 0, False),
+        ("charge", ["funds", "count"], 0, False),
+        ("noise", ["funds", "count", "charge"], 1, False),
+        ("mark", ["funds", "count", "charge", "noise", "noise"], 1, True),
+        ("learn", ["funds", "count", "charge", "noise", "noise", "mark", "learn"], 1, True),
+    ],
+)
+def test_every_failure_leaves_the_right_state(tmp_path, stage, reached, charges, saved):
+    """Nothing is charged before counting succeeded; after the charge nothing leaks, and a saved release stays."""
+    log: list[str] = []
+    with pytest.raises(Exception) as caught:
+        run(tmp_path, fail=(stage,), log=log)
+    assert log == reached
+    assert len(Ledger.open(tmp_path / "x.ledger").history()) == charges
+    assert {path.name for path in tmp_path.glob("*.dpgm")} == ({"x.release.dpgm"} if saved else set())
+    assert hasattr(caught.value, "release") is saved
+
+
+def test_the_release_of_a_failed_learner_serves_again(tmp_path):
+    """It hangs on the exception and lies in its file; learning from either works and costs nothing."""
+    ledger = opened(tmp_path)
+    path = tmp_path / "x.release.dpgm"
+    with pytest.raises(ArithmeticError) as caught:
+        dpgm.fit(
+            CODES, STRUCTURE, Budget.pure(1), "laplace", Learner([], ("learn",)),
+            neighbours="add-remove", ledger=ledger, save_release=path,
+        )  # fmt: skip
+    for release in (caught.value.release, load_release(path)):
+        assert dpgm.learn(release).model.release is release
+    assert len(ledger.history()) == 1
+
+
+@pytest.mark.parametrize("fault", [SystemExit(0), KeyboardInterrupt()])
+def test_a_learner_that_leaves_does_not_lose_the_release(fault):
+    """sys.exit in a plugin is its fault, not the end of the program; an interruption passes, the release with it."""
+
+    class Leaves(Learner):
+        def learn(self, curator, inference, *, randomness, progress):
+            curator.release()
+            raise fault
+
+    expected = KeyboardInterrupt if isinstance(fault, KeyboardInterrupt) else IncompatiblePlugin
+    with pytest.raises(expected) as caught:
+        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), learner=Leaves([]), neighbours="add-remove")
+    assert caught.value.release.cost == Budget.pure(1)
+
+
+def test_a_learner_that_returns_nonsense_is_named():
+    """Not a Fit: the learner's fault, with the paid release attached."""
+
+    class Nonsense(Learner):
+        def learn(self, curator, inference, *, randomness, progress):
+            return curator.release()
+
+    with pytest.raises(IncompatiblePlugin, match="Nonsense returned NoisyTables") as caught:
+        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), learner=Nonsense([]), neighbours="add-remove")
+    assert caught.value.release.total >= 1
+
+
+# --- faults of mechanisms -------------------------------------------------------------------------------------------
+
+
+def spoiled(**members):
+    """A class of noises with some members replaced."""
+    return type("Spoiled", (Noise,), members)
+
+
+NAN = spoiled(sample=lambda self, shape, randomness: np.full(shape, np.nan))
+FLAT = spoiled(sample=lambda self, shape, randomness: np.zeros(3, np.int64))
+LIST = spoiled(sample=lambda self, shape, randomness: [0] * math.prod(shape))
+TEXT = spoiled(sample=lambda self, shape, randomness: np.full(shape, "x"))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (spoiled(cost=property(lambda self: self.inner.cost * 2)), "asked for epsilon = 1, but its noise costs"),
+        (spoiled(cost=1.0), "costs 1.0"),
+        (spoiled(cost=Budget.zcdp(1)), "different kinds"),
+        (spoiled(variance=math.nan), "variance nan"),
+        (spoiled(variance=math.inf), "variance inf"),
+        (spoiled(variance=0.0), "variance 0"),
+        (spoiled(variance="1"), "variance '1'"),
+        (NAN, "NaN or infinite"),
+        (FLAT, "shape"),
+        (LIST, "got list"),
+        (TEXT, "got <U1"),
+        (lambda *_: object(), "has no cost"),
+    ],
+)
+def test_a_faulty_mechanism_is_refused_before_anything_is_read_or_charged(tmp_path, make, words):
+    """What it costs, its variance, and a trial draw are looked at first."""
+    log: list[str] = []
+    ledger = opened(tmp_path)
+    with pytest.raises(DpgmError, match=words):
+        dpgm.release(
+            Source(log), STRUCTURE, Budget.pure(1), Mechanism(make=make), neighbours="add-remove", ledger=ledger
+        )
+    assert log == []
+    assert ledger.history() == ()
+
+
+def test_a_mechanism_that_fails_late_is_charged_and_leaks_nothing(tmp_path):
+    """A draw that goes wrong after the charge: refused, charged, no file, no tables."""
+
+    def sample(self, shape, randomness):
+        return self.inner.sample(shape, randomness) if shape == (2, 1) else np.full(shape, np.nan)
+
+    ledger = opened(tmp_path)
+    with pytest.raises(BudgetError, match="NaN"):
+        dpgm.release(
+            CODES, STRUCTURE, Budget.pure(1), Mechanism(make=spoiled(sample=sample)),
+            neighbours="add-remove", ledger=ledger, save_release=tmp_path / "x.dpgm",
+        )  # fmt: skip
+    assert len(ledger.history()) == 1
+    assert not (tmp_path / "x.dpgm").exists()
+
+
+def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
+    """An object nobody registered goes through fit; the paid release lands on disk, and loading says why it cannot."""
+
+    class Bare:  # no attrs class at all
+        cost, variance, dual, event = Budget.pure("1/2"), 2.0, None, None
+
+        def sample(self, shape, randomness):
+            return (randomness.words(math.prod(shape)) % np.uint64(3)).astype(np.int64).reshape(shape)
+
+        def logpdf(self, residual):
+            return -np.abs(residual)
+
+        def score(self, residual):
+            return -np.sign(residual)
+
+    for number, noise in enumerate((None, Bare())):
+        mechanism = Mechanism() if noise is None else Mechanism(make=lambda *_: noise)  # noqa: B023
+        path = tmp_path / f"{number}.release.dpgm"
+        done = dpgm.fit(CODES, STRUCTURE, Budget.pure(1), mechanism, neighbours="add-remove", save_release=path)
+        done.model.save(tmp_path / f"{number}.dpgm")
+        assert path.exists()
+        for file in (path, tmp_path / f"{number}.dpgm"):
+            with pytest.raises(ModelFileError, match="not registered"):
+                load_release(file)
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"neighbours": "adjacent"}, BudgetError, "add-remove, replace-one"),
+        ({"budget": 1.0}, BudgetError, "Budget.pure"),
+        ({"budget": Budget.zero("pure")}, BudgetError, "positive"),
+        ({"budget": Budget.approx(1, 1e-6)}, BudgetError, "laplace"),
+        ({"structure": [("a", "b")]}, StructureError, "Structure"),
+        ({"rows_per_person": 2}, BudgetError, "person key"),
+        ({"rows_per_person": 0}, BudgetError, "at least 1"),
+        ({"total": 0}, BudgetError, "at least 1"),
+        ({"total": math.nan}, BudgetError, "at least 1"),
+        ({"total": True}, BudgetError, "at least 1"),
+        ({"total": "exact"}, BudgetError, "'estimated', 'public'"),
+        ({"total": np.zeros(2)}, BudgetError, "'estimated', 'public'"),
+        ({"save_to": "FILE"}, ModelFileError, "exists"),
+        ({"save_to": "FILE/x.dpgm"}, ModelFileError, "no folder"),
+        ({"save_to": "n" * 300}, ModelFileError, "cannot write"),
+    ],
+)
+def test_wrong_requests_read_and_charge_nothing(tmp_path, change, error, words):
+    """Each entry of the curator, wrong: refused before a record is read."""
+    (tmp_path / "FILE").write_text("paid")
+    if "save_to" in change:
+        change = {"save_to": tmp_path / change["save_to"]}
+    log: list[str] = []
+    terms = {"structure": STRUCTURE, "budget": Budget.pure(1), "neighbours": "add-remove"} | change
+    with pytest.raises(error, match=words):
+        LiveCurator(Source(log), mechanism=dpgm.make("mechanism", "laplace"), **terms).release()
+    assert log == []
+    assert (tmp_path / "FILE").read_text() == "paid"
+
+
+def test_a_ledger_with_other_terms_or_too_little_refuses(tmp_path):
+    """Another relation is refused at once, too much with nothing read."""
+    ledger = opened(tmp_path, "0.5")
+    log: list[str] = []
+    for neighbours, error in (("replace-one", BudgetError), ("add-remove", Overspent)):
+        with pytest.raises(error):
+            dpgm.release(Source(log), STRUCTURE, Budget.pure(1), neighbours=neighbours, ledger=ledger)
+    assert log == []
+    assert ledger.history() == ()
+
+
+def curator(**terms):
+    """A curator over CODES with epsilon 1."""
+    return LiveCurator(
+        dpgm_source(), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1),
+        **terms,
+    )  # fmt: skip
+
+
+def dpgm_source():
+    from dpgm_core.sources import as_source
+
+    return as_source(CODES)
+
+
+def test_budgets_per_clique_add_up():
+    """Each table has its own noise, calibrated to its own sensitivity, and the costs add."""
+    made = curator()
+    release = made.release(budget={("a", "b"): Budget.pure("0.1"), ("c",): Budget.pure("0.4")})
+    assert release.structure.cliques == (("a", "b"), ("c",))
+    assert [noise.scale for noise in release.noise] == [Fraction(10), Fraction(5, 2)]
+    assert release.cost == Budget.pure("0.5") == made.remaining
+    with pytest.raises(Overspent):
+        made.release(budget=Budget.pure("0.6"))
+    assert made.release().cost == Budget.pure("0.5")
+    with pytest.raises(Overspent, match="nothing remains"):
+        made.release()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"budget": {}}, BudgetError, "empty"),
+        ({"budget": {("a", "b"): Budget.pure(1), ("b", "a"): Budget.pure(1)}}, BudgetError, "two budgets"),
+        ({"budget": {("a", "b"): Budget.pure(1)}, "cliques": [("a", "b"), ("c",)]}, BudgetError, "no budget"),
+        ({"budget": {("a", "b"): 1.0}}, BudgetError, "Budget.pure"),
+        ({"budget": {("a",): Budget.pure("0.6"), ("b",): Budget.pure("0.6")}}, Overspent, "only epsilon = 1 remains"),
+        ({"budget": {("a", "c"): Budget.pure(1)}}, StructureError, "no clique of the model contains"),
+        ({"cliques": [("a", "c")]}, StructureError, "no clique of the model contains"),
+        ({"cliques": []}, StructureError, "at least one clique"),
+        ({"sampling_rate": 1.5}, BudgetError, "1.5"),
+        ({"budget": Budget.zcdp(1)}, BudgetError, "different kinds"),
+    ],
+)
+def test_wrong_releases_are_refused(arguments, error, words):
+    """Nothing is spent by a refused release."""
+    made = curator()
+    with pytest.raises(error, match=words):
+        made.release(**arguments)
+    assert made.remaining == made.budget
+
+
+def test_tied_groups_are_measured_whole():
+    """A clique inside a group cannot be measured apart; naming one clique of the group measures the group."""
+    tied = Structure(DOMAIN, [], tied=[[("a", "b"), ("b", "c")]])
+    made = LiveCurator(
+        dpgm_source(), tied, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+    )
+    with pytest.raises(StructureError, match="tied group"):
+        made.release(cliques=[("a",)])
+    release = made.release(cliques=[("c", "b")])
+    assert release.structure == tied
+    assert release.noise[0].scale == 2
+
+
+# --- totals and stamps ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "total", "policy", "conditional"),
+    [
+        ("add-remove", "estimated", "estimated", False),
+        ("add-remove", "public", "public", True),
+        ("replace-one", "public", "public", False),
+        ("add-remove", 90, "declared", False),
+    ],
+)
+def test_the_total_and_its_stamp(neighbours, total, policy, conditional):
+    """Estimated from the noise, exact if public (and then conditional under add-remove), or as declared."""
+    release = dpgm.release(CODES, STRUCTURE, Budget.pure(10), neighbours=neighbours, total=total)
+    assert release.total_policy == policy
+    assert ("CONDITIONAL ON PUBLIC N" in release.guarantee()) is conditional
+    if policy == "estimated":
+        # P(|error| > 20) < 1e-10: two sums of four cells of scale at most 0.4
+        assert release.total == pytest.approx(100, abs=20)
+        assert release.total_variance == pytest.approx(sum(release.variances[:1]) * 4 / 2)
+    else:
+        assert (release.total, release.total_variance) == ({"public": 100, "declared": 90}[policy], 0)
+    assert release.private
+    assert neighbours in release.guarantee()
+
+
+def test_a_seed_stamps_everything(tmp_path):
+    """private = false on the release, its file, the model, its file, and in the guarantee's first words."""
+    done = dpgm.fit(
+        CODES, STRUCTURE, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1),
+        save_release=tmp_path / "r.dpgm",
+    )  # fmt: skip
+    done.model.save(tmp_path / "m.dpgm")
+    again = dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
+    assert np.array_equal(done.release.tables.values, again.tables.values)
+    for thing in (done.release, load_release(tmp_path / "r.dpgm"), done.model, dpgm.load_model(tmp_path / "m.dpgm")):
+        assert thing.private is False
+        assert thing.guarantee().startswith("NOT PRIVATE (private = false)")
+
+
+def test_textbook_noise_is_stamped_unsafe():
+    """exact = false needs allow_unsafe and says so in the guarantee."""
+    unsafe = {"name": "laplace", "exact": False, "allow_unsafe": True}
+    release = dpgm.release(CODES, STRUCTURE, Budget.pure(1), unsafe, neighbours="add-remove")
+    assert release.tables.values.dtype == np.float64
+    assert release.guarantee().startswith("UNSAFE: textbook floating-point")
+
+
+# --- no record in a message -----------------------------------------------------------------------------------------
+
+
+class Quoting:
+    """A source that quotes a record in whatever way `how` says."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def batches(self, domain, columns):
+        yield [np.zeros(2, np.uint8) for _ in columns]
+        if self.how == "exit":
+            raise SystemExit(f"row {SECRET}")
+        if self.how == "base":
+            raise BaseException(f"row {SECRET}")
+        if self.how == "own":
+            raise DataError(f"row {SECRET}")
+        try:
+            int(SECRET)
+        except ValueError as error:
+            if self.how == "cause":
+                raise DataError("a bad row") from error
+            if self.how == "note":
+                error.add_note(SECRET)
+            raise
+
+
+@pytest.mark.parametrize("how", ["plain", "note", "cause", "own", "exit", "base"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_no_record_reaches_a_message(how, keyed, caplog, capsys):
+    """Message, notes, causes, contexts, printed traceback, log and streams: none holds what the source quoted."""
+    source = Quoting(how)
+    terms = {}
+    if keyed:
+        source.keyed_batches = lambda domain, columns, key: ((codes, None) for codes in source.batches(domain, columns))
+        terms = {"person": "id"}
+    with pytest.raises(DataError) as caught:
+        dpgm.release(source, STRUCTURE, Budget.pure(1), neighbours="add-remove", **terms)
+    error: BaseException | None = caught.value
+    shown = "".join(traceback.format_exception(error)) + caplog.text + "".join(capsys.readouterr())
+    while error is not None:
+        shown += repr(error) + "".join(getattr(error, "__notes__", ()))
+        error = error.__cause__ or error.__context__
+    assert SECRET not in shown
+    assert "Quoting" in shown
+
+
+def test_cores_own_words_about_data_are_kept():
+    """A missing column is named: the header is public, and core said it."""
+    with pytest.raises(DataError, match="'c'"):
+        dpgm.release({"a": CODES[:, 0], "b": CODES[:, 1]}, STRUCTURE, Budget.pure(1), neighbours="add-remove")
+
+
+def test_reprs_hide_the_records():
+    """Neither the curator nor its source shows a value."""
+    data = {"a": np.array([0, 1]), "b": np.array([0, 1]), "c": np.array([421337, 1])}
+    from dpgm_core.sources import as_source
+
+    made = LiveCurator(
+        as_source(data), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+    )
+    assert "421337" not in repr(made) + repr(as_source(data))
+
+
+# --- replay ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_replay_serves_what_it_holds_and_nothing_else():
+    """Each release once, in order; other budgets, cliques, rates and rounds are refused."""
+    one, two = (
+        dpgm.release(CODES, Structure(DOMAIN, [clique]), Budget.pure(eps), neighbours="add-remove")
+        for clique, eps in ((("a", "b"), 1), (("b", "c"), 2))
+    )
+    made = ReplayCurator([one, two], STRUCTURE)
+    assert (made.budget, made.remaining, made.neighbours) == (Budget.pure(3), Budget.pure(3), one.neighbours)
+    for wrong in (
+        {"budget": Budget.pure("0.5")},
+        {"cliques": [("b", "c")]},
+        {"budget": {("a",): Budget.pure(1)}},
+        {"sampling_rate": 0.1},
+    ):
+        with pytest.raises(BudgetError):
+            made.release(**wrong)
+    with pytest.raises(BudgetError):
+        made.rounds(2, sampling_rate=0.5)
+    assert made.release(cliques=[("b", "a")]) is one
+    assert made.remaining == Budget.pure(2)
+    assert made.release(budget=Budget.pure(2)) is two
+    with pytest.raises(BudgetError, match="served"):
+        made.release()
+
+
+def test_replays_that_cannot_be_are_refused():
+    """No release, other relations, and cliques outside of the model."""
+    one = dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="add-remove")
+    two = dpgm.release(CODES, STRUCTURE, Budget.pure(1), neighbours="replace-one")
+    with pytest.raises(BudgetError, match="at least one"):
+        ReplayCurator([])
+    with pytest.raises(BudgetError, match="do not compose"):
+        ReplayCurator([one, two])
+    with pytest.raises(StructureError, match="no clique of the model"):
+        ReplayCurator(one, Structure(DOMAIN, [("a", "b"), ("c",)]))
+
+
+def test_noise_is_never_too_little():
+    """The scale of the release covers the declared sensitivity: L1 / epsilon, per person and rows."""
+    for neighbours, factor in (("add-remove", 1), ("replace-one", 2)):
+        release = dpgm.release(CODES, STRUCTURE, Budget.pure("0.5"), neighbours=neighbours)
+        assert release.calibrations[0].sensitivity == Sensitivity.of(STRUCTURE, neighbours)
+        assert release.noise[0].scale == 2 * factor * 2
+
+
+def test_threads_together_spend_no_more_than_the_budget() -> None:
+    """The cost is set aside before the records are read, so releases under way at once cannot share it."""
+    slow = threading.Event()
+
+    class Waiting:
+        def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[dpgm.Codes]:
+            slow.wait(5)
+            yield [np.zeros(3, np.uint8) for _ in columns]
+
+    curator = LiveCurator(
+        Waiting(), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+    )
+    results: list[object] = []
+
+    def release() -> None:
+        try:
+            results.append(curator.release(budget=Budget.pure(1)))
+        except Overspent as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=release) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    slow.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(type(result).__name__ for result in results) == ["NoisyTables", "Overspent", "Overspent", "Overspent"]
+    assert curator.remaining.is_zero
+
+
+def test_a_message_that_a_plugin_had_core_write_is_withheld() -> None:
+    """A source that hands a record to core gets core's error about it; its words still do not pass."""
+    source: dict[str, object] = {"__name__": "third_party"}
+    code = (
+        "class Source:\n    def batches(self, domain, columns):\n"
+        "        domain[columns[0]].label_code('Bob Secret')\n        yield []\n"
+    )
+    exec(code, source)
+    curator = LiveCurator(
+        source["Source"](),  # type: ignore[operator]
+        STRUCTURE,
+        dpgm.make("mechanism", "laplace"),
+        neighbours="add-remove",
+        budget=Budget.pure(1),
+    )
+    with pytest.raises(DataError) as caught:
+        curator.release()
+    assert "Secret" not in str(caught.value) and caught.value.__context__ is None
+
+
+def test_a_public_total_beside_a_person_key_is_stamped() -> None:
+    """Under replace-one a person who loses the key joins the keyless ones, so the exact number of rows can change."""
+    rows = {"id": np.array([1, 2, 3]), **{name: np.zeros(3, int) for name in "abc"}}
+    terms = {"neighbours": "replace-one", "total": "public", "randomness": SeededRandomness(1)}
+    plain = dpgm.release(rows, STRUCTURE, Budget.pure(1), **terms)
+    keyed = dpgm.release(rows, STRUCTURE, Budget.pure(1), person="id", **terms)
+    assert "CONDITIONAL" not in plain.guarantee() and "CONDITIONAL" in keyed.guarantee()

@@ -1,0 +1,398 @@
+"""Rounds: what they draw, what they cost, what they refuse, and that they forget."""
+
+import gc
+import math
+import weakref
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    ClippedScore,
+    DataError,
+    Domain,
+    Ledger,
+    LiveCurator,
+    Overspent,
+    ReplayCurator,
+    SeededRandomness,
+    Structure,
+    StructureError,
+    SystemRandomness,
+    Tables,
+    load_release,
+    make,
+)
+from dpgm_core.counting.kernel import count
+from dpgm_core.counting.subsample import coins, read_rows
+from dpgm_core.sources import as_source
+from dpgm_core.sources.persons import PersonSource
+
+DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
+CHAIN = Structure.chain(DOMAIN)
+TIED = Structure(Domain.from_sizes({"a": 3, "b": 3, "c": 3}), [("a",)], tied=[(("a", "b"), ("b", "c"))])
+CODES = np.random.default_rng(0).integers(0, [3, 2, 4], (500, 3))
+
+
+class Trap:
+    """A source that must never be read."""
+
+    def batches(self, domain, columns):
+        raise AssertionError("the records were touched")
+
+
+def curator(source=None, *, budget=None, structure=CHAIN, mechanism="laplace", **terms):
+    """A curator over 500 records with plenty of budget."""
+    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(5), "total": 500} | terms
+    return LiveCurator(
+        as_source(CODES) if source is None else source,
+        structure,
+        make("mechanism", mechanism),
+        budget=budget or Budget.pure(10**9),
+        **terms,
+    )
+
+
+def uniform(structure=CHAIN):
+    """Beliefs of the uniform model."""
+    return make("inference", "junction-tree").compile(structure).infer(Tables.zeros(structure))
+
+
+# --- what a round is --------------------------------------------------------------------------------------------
+
+
+def test_a_full_round_is_the_whole_count():
+    """At rate 1, with a budget that leaves no noise, a round is the exact count: tied or not, kept or streamed."""
+    for structure, codes in ((CHAIN, CODES), (TIED, CODES % 3)):
+        exact = count(as_source(codes), structure).tables.values
+        for stream in (False, True):
+            made = curator(as_source(codes), structure=structure, stream=stream)
+            with made.rounds(2, sampling_rate=1) as rounds:
+                for _ in range(2):
+                    assert rounds.next().tables.values.tolist() == exact.tolist()
+
+
+def test_small_and_large_subsamples_are_counted_alike():
+    """Both ways of counting, the plan's blocks and the cells one by one, agree."""
+    many = np.tile(CODES, (200, 1))
+    exact = count(as_source(many), CHAIN).tables.values
+    with curator(as_source(many)).rounds(1, sampling_rate=1) as rounds:
+        assert rounds.next().tables.values.tolist() == exact.tolist()
+
+
+def test_rounds_are_fresh():
+    """Two rounds draw different subsamples."""
+    with curator().rounds(2, sampling_rate=0.5) as rounds:
+        assert rounds.next().tables.values.tolist() != rounds.next().tables.values.tolist()
+
+
+def test_the_subsample_takes_each_person_with_the_rate():
+    """Sizes over 400 rounds are binomial (chi-squared over bins; false alarm 1e-6), on all 400 x 500 coins."""
+    rate, n, rounds_drawn = 0.3, 500, 400
+    with curator().rounds(rounds_drawn, sampling_rate=rate) as rounds:
+        sizes = [int(rounds.next().tables["a", "b"].sum()) for _ in range(rounds_drawn)]
+    edges = binom.ppf([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], n, rate)
+    chances = np.diff(np.concatenate([[0], binom.cdf(edges, n, rate), [1]]))
+    seen = np.bincount(np.searchsorted(edges, sizes), minlength=10)
+    statistic = float(((seen - rounds_drawn * chances) ** 2 / (rounds_drawn * chances)).sum())
+    assert statistic < chi2.isf(1e-6, 9)
+
+
+def test_coins_show_their_rate_exactly():
+    """A coin compares 32 uniform bits with rate * 2^32: with words 0, 1, 2, ... exactly the first ones show True."""
+
+    class Counting:
+        def words(self, number):
+            return np.arange(2 * number, dtype=np.uint32).view(np.uint64)
+
+    assert coins(7, Fraction(5, 2**32), Counting()).tolist() == [True] * 5 + [False] * 2
+    drawn = coins(200_000, Fraction(1, 4), SeededRandomness(1)).sum()
+    assert abs(drawn - 50_000) < 6 * math.sqrt(200_000 * 3 / 16)  # false alarm 2e-9
+    assert coins(0, Fraction(1, 2), SystemRandomness()).tolist() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_all_rows_of_a_person_go_together(stream):
+    """With a person key a subsample has all kept rows of a person or none, and persons are taken at the rate."""
+    persons = np.repeat(np.arange(100), 3)
+    rows = {"id": persons, "a": persons % 3, "b": persons % 2, "c": persons % 4}
+    source = PersonSource(source=as_source(rows), person="id", rows_per_person=2)
+    read = read_rows(source, CHAIN, stream=stream)
+    randomness = SeededRandomness(3)
+    assert read.records == 200
+    for _ in range(20):
+        ((codes, lengths),) = read.pieces(Fraction(1, 2), randomness)
+        assert set(lengths.tolist()) == {2}
+        assert len(codes[0]) == lengths.sum()
+        assert all(number % 2 == 0 for number in Counter(zip(*map(np.ndarray.tolist, codes), strict=True)).values())
+
+
+def test_null_keys_are_one_person():
+    """Rows without a key belong to one person, whose rows beyond r are dropped."""
+    rows = {"id": np.array(["", "", "x"], object), "a": np.zeros(3, int), "b": np.zeros(3, int), "c": np.zeros(3, int)}
+    source = PersonSource(source=as_source(rows), person="id", rows_per_person=5)
+    ((codes, lengths),) = read_rows(source, CHAIN, stream=False).pieces(Fraction(1), SeededRandomness(1))
+    assert sorted(lengths.tolist()) == [1, 2] and len(codes[0]) == 3
+
+
+def test_no_records_at_all():
+    """An empty source gives rounds of noise alone."""
+    with curator(as_source(CODES[:0])).rounds(1, sampling_rate=0.5) as rounds:
+        assert rounds.next().tables.values.tolist() == [0] * CHAIN.cells
+
+
+def test_release_at_a_rate_is_one_round():
+    """release(sampling_rate=q) costs and says the same as a single round, on chosen cliques too."""
+    made = curator(budget=Budget.pure(2))
+    noisy = made.release(budget=Budget.pure(1), cliques=[("a",)], sampling_rate=0.5)
+    assert noisy.structure.cliques == (("a",),)
+    assert noisy.cost == Budget.pure(1) and made.remaining == Budget.pure(1)
+    assert noisy.provenance["rounds"] == {"rounds": 1, "sampling_rate": "1/2", "round": 1}
+    # ln(1 + (e - 1) / q) of base epsilon
+    assert noisy.noise[0].cost.epsilon == pytest.approx(math.log(1 + math.expm1(1) / 0.5))
+
+
+@pytest.mark.parametrize(("total", "expected"), [("public", 250.0), (800, 400.0)])
+def test_the_total_is_that_of_the_subsample(total, expected):
+    """q N for a public or declared N, with the variance of the binomial size."""
+    with curator(total=total).rounds(1, sampling_rate=0.5) as rounds:
+        noisy = rounds.next()
+    assert (noisy.total, noisy.total_variance) == (expected, expected / 2)
+
+
+def test_an_estimated_total_estimates_the_subsample():
+    """From the noisy tables, as for a release."""
+    with curator(total="estimated").rounds(1, sampling_rate=0.5) as rounds:
+        noisy = rounds.next()
+    assert noisy.total == noisy.tables["a", "b"].sum()
+
+
+# --- clipped scores ---------------------------------------------------------------------------------------------
+
+
+def test_unclipped_scores_add_up_to_the_gradient():
+    """With a norm that clips nobody the sum is T - n mu, up to the grid."""
+    grid = 2**16
+    beliefs = uniform()
+    with curator(mechanism="gaussian", budget=Budget.zcdp(10**12)).rounds(
+        1, sampling_rate=1, clip=ClippedScore(norm=10, grid=grid)
+    ) as rounds:
+        noisy = rounds.next(beliefs)
+    exact = count(as_source(CODES), CHAIN).tables.values - 500 * beliefs.marginals.values
+    assert noisy.tables.values / grid == pytest.approx(exact, abs=500 / grid + 0.1)
+    assert noisy.provenance["rounds"]["grid"] == grid
+    assert "no counts" in noisy.guarantee()
+
+
+def test_scores_need_beliefs_and_counts_take_none():
+    """Each kind of rounds refuses the other's call, and odd beliefs, without using up a round."""
+    clip = ClippedScore(norm=2)
+    with curator().rounds(1, sampling_rate=1, clip=clip) as rounds:
+        with pytest.raises(StructureError, match="beliefs"):
+            rounds.next()
+        with pytest.raises(StructureError, match="beliefs"):
+            rounds.next(uniform(TIED))
+        rounds.next(uniform())
+    with curator().rounds(1, sampling_rate=1) as rounds, pytest.raises(BudgetError, match="ClippedScore"):
+        rounds.next(uniform())
+
+
+def test_scores_need_a_public_total():
+    """Clipped scores tell nothing of N: an estimated total is refused before reading."""
+    with pytest.raises(BudgetError, match="how many records"):
+        curator(Trap(), total="estimated").rounds(1, sampling_rate=1, clip=ClippedScore(norm=1))
+
+
+@pytest.mark.parametrize("norm", [0, -1, math.nan, math.inf, True, "x", None, 1e-9, 1e9])
+def test_clip_norms_that_make_no_sense(norm):
+    """Positive, finite, and within 26 bits of the grid."""
+    with pytest.raises(BudgetError, match="clip norm"):
+        ClippedScore(norm=norm)
+
+
+@pytest.mark.parametrize("grid", [0, -1, 1.5, True, "8", 2**27])
+def test_grids_that_make_no_sense(grid):
+    """Whole numbers from 1."""
+    with pytest.raises(BudgetError, match="grid"):
+        ClippedScore(norm=1, grid=grid)
+
+
+# --- cost and order ---------------------------------------------------------------------------------------------
+
+
+def test_everything_is_charged_at_opening(tmp_path):
+    """The ledger holds the whole charge before the first round, and no more after the last; leaving marks it."""
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(3), neighbours="add-remove")
+    made = curator(
+        budget=Budget.pure(3), ledger=ledger, unit=ledger.terms.unit, save_to=tmp_path / "r.dpgm", note="rounds"
+    )
+    with made.rounds(5, sampling_rate=0.5, budget=Budget.pure(2)) as rounds:
+        assert ledger.spent() == Budget.pure(2) == made.budget - made.remaining
+        assert [entry.status for entry in ledger.history()] == ["charged"]
+        rounds.next()
+        last = rounds.next()
+    assert ledger.spent() == Budget.pure(2)  # stopping early refunds nothing
+    assert [entry.status for entry in ledger.history()] == ["released"]
+    assert made.released == [last]
+    saved = load_release(tmp_path / "r.dpgm")
+    assert saved.tables.values.tolist() == last.tables.values.tolist()
+    assert saved.cost == Budget.pure(2) and saved.provenance["rounds"]["round"] == 2
+    assert "round 2 of 5" in saved.guarantee()
+
+
+def test_a_kill_between_charge_and_noise_leaves_the_charge(tmp_path):
+    """When the process dies in the first round, what was charged stays charged."""
+
+    class Killed(SeededRandomness):
+        def words(self, number):
+            if armed:
+                raise KeyboardInterrupt
+            return super().words(number)
+
+    armed = False
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(3), neighbours="add-remove")
+    made = curator(budget=Budget.pure(3), ledger=ledger, unit=ledger.terms.unit, randomness=Killed(1))
+    with pytest.raises(KeyboardInterrupt), made.rounds(5, sampling_rate=0.5) as rounds:
+        armed = True
+        rounds.next()
+    assert Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
+
+
+def test_every_round_costs_the_whole_charge():
+    """A release from rounds states what all of them cost together: it is the guarantee that covers it."""
+    made = curator(budget=Budget.approx(1, 1e-6))
+    with made.rounds(3, sampling_rate=0.1) as rounds:
+        noisy = rounds.next()
+    assert noisy.cost == Budget.approx(1, 1e-6)
+    assert made.remaining.is_zero
+
+
+def test_no_round_beyond_the_last_and_none_after_the_end():
+    """n rounds were paid for; leaving the context ends them."""
+    with curator().rounds(1, sampling_rate=1) as rounds:
+        rounds.next()
+        with pytest.raises(BudgetError, match="used up"):
+            rounds.next()
+    with pytest.raises(BudgetError, match="closed"):
+        rounds.next()
+
+
+def test_leaving_forgets_the_records():
+    """After the context nothing holds the codes, though the curator and the rounds live on."""
+    made = curator()
+    with made.rounds(1, sampling_rate=1) as rounds:
+        held = weakref.ref(rounds._rows)
+        rounds.next()
+    gc.collect()
+    assert held() is None, made
+
+
+def test_nothing_shows_the_records():
+    """Reprs hide them, and a failing source's words are withheld in every round."""
+    with curator().rounds(3, sampling_rate=1) as rounds:
+        assert repr(rounds) == "LiveRounds(0 of 3 done, sampling rate 1)"
+        assert repr(rounds._rows) == "MemoryRows(hidden)"
+
+    class Leaky:
+        reads = 0
+
+        def batches(self, domain, columns):
+            self.reads += 1
+            if self.reads > 1:
+                raise ValueError("Alice is 42")
+            return as_source(CODES).batches(domain, columns)
+
+    with curator(Leaky(), stream=True).rounds(2, sampling_rate=1) as rounds, pytest.raises(DataError) as caught:
+        rounds.next()
+    assert "Alice" not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+# --- refusals that touch no record ------------------------------------------------------------------------------
+
+REFUSED = {
+    "too much": ({}, {"budget": Budget.pure(11)}, Overspent),
+    "another kind": ({}, {"budget": Budget.zcdp(1)}, BudgetError),
+    "no budget": ({}, {"budget": 1.0}, BudgetError),
+    "rate 0": ({}, {"sampling_rate": 0}, BudgetError),
+    "rate above 1": ({}, {"sampling_rate": 1.01}, BudgetError),
+    "rate NaN": ({}, {"sampling_rate": math.nan}, BudgetError),
+    "rate True": ({}, {"sampling_rate": True}, BudgetError),
+    "rate text": ({}, {"sampling_rate": "half"}, BudgetError),
+    "no rounds": ({}, {"n": 0}, BudgetError),
+    "rounds True": ({}, {"n": True}, BudgetError),
+    "rounds 1.5": ({}, {"n": 1.5}, BudgetError),
+    "replace-one": ({"neighbours": "replace-one"}, {}, BudgetError),
+    "clip text": ({}, {"clip": "2"}, BudgetError),
+    "pure for Gaussian": ({"mechanism": "gaussian"}, {}, BudgetError),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_touch_no_record_and_charge_nothing(name):
+    """A booby-trapped source is never read, and the whole budget remains."""
+    terms, call, error = REFUSED[name]
+    made = curator(Trap(), budget=Budget.pure(10), **terms)
+    arguments = {"n": 3, "sampling_rate": 0.5} | call
+    with pytest.raises(error):
+        made.rounds(arguments.pop("n"), **arguments)
+    assert made.remaining == Budget.pure(10)
+
+
+def test_a_full_ledger_refuses_before_reading(tmp_path):
+    """Funds come first (DESIGN section 4)."""
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(1), neighbours="add-remove")
+    made = curator(Trap(), budget=Budget.pure(2), ledger=ledger, unit=ledger.terms.unit)
+    with pytest.raises(Overspent):
+        made.rounds(3, sampling_rate=0.5)
+    assert ledger.history() == ()
+
+
+def test_a_source_that_fails_costs_nothing():
+    """Reading comes before the charge: a file that cannot be read is not paid for."""
+
+    class Broken:
+        def batches(self, domain, columns):
+            raise ValueError("Alice is 42")
+
+    made = curator(Broken(), budget=Budget.pure(1))
+    with pytest.raises(DataError):
+        made.rounds(3, sampling_rate=0.5)
+    assert made.remaining == Budget.pure(1)
+
+
+def test_a_subsampled_release_takes_one_budget():
+    """Budgets per clique and a rate do not go together."""
+    with pytest.raises(BudgetError, match="one budget"):
+        curator(Trap()).release(budget={("a", "b"): Budget.pure(1)}, sampling_rate=0.5)
+
+
+def test_a_replay_has_no_rounds():
+    """Saved releases cannot be subsampled again."""
+    with curator().rounds(1, sampling_rate=1) as rounds:
+        noisy = rounds.next()
+    with pytest.raises(BudgetError, match="no rounds"):
+        ReplayCurator(noisy).rounds(3, sampling_rate=0.5)
+
+
+# --- the noise is what was paid for -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_the_noise_drawn_has_the_variance_it_says(mechanism):
+    """Over 40 rounds of an empty data set: sample variance within 6 standard errors (false alarm below 1e-8).
+
+    A mutant with half the noise is off by 75 % of the variance, 30 standard errors.
+    """
+    made = curator(as_source(CODES[:0]), mechanism=mechanism, budget=Budget.approx(1, 1e-6))
+    with made.rounds(40, sampling_rate=0.5) as rounds:
+        drawn = [rounds.next() for _ in range(40)]
+    values = np.concatenate([noisy.tables.values for noisy in drawn]).astype(float)
+    variance = drawn[0].noise[0].variance
+    error = variance * math.sqrt(5 / len(values))  # kurtosis 6 of Laplace; 3 of a Gaussian
+    assert abs(np.mean(values**2) - variance) < 6 * error

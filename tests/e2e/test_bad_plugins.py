@@ -1,0 +1,140 @@
+"""Bad input of third parties: the host works on, and messages name distribution, version, member, expected, found."""
+
+import os
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from dpgm_core import __version__
+from dpgm_core.components.compatibility import unmet
+from dpgm_core.components.options import option
+from dpgm_core.components.registry import Offer, Registry
+from dpgm_core.errors import ContestedComponent, IncompatiblePlugin
+from dpgm_core.plugin import Component
+
+
+def offered(kind, cls, name="mine"):
+    """A registry in which `someones-plugin 3.1` offers a class."""
+    component = Component(kind=kind, name=name, target="x:Y", summary="s")
+    return Registry([Offer(component=component, distribution="someones-plugin", version="3.1", implementation=cls)])
+
+
+def dpgm(folder, *arguments):
+    """`dpgm ...` where the folder's distributions are installed; it must not fail."""
+    code = "from dpgm_core.cli import main; main()"
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run([sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("requirement", ["dpgm-core>=99", "dpgm_core (>=0.1,<0.1)", "dpgm-core~=99.2"])
+def test_a_plugin_for_a_newer_core_is_explained_and_not_imported(requirement, tmp_path):
+    """Its metadata are enough: never imported, listed as broken with what it needs and what runs; others work."""
+    info = tmp_path / "too_new-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: too-new\nVersion: 2.0\nRequires-Dist: numpy\nRequires-Dist: {requirement}\n"
+    )
+    (info / "entry_points.txt").write_text("[dpgm]\ntoo-new = too_new\n")
+    (tmp_path / "too_new.py").write_text("raise SystemError('it was imported')")
+    listed = dpgm(tmp_path, "plugins")
+    assert listed.returncode == 0, listed.stderr
+    assert f"broken: too-new 2.0: it needs {requirement}, but this is dpgm-core {__version__}" in listed.stdout
+    assert "junction-tree" in listed.stdout and "imported" not in listed.stdout
+    asked = dpgm(tmp_path, "show", "mechanism", "too-new-noise")
+    assert asked.returncode == 2 and "too-new 2.0 is broken: it needs" in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("requirement", "version", "met"),
+    [
+        ("dpgm-core", "0.1.0", True),
+        ("dpgm-core>=0.1", "0.1.0", True),
+        ("dpgm-core>=0.2", "0.1.9", False),
+        ("dpgm-core>=0.1.0", "0.1", True),
+        ("DPGM.Core<2,>=1.5", "1.10.1", True),
+        ("dpgm-core>1.10", "1.9", False),
+        ("dpgm-core<1", "1.0.0", False),
+        ("dpgm-core==1.*", "1.7", True),
+        ("dpgm-core==1.2.*", "1.3", False),
+        ("dpgm-core!=1.3", "1.3.0", False),
+        ("dpgm-core~=1.4.2", "1.4.9", True),
+        ("dpgm-core~=1.4.2", "1.5.0", False),
+        ("dpgm-core~=1.4", "1.9", True),
+        ("dpgm-core[testing]>=9; extra == 'testing'", "0.1", True),
+        ("dpgm-core-extras>=9", "0.1", True),
+        ("dpgm-core>=1!3", "0.1", True),
+        ("dpgm-core @ https://example.org/core.whl", "0.1", True),
+        ("dpgm-core>=0.2", "0.2.0.dev3", True),
+        ("not a requirement at all >=", "0.1", True),
+    ],
+)
+def test_requirements_are_read_as_pip_reads_them(requirement, version, met):
+    """Release numbers, wildcards, compatible releases; extras, epochs and what is no requirement are left to pip."""
+    assert (unmet([requirement], "dpgm-core", version) is None) == met
+
+
+def test_requirements_agree_with_packaging():
+    """The library that pip uses says the same on a grid of clauses and versions."""
+    specifiers = pytest.importorskip("packaging.specifiers")
+    for sign in ("==", "!=", "<=", ">=", "<", ">", "~="):
+        for wanted in ("0.1", "1.0", "1.2.3", "1.10"):
+            for version in ("0.1", "0.1.0", "0.2", "1.0", "1.2", "1.2.3", "1.2.4", "1.10", "2.0"):
+                found = unmet([f"dpgm-core{sign}{wanted}"], "dpgm-core", version) is None
+                assert found == specifiers.SpecifierSet(sign + wanted).contains(version), (sign, wanted, version)
+
+
+def test_a_wrong_signature_is_named_with_expected_and_found():
+    """Component, distribution, version, method, what the contract says and what is there."""
+
+    @attrs.frozen(kw_only=True)
+    class Wrong:
+        def noise(self, sensitivity, epsilon):
+            raise NotImplementedError
+
+    with pytest.raises(IncompatiblePlugin) as refusal:
+        offered("mechanism", Wrong).load("mechanism", "mine")
+    text = str(refusal.value)
+    for part in ("mechanism 'mine' of someones-plugin 3.1", "noise(self, sensitivity, epsilon)", "budget: "):
+        assert part in text, text
+
+
+@pytest.mark.parametrize(("kind", "method"), [("mechanism", "noise"), ("learner", "learn"), ("source", "batches")])
+def test_a_missing_method_is_named(kind, method):
+    """The class lacks what its kind is for."""
+    with pytest.raises(IncompatiblePlugin, match=rf"{kind} 'mine' of someones-plugin 3\.1.*{method}"):
+        offered(kind, attrs.make_class("Empty", {}, frozen=True, kw_only=True)).load(kind, "mine")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("mechanism", "name"), ("learner", "name"), ("source", "source"), ("learner", "learn")]
+)
+def test_options_that_shadow_are_refused(kind, name):
+    """`name` and `source` are keys of the spec file, and a method is no option: each could never be set."""
+    cls = attrs.make_class("Shadow", {name: option(1, help="h")}, frozen=True, kw_only=True)
+    with pytest.raises(IncompatiblePlugin, match=rf"{kind} 'mine' of someones-plugin 3\.1: option '{name}' hides"):
+        offered(kind, cls).load(kind, "mine")
+
+
+def test_an_option_of_that_name_elsewhere_is_fine():
+    """Only sources are named by `source`."""
+
+    @attrs.frozen(kw_only=True)
+    class Fine:
+        source: str = option("x", help="h")
+
+        def noise(self, sensitivity, budget):
+            raise NotImplementedError
+
+    assert offered("mechanism", Fine).load("mechanism", "mine") is Fine
+
+
+def test_a_taken_name_names_both():
+    """Both distributions with their versions, and how to choose."""
+    component = Component(kind="learner", name="mine", target="x:Y", summary="s")
+    registry = Registry(
+        [Offer(component=component, distribution=one, version=v) for one, v in (("one", "1.0"), ("two", "2.5"))]
+    )
+    with pytest.raises(ContestedComponent, match=r"one 1\.0 and two 2\.5.*DPGM_DISABLE"):
+        registry.load("learner", "mine")

@@ -1,0 +1,383 @@
+"""Loopy belief propagation against enumeration, closed forms and its own promises."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpgm_core.components.options import build
+from dpgm_core.domain import Domain
+from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
+from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+TIGHT = LoopyBP(tolerance=1e-13, max_iterations=5000)
+
+
+def enumerate_all(potentials):
+    """Group marginals (flat) and log Z by summing over every record."""
+    structure = potentials.structure
+    names = structure.domain.names
+    log_p = np.zeros(tuple(structure.domain.sizes.values()))
+    members = [(group, clique) for group, cliques in enumerate(structure.groups) for clique in cliques]
+    for group, clique in members:
+        axes = [names.index(name) for name in clique]
+        shape = [size if i in axes else 1 for i, size in enumerate(log_p.shape)]
+        log_p = log_p + potentials.group(group).transpose(np.argsort(axes)).reshape(shape)
+    log_z = np.logaddexp.reduce(log_p, axis=None)
+    p = np.exp(log_p - log_z)
+    sums = [np.zeros(shape) for shape in structure.shapes]
+    for group, clique in members:
+        table = p.sum(axis=tuple(i for i, name in enumerate(names) if name not in clique))
+        kept = [name for name in names if name in clique]
+        sums[group] += table.transpose([kept.index(name) for name in clique])
+    return np.concatenate([table.reshape(-1) for table in sums]), log_z
+
+
+def random_potentials(structure, seed, scale=1.0):
+    return Tables(structure, np.random.default_rng(seed).uniform(-scale, scale, structure.cells))
+
+
+def grid(rows, columns, size):
+    domain = Domain.from_sizes({f"x{i}": size for i in range(rows * columns)})
+    return Structure.grid(domain, rows, columns)
+
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 1, "e": 3, "f": 4})
+FORESTS = {
+    "chain": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")]),
+    "star": Structure(DOMAIN, [(other, "a") for other in "bcdef"]),
+    "axes in any order, nested, duplicate, unary and empty cliques": Structure(
+        DOMAIN, [("b", "a"), ("c", "a", "b"), ("a", "b"), ("e",), (), ("c", "d", "e"), ("f",), ("e", "d")]
+    ),
+    "disconnected with attributes in no clique": Structure(DOMAIN, [("a", "b"), ("e", "f")]),
+    "one attribute": Structure(DOMAIN, [("b",)]),
+    "the empty clique alone": Structure(DOMAIN, [()]),
+    "one factor of all": Structure(DOMAIN, [tuple("fedcba"), ("a",), ("b", "f")]),
+    "size-1 attribute alone": Structure(DOMAIN, [("d",)]),
+    "tied": Structure(
+        Domain.from_sizes(dict.fromkeys("abcd", 3)), [("b",)], tied=[[("a", "b"), ("b", "c"), ("d", "c")], [("a",)]]
+    ),
+    "tied and nested in one another": Structure(
+        Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ()], tied=[[("b", "a"), ("b", "c")], [("a",), ("c",)]]
+    ),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 700.0])
+@pytest.mark.parametrize("name", FORESTS)
+def test_forests_are_exact(name, scale):
+    """On a forest marginals and Bethe's log Z equal enumeration, for |theta| up to 700, and the engine says so."""
+    structure = FORESTS[name]
+    potentials = random_potentials(structure, seed=3, scale=scale)
+    engine = LoopyBP().compile(structure)
+    beliefs = engine.infer(potentials, total=5.0)
+    marginals, log_z = enumerate_all(potentials)
+    assert engine.exact and beliefs.converged
+    np.testing.assert_allclose(beliefs.marginals.values, 5 * marginals, rtol=1e-9, atol=1e-12)
+    assert beliefs.log_partition == pytest.approx(log_z, rel=1e-12, abs=1e-11)
+
+
+@pytest.mark.parametrize("name", FORESTS)
+def test_forests_are_exact_with_zeros(name):
+    """Impossible cells stay exactly 0 and the others exact, whatever the zeros' pattern (one record kept possible)."""
+    structure = FORESTS[name]
+    for seed in range(20):
+        draws = np.random.default_rng(seed)
+        values = draws.uniform(-1, 1, structure.cells)
+        values[draws.random(structure.cells) < 0.5] = -np.inf
+        for where in structure.slices:
+            values[where.start] = 0.0  # record (0, ..., 0) stays possible
+        potentials = Tables(structure, values)
+        beliefs = LoopyBP().compile(structure).infer(potentials)
+        marginals, log_z = enumerate_all(potentials)
+        np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-10, atol=1e-14)
+        assert (beliefs.marginals.values[np.isneginf(values)] == 0).all()
+        assert beliefs.log_partition == pytest.approx(log_z, abs=1e-11)
+
+
+def test_probability_space_and_log_space_agree_where_both_can_run():
+    """Shifting one cell beyond float's range forces log space; the other figures do not move."""
+    structure = FORESTS["chain"]
+    values = random_potentials(structure, seed=0).values.copy()
+    values[0] = -690.0
+    near = LoopyBP().compile(structure).infer(Tables(structure, values))
+    values[0] = -2000.0
+    far = LoopyBP().compile(structure).infer(Tables(structure, values))
+    np.testing.assert_allclose(far.marginals.values, near.marginals.values, rtol=1e-11, atol=1e-200)
+    assert far.log_partition == pytest.approx(near.log_partition, abs=1e-12)
+
+
+def test_an_underflowing_product_does_not_make_a_record_impossible():
+    """Five messages of e^-300 each against a hard zero: the only possible record keeps probability 1."""
+    leaves = "bcdef"
+    structure = Structure(Domain.from_sizes(dict.fromkeys("abcdef", 2)), [("a", leaf) for leaf in leaves] + [("a",)])
+    arrays = {("a", leaf): np.array([[0.0, 0.0], [-300.0, -300.0]]) for leaf in leaves}
+    potentials = Tables.from_arrays(structure, arrays | {("a",): np.array([-np.inf, 0.0])})
+    beliefs = LoopyBP().compile(structure).infer(potentials)
+    assert beliefs.log_partition == pytest.approx(-1500 + 5 * math.log(2), abs=1e-9)
+    assert beliefs.marginals["a"].tolist() == [0.0, 1.0]
+
+
+def test_a_hub_of_a_thousand_factors_is_exact():
+    """Products over high degrees neither underflow nor lose the closed form Z = sum_a prod_leaf sum_x exp(theta)."""
+    names = [f"x{i}" for i in range(1000)]
+    structure = Structure(Domain.from_sizes({"hub": 3} | dict.fromkeys(names, 2)), [("hub", name) for name in names])
+    potentials = random_potentials(structure, seed=1)
+    beliefs = LoopyBP().compile(structure).infer(potentials)
+    per_state = sum(np.logaddexp.reduce(table, axis=1) for table in potentials.arrays())
+    log_z = np.logaddexp.reduce(per_state)
+    assert beliefs.log_partition == pytest.approx(log_z, rel=1e-12)
+    np.testing.assert_allclose(
+        beliefs.marginals["hub", "x0"].sum(axis=1), np.exp(per_state - log_z), rtol=1e-9, atol=1e-15
+    )
+
+
+def test_a_single_loop_reproduces_the_known_correction():
+    """On one loop BP's belief odds follow Weiss (2000): for a symmetric Ising ring the beliefs are exact, 1/2 each,
+    and Bethe's Z is the ring's without the smaller eigenvalue: Z_Bethe = lambda_1^n."""
+    n, coupling = 6, 0.7
+    structure = Structure(
+        Domain.from_sizes({f"x{i}": 2 for i in range(n)}), [(f"x{i}", f"x{(i + 1) % n}") for i in range(n)]
+    )
+    table = np.array([[coupling, -coupling], [-coupling, coupling]])
+    beliefs = TIGHT.compile(structure).infer(Tables(structure, np.tile(table.reshape(-1), n)))
+    largest = np.exp(coupling) + np.exp(-coupling)
+    assert beliefs.log_partition == pytest.approx(n * math.log(largest), abs=1e-12)
+    np.testing.assert_allclose(beliefs.marginals["x0", "x1"], np.exp(table) / (2 * largest), rtol=1e-10)
+
+
+def test_weak_loops_are_nearly_exact():
+    """On a 3x3 grid with weak potentials the approximation is close to enumeration, and is not claimed exact."""
+    structure = grid(3, 3, 3)
+    potentials = random_potentials(structure, seed=5, scale=0.3)
+    engine = TIGHT.compile(structure)
+    beliefs = engine.infer(potentials)
+    marginals, log_z = enumerate_all(potentials)
+    assert not engine.exact and beliefs.converged
+    assert np.abs(beliefs.marginals.values - marginals).max() < 1e-3
+    assert beliefs.log_partition == pytest.approx(log_z, abs=1e-2)
+
+
+def test_bethe_is_stationary_so_its_gradient_is_the_beliefs():
+    """At a fixed point the derivative of Bethe's log Z by a potential is the belief, loops included."""
+    structure = grid(3, 3, 2)
+    potentials = random_potentials(structure, seed=2)
+    engine = TIGHT.compile(structure)
+    beliefs = engine.infer(potentials)
+    step = 1e-5
+    for cell in (0, 7, 20):
+        change = np.zeros(structure.cells)
+        change[cell] = step
+        up, down = (engine.infer(potentials.like(potentials.values + sign * change)) for sign in (1, -1))
+        slope = (up.log_partition - down.log_partition) / (2 * step)
+        assert slope == pytest.approx(beliefs.marginals.values[cell], abs=1e-8)
+
+
+LOOPY = {
+    "grid": grid(4, 4, 3),
+    "higher order": Structure(
+        Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 2}),
+        [("a", "b", "c"), ("c", "d", "e"), ("e", "a"), ("b", "d"), ("d",)],
+    ),
+    "tied ring": Structure(
+        Domain.from_sizes(dict.fromkeys("abcd", 3)), [], tied=[[("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]]
+    ),
+}
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("name", LOOPY)
+def test_schedules_and_damping_reach_the_same_fixed_point(name, zeros):
+    """Flooding, damped flooding and the residual schedule agree on moderate potentials, zeros included."""
+    structure = LOOPY[name]
+    values = random_potentials(structure, seed=11, scale=0.7).values.copy()
+    if zeros:
+        values[1] = values[structure.slices[-1].stop - 1] = -np.inf
+    potentials = Tables(structure, values)
+    results = [
+        LoopyBP(damping=damping, schedule=schedule, tolerance=1e-12, max_iterations=5000).compile(structure)
+        for damping, schedule in [(0.0, "flooding"), (0.5, "flooding"), (0.0, "residual"), (0.3, "residual")]
+    ]
+    first, *others = (engine.infer(potentials) for engine in results)
+    assert first.converged and all(other.converged for other in others)
+    for other in others:
+        np.testing.assert_allclose(other.marginals.values, first.marginals.values, atol=1e-10)
+        assert other.log_partition == pytest.approx(first.log_partition, abs=1e-9)
+
+
+def test_log_space_finds_the_same_loopy_fixed_point():
+    """One potential out of float's range forces log space on the whole grid; the fixed point hardly moves."""
+    structure = grid(4, 4, 3)
+    values = random_potentials(structure, seed=4, scale=0.5).values.copy()
+    values[0] = -np.inf
+    exact_zero = TIGHT.compile(structure).infer(Tables(structure, values))
+    values[0] = -5000.0
+    log_space = TIGHT.compile(structure).infer(Tables(structure, values))
+    np.testing.assert_allclose(log_space.marginals.values, exact_zero.marginals.values, atol=1e-11)
+    assert log_space.iterations == exact_zero.iterations
+
+
+def test_a_tied_group_equals_its_copies():
+    """Tying is bookkeeping: the tied table is the sum of the tables of the untied model with equal potentials."""
+    tied = LOOPY["tied ring"]
+    table = np.random.default_rng(0).normal(size=9)
+    untied = tied.untied()
+    one = TIGHT.compile(tied).infer(Tables(tied, table))
+    many = TIGHT.compile(untied).infer(Tables(untied, np.tile(table, 4)))
+    np.testing.assert_allclose(one.marginals.values, sum(part.reshape(-1) for part in many.marginals.arrays()))
+    assert one.log_partition == pytest.approx(many.log_partition, rel=1e-14)
+
+
+def test_the_total_scales_the_marginals_only():
+    """Every table sums to total times the cliques of its group; log Z is per record."""
+    structure = FORESTS["tied"]
+    beliefs = LoopyBP().compile(structure).infer(random_potentials(structure, seed=0), total=1000)
+    np.testing.assert_allclose(beliefs.marginals.sums(), 1000 * np.array(structure.multiplicities))
+    assert (
+        beliefs.log_partition == LoopyBP().compile(structure).infer(random_potentials(structure, seed=0)).log_partition
+    )
+
+
+def frustrated():
+    """A 5x5 grid of strong random couplings on which undamped flooding oscillates."""
+    structure = grid(5, 5, 2)
+    draws = np.random.default_rng(1)
+    coupling = draws.choice([-3.0, 3.0], len(structure.groups))
+    values = np.concatenate([[j, -j, -j, j] for j in coupling]) + draws.normal(scale=0.3, size=structure.cells)
+    return Tables(structure, values)
+
+
+def test_running_out_of_sweeps_is_flagged():
+    """An unconverged run returns usable, normalised beliefs that say so."""
+    potentials = frustrated()
+    beliefs = LoopyBP(damping=0.0, max_iterations=7).compile(potentials.structure).infer(potentials, total=2)
+    assert not beliefs.converged and beliefs.iterations == 7
+    np.testing.assert_allclose(beliefs.marginals.sums(), 2.0)
+
+
+def test_not_converged_names_iterations_residual_and_remedy():
+    """With require_convergence the same run raises, saying what would do."""
+    potentials = frustrated()
+    engine = LoopyBP(damping=0.0, max_iterations=7, require_convergence=True).compile(potentials.structure)
+    with pytest.raises(NotConverged, match=r"after 7 sweeps, messages still change by \d.*raise damping"):
+        engine.infer(potentials)
+
+
+def test_contradictory_zeros_are_refused():
+    """Zeros that rule out every record raise, on trees and in loops, in one table or across several."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c"), ("c", "a")])
+    values = np.zeros(12)
+    values[[1, 3]] = -np.inf  # a, b: b = 0
+    values[[4, 5]] = -np.inf  # b, c: b = 1
+    with pytest.raises(InferenceError, match="every record has probability 0"):
+        LoopyBP().compile(structure).infer(Tables(structure, values))
+    with pytest.raises(InferenceError, match="every record has probability 0"):
+        LoopyBP().compile(structure).infer(Tables(structure, np.full(12, -np.inf)))
+    values[8] = -5000.0  # log space
+    with pytest.raises(InferenceError, match="every record has probability 0"):
+        LoopyBP().compile(structure).infer(Tables(structure, values))
+    empty = Structure(structure.domain, [(), ("a",)])
+    with pytest.raises(InferenceError, match="every record has probability 0"):
+        LoopyBP().compile(empty).infer(Tables(empty, np.array([-np.inf, 0.0, 0.0])))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("cell", [0, 10, 14])
+def test_potentials_that_are_no_numbers_are_refused(bad, cell):
+    """NaN and +inf raise wherever they stand: in a factor, in a nested clique, in the empty clique."""
+    structure = Structure(Domain.from_sizes({"a": 3, "b": 3}), [("a", "b"), ("a",), (), ("b",)])
+    values = np.zeros(structure.cells)
+    values[cell] = bad
+    with pytest.raises(InferenceError, match=r"NaN or \+inf"):
+        LoopyBP().compile(structure).infer(Tables(structure, values))
+
+
+def test_bad_requests_are_refused():
+    """Foreign potentials and senseless totals raise InferenceError."""
+    structure = FORESTS["chain"]
+    engine = LoopyBP().compile(structure)
+    with pytest.raises(InferenceError, match="compiled for"):
+        engine.infer(Tables.zeros(FORESTS["star"]))
+    for total in (math.nan, math.inf, -1.0, True):
+        with pytest.raises(InferenceError, match="total"):
+            engine.infer(Tables.zeros(structure), total=total)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"damping": 1.0},
+        {"damping": -0.1},
+        {"damping": math.nan},
+        {"damping": True},
+        {"tolerance": -1e-9},
+        {"tolerance": math.inf},
+        {"max_iterations": 0},
+        {"max_iterations": 2.5},
+        {"schedule": "random"},
+        {"require_convergence": 1},
+        {"max_bytes": True},
+    ],
+)
+def test_options_out_of_range_are_refused(options):
+    """The message names the option and what it must be."""
+    with pytest.raises(OptionError, match=f"{next(iter(options))} must be"):
+        LoopyBP(**options)
+
+
+def test_options_are_read_from_a_spec():
+    """The component's fields are its options, in TOML or on the command line."""
+    plain = {"damping": 0, "tolerance": 1e-6, "max_iterations": 50, "schedule": "residual"}
+    assert build(LoopyBP, plain, what="inference 'loopy-bp'") == LoopyBP(
+        damping=0.0, tolerance=1e-6, max_iterations=50, schedule="residual"
+    )
+    with pytest.raises(OptionError, match="schedule"):
+        build(LoopyBP, {"schedule": "random"}, what="inference 'loopy-bp'")
+
+
+def test_structures_beyond_memory_are_refused_before_allocating():
+    """A table of 10^12 cells is priced, not attempted."""
+    structure = Structure(Domain.from_sizes({f"x{i}": 10 for i in range(12)}), [tuple(f"x{i}" for i in range(12))])
+    with pytest.raises(TooLarge, match=r"1,000,000,000,000 factor cells need about 90\.9 TiB"):
+        LoopyBP().compile(structure)
+
+
+def test_a_large_grid_runs():
+    """A 100 x 100 grid, far beyond any junction tree, converges and stays locally consistent."""
+    structure = grid(100, 100, 2)
+    beliefs = LoopyBP(tolerance=1e-6).compile(structure).infer(random_potentials(structure, seed=0))
+    assert beliefs.converged
+    np.testing.assert_allclose(
+        beliefs.marginals["x0", "x1"].sum(axis=0), beliefs.marginals["x1", "x2"].sum(axis=1), atol=1e-5
+    )
+
+
+def test_renaming_and_reordering_change_nothing():
+    """Permuting cliques, axes and the domain's order gives the same beliefs, table by table."""
+    structure = LOOPY["higher order"]
+    potentials = random_potentials(structure, seed=8)
+    beliefs = TIGHT.compile(structure).infer(potentials)
+    new = {name: f"n{i}" for i, name in enumerate("ecadb")}
+    domain = Domain.from_sizes({new[name]: structure.domain[name].size for name in "dbeca"})
+    cliques = [tuple(new[name] for name in reversed(clique)) for clique in reversed(structure.cliques)]
+    other = Structure(domain, cliques)
+    arrays = {tuple(new[name] for name in clique): table for clique, table in potentials.items()}
+    renamed = TIGHT.compile(other).infer(Tables.from_arrays(other, arrays))
+    for clique, table in beliefs.marginals.items():
+        np.testing.assert_allclose(renamed.marginals[tuple(new[name] for name in clique)], table, atol=1e-11)
+    assert renamed.log_partition == pytest.approx(beliefs.log_partition, abs=1e-10)
+
+
+def test_calls_share_no_state():
+    """Results own their memory: a later call leaves an earlier result as it was."""
+    structure = LOOPY["grid"]
+    engine = LoopyBP().compile(structure)
+    first = engine.infer(random_potentials(structure, seed=0))
+    kept = first.marginals.values.copy()
+    engine.infer(random_potentials(structure, seed=1))
+    again = engine.infer(random_potentials(structure, seed=0))
+    assert np.array_equal(first.marginals.values, kept) and np.array_equal(again.marginals.values, kept)

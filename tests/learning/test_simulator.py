@@ -1,0 +1,108 @@
+"""Simulated releases: the distribution they must have, and what they must not touch."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpgm_core import (
+    Budget,
+    Domain,
+    InferenceError,
+    NoisyTables,
+    SeededRandomness,
+    Simulator,
+    Structure,
+    Tables,
+    make,
+    release,
+)
+from dpgm_core.learning import simulator as simulate
+
+_STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
+_THETA = Tables(_STRUCTURE, np.random.default_rng(0).normal(size=_STRUCTURE.cells))
+_ENGINE = make("inference", "junction-tree").compile(_STRUCTURE)
+
+
+def _release(
+    records: int, structure: Structure = _STRUCTURE, *, total: str = "public", epsilon: int = 2
+) -> NoisyTables:
+    codes = np.stack([np.arange(records) % size for size in (3, 2, 2)], axis=1)
+    return release(
+        codes,
+        structure,
+        Budget.pure(epsilon),
+        neighbours="add-remove",
+        total=total,
+        randomness=SeededRandomness(0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "a_cell"),
+    [(400, np.inf), (200_000, np.inf), (400, 0.0), (200_000, 0.0)],
+    ids=["every record", "scaled deviation", "tables", "large tables"],
+)
+def test_simulated_tables_have_the_mean_and_variance_of_a_release(
+    records: int, a_cell: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E y = N mu and Var y = N mu (1 - mu) + noise variance, whether records are drawn, or only their tables; false
+    alarms below 1e-6 per cell and statistic."""
+    monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
+    noisy = _release(records)
+    simulator = Simulator(noisy, _ENGINE, _THETA)
+    randomness = SeededRandomness(7)
+    draws = np.array([simulator.draw(randomness).tables.values for _ in range(400)])
+    mu = _ENGINE.infer(_THETA).marginals.values
+    variance = records * mu * (1 - mu) + np.repeat(noisy.variances, _STRUCTURE.sizes)
+    z = (draws.mean(axis=0) - records * mu) / np.sqrt(variance / len(draws))
+    assert np.abs(z).max() < 5.0
+    # Laplace noise of scale 1 has excess kurtosis of at most 3, so this is wider than chi-squared needs.
+    ratio = draws.var(axis=0, ddof=1) / variance
+    width = 5.0 * np.sqrt((2 + 3) / len(draws))
+    assert np.abs(ratio - 1).max() < width
+
+
+@pytest.mark.parametrize("a_cell", [np.inf, 0.0], ids=["records", "tables"])
+def test_tables_of_one_draw_come_from_the_same_records(a_cell: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise to speak of, the two tables agree on their shared margin: one sample was counted twice."""
+    monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
+    noisy = _release(100, epsilon=10**6)
+    drawn = Simulator(noisy, _ENGINE, _THETA).draw(SeededRandomness(1)).tables
+    assert drawn["a", "b"].sum(axis=0).tolist() == drawn["b", "c"].sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("a_cell", [np.inf, 0.0], ids=["records", "tables"])
+@pytest.mark.parametrize("records", [300, 60_000])
+def test_a_release_of_smaller_cliques_is_simulated_from_the_model(
+    records: int, a_cell: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model may be larger than what was measured; the margins of its records are what is drawn."""
+    monkeypatch.setattr(simulate, "_CODES_PER_CELL", a_cell)
+    noisy = _release(records, Structure(_STRUCTURE.domain, [("b",), ("c", "b")]), epsilon=100)
+    drawn = Simulator(noisy, _ENGINE, _THETA).draw(SeededRandomness(1))
+    assert drawn.structure == noisy.structure
+    expected = records * _ENGINE.infer(_THETA).marginals["b", "c"].sum(axis=1)
+    allowed = stats.norm.isf(1e-7) * np.sqrt(records / 4) + 1
+    assert np.abs(drawn.tables["b"] - expected).max() < allowed
+
+
+def test_an_estimated_total_is_estimated_again_and_a_public_one_kept() -> None:
+    """How N became known is part of what varies."""
+    estimated, public = _release(500, total="estimated"), _release(500)
+    totals = {Simulator(estimated, _ENGINE, _THETA).draw(SeededRandomness(seed)).total for seed in range(5)}
+    assert len(totals) == 5
+    assert Simulator(public, _ENGINE, _THETA).draw(SeededRandomness(0)).total == 500
+
+
+def test_a_draw_is_stamped_and_repeats_by_its_seed() -> None:
+    """It is no release of anybody's records, and says so."""
+    simulator = Simulator(_release(500), _ENGINE, _THETA)
+    one, again, other = (simulator.draw(SeededRandomness(seed)) for seed in (3, 3, 4))
+    assert one.tables.values.tolist() == again.tables.values.tolist() != other.tables.values.tolist()
+    assert not one.private and one.provenance == {"simulated": True}
+
+
+def test_an_engine_that_cannot_sample_is_refused_by_name() -> None:
+    """Loopy beliefs give no records."""
+    with pytest.raises(InferenceError, match=r"cannot draw records.*junction-tree"):
+        Simulator(_release(500), make("inference", "loopy-bp").compile(_STRUCTURE), _THETA)

@@ -1,0 +1,233 @@
+"""The ledger across processes and kills: no kill point frees a charge, no race passes the budget."""
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import dpgm_core
+from dpgm_core.errors import BudgetError, Overspent
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+
+ROOT = Path(dpgm_core.__file__).parents[1]
+TENTH = Budget.pure("0.1")
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+
+# Runs one job and kills itself with SIGKILL before (even) or after (odd) its n-th step. Steps are the statements sent
+# to SQLite, the closing of the file, and the link that makes a new ledger appear. Without a kill, "steps N" is printed.
+KILLER = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+
+path, job, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
+count = 0
+
+def stepped(real):
+    def step(*args, **kwargs):
+        global count
+        for after in (False, True):
+            if count == stop:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+            if not after:
+                result = real(*args, **kwargs)
+        return result
+    return step
+
+class Killer(sqlite3.Connection):
+    def execute(self, *args):
+        return stepped(super().execute)(*args)
+    def close(self):
+        return stepped(super().close)()
+
+connect = sqlite3.connect
+ledger = None if job == "create" else Ledger.open(path)
+sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Killer, **kwargs)
+os.link = stepped(os.link)
+if job == "create":
+    Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
+elif job == "charge":
+    print("entry", ledger.charge(Budget.pure("0.1")), flush=True)
+else:
+    ledger.mark_released(1)
+print("steps", count)
+"""
+
+
+def run(script, *arguments):
+    """A new process; its output and return code."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def kill_at(path, job, stop):
+    """Run a job that kills itself at a step, and say what it printed before."""
+    done = run(KILLER, path, job, stop)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout
+
+
+def steps_of(path, job):
+    """How many kill points a job has."""
+    done = run(KILLER, path, job, -1)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[-1])
+
+
+def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_path):
+    """At each kill point the reopened ledger has the old charges plus at most the new one, and goes on working.
+
+    Before the commit is sent nothing is charged; once `charge` returned (or noise could be drawn) the charge is there.
+    """
+    steps = steps_of(make(tmp_path / "count"), "charge")
+    assert steps >= 20
+    kept = []
+    for stop in range(steps):
+        path = make(tmp_path / f"{stop}")
+        printed = kill_at(path, "charge", stop)
+        ledger = Ledger.open(path)
+        charges = len(ledger.history()) - 1
+        assert charges in (0, 1)
+        assert not printed or charges == 1
+        kept.append(charges)
+        ledger.charge(Budget.pure("0.9") - TENTH * charges if charges else Budget.pure("0.9"))
+        with pytest.raises(Overspent):
+            ledger.charge(Budget.pure("1e-9"))
+    # Never charged, then always: the commit is the one moment that decides.
+    assert kept == sorted(kept) and kept[0] == 0 and kept[-1] == 1
+
+
+def make(path):
+    """A ledger of 1 with one charge of 0.1."""
+    Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove").charge(TENTH)
+    return path
+
+
+def test_a_kill_after_the_charge_leaves_it_charged_and_not_released(tmp_path):
+    """Between charge and saving, the budget is spent and history says that no release was saved."""
+    path = make(tmp_path / "s.ledger")
+    script = """
+import os, signal, sys
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+Ledger.open(sys.argv[1]).charge(Budget.pure("0.2"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert run(script, path).returncode == -signal.SIGKILL
+    ledger = Ledger.open(path)
+    assert ledger.spent() == Budget.pure("0.3")
+    assert [entry.status for entry in ledger.history()] == ["charged", "charged"]
+
+
+def test_a_kill_while_marking_changes_no_amount(tmp_path):
+    """The entry is charged or released, and the total is the same."""
+    path = make(tmp_path / "s.ledger")
+    seen = Counter()
+    for stop in range(0, steps_of(make(tmp_path / "count"), "mark"), 2):
+        kill_at(path, "mark", stop)
+        (entry,) = Ledger.open(path).history()
+        assert entry.cost == TENTH
+        seen[entry.status] += 1
+    assert set(seen) == {"charged", "released"}
+
+
+def test_a_kill_while_creating_leaves_a_whole_ledger_or_none(tmp_path):
+    """There is never a half-made ledger, and creating it again works where there is none."""
+    whole = 0
+    for stop in range(steps_of(tmp_path / "count", "create")):
+        path = tmp_path / f"{stop}.ledger"
+        kill_at(path, "create", stop)
+        if path.exists():
+            whole += 1
+            assert Ledger.open(path).history() == ()
+            with pytest.raises(BudgetError, match="the file exists"):
+                make(path)
+        else:
+            make(path)
+            assert Ledger.open(path).spent() == TENTH
+    assert whole >= 1
+
+
+def test_four_processes_share_one_budget_exactly(tmp_path):
+    """4 processes x 10 charges of 0.1 against 1: exactly 10 succeed, whatever the race, and 30 are refused."""
+    path = tmp_path / "s.ledger"
+    Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
+    script = """
+import sys
+from dpgm_core.errors import Overspent
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+ledger = Ledger.open(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(10):
+    try:
+        print(ledger.charge(Budget.pure("0.1")), flush=True)
+    except Overspent:
+        print("refused", flush=True)
+"""
+    command = [sys.executable, "-c", script, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    racers = [subprocess.Popen(command, cwd=ROOT, text=True, **pipes) for _ in range(4)]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    lines = []
+    for racer in racers:
+        out, err = racer.communicate(timeout=60)
+        assert racer.returncode == 0, err
+        lines += out.split()
+    assert Counter(lines) == Counter({"refused": 30, **{str(number): 1 for number in range(1, 11)}})
+    ledger = Ledger.open(path)
+    assert ledger.spent() == Budget.pure(1) and len(ledger.history()) == 10
+
+
+def test_processes_racing_to_create_make_one_ledger(tmp_path):
+    """One creator wins, the others are refused, and the terms are the winner's."""
+    path = tmp_path / "s.ledger"
+    script = """
+import sys
+from dpgm_core.errors import BudgetError
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+try:
+    Ledger.create(sys.argv[1], name=sys.argv[2], budget=Budget.pure(1), neighbours="add-remove")
+    print(sys.argv[2])
+except BudgetError:
+    pass
+"""
+    racers = [
+        subprocess.Popen([sys.executable, "-c", script, str(path), name], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+        for name in ("one", "two", "three")
+    ]
+    winners = "".join(racer.communicate(timeout=60)[0] for racer in racers).split()
+    assert len(winners) == 1 and Ledger.open(path).name == winners[0]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_ledger_object_survives_a_fork(tmp_path):
+    """Parent and child may go on with the same object, because no file stays open in it."""
+    path = make(tmp_path / "s.ledger")
+    script = """
+import os, sys
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+ledger = Ledger.open(sys.argv[1])
+child = os.fork()
+for _ in range(4):
+    ledger.charge(Budget.pure("0.1"))
+if child:
+    os._exit(os.waitpid(child, 0)[1])
+os._exit(0)
+"""
+    assert run(script, path).returncode == 0
+    assert Ledger.open(path).spent() == Budget.pure("0.9")

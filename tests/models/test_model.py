@@ -1,0 +1,239 @@
+"""Models: every query against the table of all records; what is not private is asked for by name."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
+from dpgm_core.errors import DomainError, DpgmError, InferenceError, NonPrivateError, OptionError, TooLarge
+from dpgm_core.models.model import Model
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
+NAMES = DOMAIN.names
+STRUCTURES = {
+    "chain": Structure.chain(DOMAIN),
+    "cycle": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]),
+    "disconnected": Structure(DOMAIN, [("b", "a"), ("d",)]),
+    "nested": Structure(DOMAIN, [("c", "b", "a"), ("a",), ("a", "b")]),
+    "tied": Structure(DOMAIN, [("b", "a"), ("d",)], tied=[[("a", "c"), ("c", "d"), ("d", "a")]]),
+}
+
+
+def model_of(name: str, seed: int = 0, zeros: float = 0.0) -> Model:
+    """A random model; `zeros` is the share of potentials at -inf."""
+    structure = STRUCTURES[name]
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=structure.cells) * 1.5
+    values[rng.random(structure.cells) < zeros] = -np.inf
+    return Model(structure, Tables(structure, values))
+
+
+def joint(model: Model) -> np.ndarray:
+    """All records' probabilities, axes in the domain's order, by definition."""
+    weights = np.zeros([attribute.size for attribute in model.domain])
+    for record in itertools.product(*(range(attribute.size) for attribute in model.domain)):
+        code = dict(zip(model.domain.names, record, strict=True))
+        for number, group in enumerate(model.structure.groups):
+            for clique in group:
+                weights[record] += model.potentials.group(number)[tuple(code[name] for name in clique)]
+    return np.exp(weights) / np.exp(weights).sum()
+
+
+def summed(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    left = [name for name in NAMES if name in names]
+    margin = table.sum(axis=tuple(i for i, name in enumerate(NAMES) if name not in names))
+    return margin.transpose([left.index(name) for name in names])
+
+
+CASES = [(name, zeros) for name in STRUCTURES for zeros in (0.0, 0.15)]
+
+
+@pytest.mark.parametrize(("name", "zeros"), CASES)
+def test_queries_agree_with_the_table_of_all_records(name, zeros):
+    """Marginals across cliques, given labels or codes, conditionals, entropy and the most probable record."""
+    model = model_of(name, zeros=zeros, seed=3)
+    table = joint(model)
+    for count in (1, 2, 3):
+        for names in itertools.permutations(NAMES, count):
+            assert np.allclose(model.marginal(names), summed(table, names), atol=1e-12), names
+    for given in ({"b": 1}, {"d": "0", "a": 1}):
+        fixed = {NAMES.index(key): int(value) for key, value in given.items()}
+        kept = np.zeros_like(table)
+        index = tuple(fixed.get(i, slice(None)) for i in range(4))
+        kept[index] = table[index]
+        for names in itertools.permutations([name for name in NAMES if name not in given], 2):
+            if kept.sum() == 0:
+                with pytest.raises(InferenceError):
+                    model.marginal(names, given=given)
+            else:
+                assert np.allclose(model.marginal(names, given=given), summed(kept / kept.sum(), names), atol=1e-12)
+        if kept.sum() > 0:
+            best = model.map_assignment(given)
+            assert kept[tuple(int(best[name]) for name in NAMES)] == pytest.approx(kept.max())
+    best = model.map_assignment()
+    assert table[tuple(int(best[name]) for name in NAMES)] == pytest.approx(table.max())
+    pair, alone = summed(table, ("d", "a", "b")), summed(table, ("a", "b"))
+    expected = np.divide(pair, alone, out=np.zeros_like(pair), where=alone > 0)
+    assert np.allclose(model.conditional("d", on=("a", "b")), expected, atol=1e-12)
+    positive = table[table > 0]
+    assert model.entropy() == pytest.approx(-float(positive @ np.log(positive)))
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.product(STRUCTURES, ["cycle", "tied"])))
+def test_kl_agrees_with_its_sum(one, other):
+    """Between models of different structures, tied ones included; 0 with itself."""
+    p, q = model_of(one, seed=1), model_of(other, seed=2)
+    table = joint(p)
+    assert p.kl(q) == pytest.approx(float((table * np.log(table / joint(q))).sum()))
+    assert p.kl(p) == pytest.approx(0, abs=1e-12)
+    assert dpgm.kl_divergence(p, q) == p.kl(q)
+
+
+def test_kl_is_infinite_where_the_other_rules_out():
+    """One way infinite, the other way finite; models over other attributes are refused."""
+    structure = Structure(DOMAIN, [("a",), ("b",)])
+    free = Model(structure, Tables.zeros(structure))
+    values = np.zeros(structure.cells)
+    values[0] = -np.inf
+    never = Model(structure, Tables(structure, values))
+    assert free.kl(never) == math.inf
+    assert never.kl(free) == pytest.approx(math.log(2))
+    other = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    with pytest.raises(DpgmError, match="same domain"):
+        free.kl(Model(other, Tables.zeros(other)))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_log_likelihood_is_asked_for_by_name(name):
+    """Without allow_non_private nothing is read; with it, it is the sum of log p."""
+    model = model_of(name)
+    rng = np.random.default_rng(5)
+    codes = np.stack([rng.integers(0, attribute.size, 50) for attribute in DOMAIN], axis=1)
+    for wrong in (False, 1, "yes"):
+        with pytest.raises(NonPrivateError, match="allow_non_private=True"):
+            model.log_likelihood(object(), allow_non_private=wrong)
+    expected = float(np.log(joint(model)[tuple(codes.T)]).sum())
+    assert model.log_likelihood(codes, allow_non_private=True) == pytest.approx(expected)
+    with pytest.raises(NonPrivateError):
+        dpgm.total_variation(model, codes)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_samples_follow_the_model_and_repeat(name):
+    """Chi-squared over all 24 records (false alarm 1e-6 each); the same seed, the same rows; labels, not codes."""
+    model = model_of(name, seed=7)
+    drawn = model.sample(20_000, randomness=SeededRandomness(11))
+    assert drawn.equals(model.sample(20_000, randomness=SeededRandomness(11)))
+    assert drawn.column_names == list(NAMES)
+    codes = np.stack([drawn[column].to_numpy().astype(int) for column in NAMES])
+    seen = np.zeros([attribute.size for attribute in DOMAIN])
+    np.add.at(seen, tuple(codes), 1)
+    expected = joint(model) * 20_000
+    many = expected >= 5
+    observed = np.append(seen[many], seen[~many].sum())
+    wanted = np.append(expected[many], expected[~many].sum())
+    keep = wanted > 0
+    statistic = float(((observed[keep] - wanted[keep]) ** 2 / wanted[keep]).sum())
+    assert stats.chi2.sf(statistic, int(keep.sum()) - 1) > 1e-6
+    assert model.sample(0).num_rows == 0
+
+
+def test_labels_come_back():
+    """A model over labels answers in labels."""
+    domain = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B"]})
+    structure = Structure(domain, [("sex", "town")])
+    model = Model(structure, Tables.from_arrays(structure, {("sex", "town"): np.log([[0.1, 0.2], [0.3, 0.4]])}))
+    assert model.map_assignment() == {"sex": "M", "town": "B"}
+    assert model.marginal("sex", given={"town": "A"}).tolist() == pytest.approx([0.25, 0.75])
+    assert set(model.sample(100)["sex"].to_pylist()) <= {"F", "M"}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda model: model.marginal([]), "at least one"),
+        (lambda model: model.marginal(["a", "a"]), "twice"),
+        (lambda model: model.marginal("aa"), "no attribute 'aa'"),
+        (lambda model: model.marginal("a", given={"a": 0}), "both asked for and given"),
+        (lambda model: model.marginal("a", given={"e": 0}), "'e', which the model lacks"),
+        (lambda model: model.marginal("a", given={"b": 3}), "codes 0 to 2"),
+        (lambda model: model.marginal("a", given={"b": "x"}), "no label 'x'"),
+        (lambda model: model.conditional("a", on="a"), "twice"),
+        (lambda model: model.sample(-1), "at least 0"),
+        (lambda model: model.sample(True), "at least 0"),
+        (lambda model: model.sample(1.5), "at least 0"),
+        (lambda model: model.using("loopy-bp").map_assignment(), "cannot maximise"),
+        (lambda model: model.using("loopy-bp").sample(1), "cannot sample"),
+    ],
+)
+def test_wrong_queries_are_refused(call, words):
+    """Each says what was asked and what is wrong."""
+    with pytest.raises((DomainError, DpgmError, OptionError), match=words):
+        call(model_of("chain"))
+
+
+def test_potentials_without_a_distribution_are_refused():
+    """NaN and +inf at once; all -inf and impossible evidence when asked."""
+    structure = Structure(DOMAIN, [("a",)])
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(InferenceError):
+            Model(structure, Tables(structure, np.array([0, wrong])))
+    with pytest.raises(InferenceError):
+        Model(structure, Tables(structure, np.full(2, -np.inf))).marginal("a")
+    model = Model(structure, Tables(structure, np.array([0, -np.inf])))
+    for impossible in ({"a": 1}, dict.fromkeys(NAMES, 1)):
+        with pytest.raises(InferenceError, match="probability 0"):
+            model.map_assignment(impossible)
+    with pytest.raises(InferenceError, match="probability 0"):
+        model.marginal("b", given={"a": 1})
+    assert model.map_assignment(dict.fromkeys(NAMES, 0)) == dict.fromkeys(NAMES, "0")
+
+
+def test_what_does_not_fit_is_never_approximated():
+    """TooLarge, before and after loading, unless another engine is named."""
+    domain = Domain.from_sizes({f"x{i}": 10 for i in range(20)})
+    structure = Structure.complete(domain)
+    model = Model(structure, Tables.zeros(structure))
+    for call in (lambda: model.marginal("x0"), model.entropy, model.map_assignment, lambda: model.sample(1)):
+        with pytest.raises(TooLarge):
+            call()
+    assert np.allclose(model.using("loopy-bp").marginal("x0"), 0.1)
+    chain = Structure.chain(domain)
+    for inference in ("junction-tree", "loopy-bp"):
+        with pytest.raises(TooLarge):
+            Model(chain, Tables.zeros(chain), inference=inference).marginal(domain.names)
+
+
+def test_total_variation_by_hand():
+    """Against a model, tables (tied ones by their mean), and records."""
+    p, q = model_of("chain", 1), model_of("tied", 2)
+    distances = dpgm.total_variation(p, q)
+    assert set(distances) == set(p.structure.cliques)
+    for clique, value in distances.items():
+        assert value == pytest.approx(0.5 * np.abs(summed(joint(p), clique) - summed(joint(q), clique)).sum())
+    tables = Tables(q.structure, np.arange(1.0, q.structure.cells + 1))
+    group = q.structure.groups[-1]
+    mean = np.mean([summed(joint(p), clique) for clique in group], axis=0)
+    wanted = 0.5 * np.abs(mean - tables.group(2) / tables.group(2).sum()).sum()
+    for clique in (group[0], tuple(reversed(group[0]))):
+        assert dpgm.total_variation(p, tables, [clique])[clique] == pytest.approx(wanted)
+    codes = np.zeros((10, 4), int)
+    exact = dpgm.total_variation(p, codes, [("a",)], allow_non_private=True)
+    assert exact["a",] == pytest.approx(1 - p.marginal("a")[0])
+
+
+def test_the_guarantee_follows_the_release():
+    """A model without a release claims nothing; one with it says what the release says."""
+    model = model_of("chain")
+    assert model.private is None
+    assert "nothing is known about the privacy" in model.guarantee()
+    done = dpgm.fit(np.zeros((9, 4), int), STRUCTURES["chain"], Budget.pure(1), neighbours="replace-one")
+    assert done.model.private
+    assert done.model.guarantee() == done.release.guarantee()
+    assert done.model.provenance["learner"]["name"] == "eb-map"

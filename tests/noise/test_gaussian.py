@@ -1,0 +1,299 @@
+"""The Gaussian's (epsilon, delta): brute force over product spaces, published figures, limits, soundness, mutants."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import integrate
+
+from dpgm_core.errors import BudgetError
+from dpgm_core.noise import gaussian as gaussian_privacy
+from dpgm_core.noise.gaussian import (
+    analytic_delta,
+    any_shift_delta,
+    concentrated_delta,
+    discrete_delta,
+    discrete_mass,
+    discrete_variance,
+    least_variance,
+    log_normaliser,
+    unit_shift_delta,
+)
+from dpgm_core.privacy.sensitivity import Sensitivity
+
+
+def units(cells):
+    """One person moves so many cells by 1."""
+    return Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
+
+
+def norms(shift):
+    """The sensitivity that admits just this shift (and those below it)."""
+    size = [abs(one) for one in shift]
+    return Sensitivity(l0=len(size), l1=sum(size), l2_squared=sum(one**2 for one in size), linf=max(size))
+
+
+def enumerated(variance, shift, epsilon):
+    """sum over all outputs z of a wide box of (P(z) - e^epsilon Q(z))_+, Q shifted: the definition of delta."""
+    variance = float(variance)
+    reach = math.ceil(9 * math.sqrt(variance)) + max(map(abs, shift))
+    z = np.arange(-reach, reach + 1)
+    here, there = np.ones(1), np.ones(1)
+    for moved in shift:
+        here = np.multiply.outer(here, discrete_mass(z.astype(float), variance)).ravel()
+        there = np.multiply.outer(there, discrete_mass((z - moved).astype(float), variance)).ravel()
+    return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
+
+
+def by_sum(variance, shift, epsilon):
+    """The same through the law of W = s.z, by positive convolutions; for shifts too wide to enumerate."""
+    reach = math.ceil(12 * math.sqrt(variance))
+    law = np.ones(1)
+    for moved in shift:
+        step = np.zeros(2 * reach * moved + 1)
+        step[::moved] = discrete_mass(np.arange(-reach, reach + 1.0), float(variance))
+        law = np.convolve(law, step)
+    w = np.arange(len(law)) - len(law) // 2
+    loss = (sum(one**2 for one in shift) + 2 * w) / (2 * float(variance))
+    return float(np.sum(law[loss > epsilon] * -np.expm1(epsilon - loss[loss > epsilon])))
+
+
+# --- exactness --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variance", "cells"),
+    [(v, k) for k in (1, 2, 3) for v in ("0.09", "0.3", "0.5", "1", "1.7", "4", "9") if k < 3 or float(v) <= 4],
+)
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "3", "7.25"])
+def test_delta_is_that_of_the_product_space(variance, cells, epsilon):
+    """1 to 3 cells at sigma from 0.3 to 3: equal to the enumeration to 1e-7 relatively, and never below it."""
+    exact = enumerated(Fraction(variance), (1,) * cells, float(epsilon))
+    found = unit_shift_delta(Fraction(variance), cells, Fraction(epsilon))
+    assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-7) + 1e-15
+
+
+@pytest.mark.parametrize("cells", [1, 5, 24, 100])
+@pytest.mark.parametrize("variance", ["0.7", "3", "21", "200"])
+def test_delta_of_many_cells_is_that_of_their_convolution(cells, variance):
+    """Up to 100 cells, at epsilons from where delta is near 1 to where it is near 1e-12."""
+    for spread in (-1, 3, 6):
+        shift = math.sqrt(cells / float(variance))
+        epsilon = Fraction(max(0.01, shift**2 / 2 + spread * shift)).limit_denominator(10**6)
+        exact = by_sum(Fraction(variance), (1,) * cells, float(epsilon))
+        found = unit_shift_delta(Fraction(variance), cells, epsilon)
+        assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-7) + 1e-17
+
+
+def test_forgetting_a_cell_never_hurts():
+    """With L0 = 3, every shift within {-1, 0, 1}^3 is at most as telling as (1, 1, 1)."""
+    for epsilon in (0.2, 1.0, 4.0):
+        bound = discrete_delta(Fraction(2), units(3), Fraction(epsilon))
+        for shift in itertools.product((-1, 0, 1), repeat=3):
+            assert enumerated(2, shift, epsilon) <= bound
+
+
+@pytest.mark.parametrize(
+    "shift", [(2,), (5,), (2, 1), (3, 3), (5, 7), (3, 2, 1), (2, 2, 2), (4, 1, 1, 1), (10, 3), (24,)]
+)
+@pytest.mark.parametrize("relative", ["2", "5", "14", "50"])
+def test_no_shift_exceeds_the_bound_for_all(shift, relative):
+    """Shifts that move cells by more than 1: the true delta is below the bound, above half of it from sigma 10 on."""
+    variance = Fraction(relative) * norms(shift).l2_squared
+    for spread in (2, 3, 4.5):
+        size = math.sqrt(1 / Fraction(relative))
+        epsilon = Fraction(size**2 / 2 + spread * size).limit_denominator(10**6)
+        exact = by_sum(variance, shift, float(epsilon))
+        bound = discrete_delta(variance, norms(shift), epsilon)
+        assert exact <= bound
+        if variance > 100:
+            assert any_shift_delta(variance, norms(shift), epsilon) < 2 * exact
+
+
+@pytest.mark.parametrize("shift", [(2,), (1, 1), (2, 1), (5, 7), (2, 2, 2), (4, 1, 1, 1), (1,) * 12])
+@pytest.mark.parametrize("variance", ["1.01", "1.5", "3", "10", "40"])
+def test_the_bound_for_all_shifts_gives_up_rather_than_lie(shift, variance):
+    """Where sigma is small beside the shift the lattice argument fails; the bound is then 1, never too small."""
+    total = norms(shift).l2_squared
+    for spread in (1.0, 1.5, 2, 4):
+        size = math.sqrt(total / Fraction(variance))
+        epsilon = Fraction(size**2 / 2 + spread * size).limit_denominator(10**6)
+        exact = by_sum(Fraction(variance), shift, float(epsilon))
+        bound = any_shift_delta(Fraction(variance), norms(shift), epsilon)
+        assert exact <= bound <= 1
+        log_excess = math.log(2 * math.pi * total) / 2 - 2 * math.pi**2 * (float(variance) - 1) / total
+        smooth = analytic_delta(Fraction(variance), norms(shift), epsilon)
+        assert bound == 1 or (log_excess < 0 and bound > (1 + math.exp(log_excess)) * smooth)
+
+
+def test_the_bound_pays_for_the_spacing_of_what_a_single_cell_shows():
+    """Moving one cell by 5 shows multiples of 5 only: five times the correction of 25 cells moved by 1."""
+    variance, epsilon = Fraction(18 * 25), Fraction(1)
+    smooth = analytic_delta(variance, units(25), epsilon)
+    one, many = (any_shift_delta(variance, shift, epsilon) - smooth for shift in (norms((5,)), units(25)))
+    assert one / many == pytest.approx(5, rel=1e-3) and many > 0
+
+
+@pytest.mark.parametrize("admissible", [(2, 4, 6, 2), (3, 6, 14, 3)])
+def test_the_bound_covers_every_admissible_shift(admissible):
+    """All whole-numbered shifts within (L0, L1, L2^2, Linf), enumerated; the bound is not refuted by any."""
+    sensitivity = Sensitivity(**dict(zip(("l0", "l1", "l2_squared", "linf"), admissible, strict=True)))
+    variance = Fraction(4 * sensitivity.l2_squared)
+    for epsilon in (1.5, 2.5):
+        bound = discrete_delta(variance, sensitivity, Fraction(epsilon))
+        for shift in itertools.product(range(sensitivity.linf + 1), repeat=sensitivity.l0):
+            if 0 < sum(shift) <= sensitivity.l1 and sum(one**2 for one in shift) <= sensitivity.l2_squared:
+                assert by_sum(variance, tuple(filter(None, shift)), epsilon) <= bound
+
+
+# --- published figures and limits -------------------------------------------------------------------------------
+
+
+def test_the_census_of_2020():
+    """rho = 2.56 at delta = 1e-10 is epsilon = 17.14: US Census Bureau, persons of the redistricting data, rounded."""
+    assert concentrated_delta(Fraction("2.555"), Fraction("17.14")) < 1e-10
+    assert concentrated_delta(Fraction("2.565"), Fraction("17.14")) > 1e-10
+
+
+@pytest.mark.parametrize(("rho", "epsilon"), [("0.02", "1"), ("2.56", "17.14"), ("1e-6", "0.01"), ("30", "90")])
+def test_the_concentrated_delta_is_the_least_over_all_orders(rho, epsilon):
+    """The minimum over a fine grid of alpha of the formula as printed, to 1e-6; and below Bun and Steinke's."""
+    rho, epsilon = float(rho), float(epsilon)
+    a = np.geomspace(1e-4, 1e7, 1_000_001)  # alpha - 1
+    grid = a * ((a + 1) * rho - epsilon) - np.log(a) + (a + 1) * np.log1p(-1 / (a + 1))
+    found = concentrated_delta(Fraction(str(rho)), Fraction(str(epsilon)))
+    assert found == pytest.approx(math.exp(grid.min()), rel=1e-6)
+    assert found < math.exp(-((epsilon - rho) ** 2) / (4 * rho))
+
+
+def test_the_analytic_gaussian_mechanism():
+    """sigma = 3.730632 at (1, 1e-5) and sensitivity 1 (Balle and Wang's own code); delta(1) = 0.126937 at sigma = 1."""
+    found = least_variance(analytic_delta, units(1), Fraction(1), Fraction(1, 10**5))
+    assert math.sqrt(found) == pytest.approx(3.730632, abs=2e-6)
+    assert analytic_delta(Fraction(1), units(1), Fraction(1)) == pytest.approx(0.1269367, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("variance", "epsilon"), [("1", "1"), ("0.01", "3"), ("428", "1"), ("9", "7"), ("1e12", "2e-6"), ("0.25", "60")]
+)
+def test_the_analytic_delta_is_its_integral(variance, epsilon):
+    """E (1 - exp(epsilon - L))_+ with L normal, by quadrature of its positive integrand: 8 digits, never below."""
+    ratio = 1 / math.sqrt(Fraction(variance))
+    near = float(Fraction(epsilon)) / ratio - ratio / 2
+    integral, _ = integrate.quad(
+        lambda x: -math.expm1(-ratio * (x - near)) * math.exp(-(x**2) / 2 + max(near, 0) ** 2 / 2),
+        near, near + 60, points=[max(near, 0), max(near, 0) + 1], limit=500, epsabs=0, epsrel=1e-11,
+    )  # fmt: skip
+    exact = integral * math.exp(-(max(near, 0) ** 2) / 2) / math.sqrt(2 * math.pi)
+    assert 1 - 1e-10 <= analytic_delta(Fraction(variance), units(1), Fraction(epsilon)) / exact <= 1 + 2e-8
+
+
+@pytest.mark.parametrize("cells", [1, 24])
+def test_delta_converges_to_the_continuous_one(cells):
+    """The relative difference falls with 1 / sigma^2 at the same delta, down to 2e-4 and less."""
+    difference = []
+    for spread in (1, 4, 16, 64, 256):
+        # sigma^2 = 18 k spread: about (1, 1e-6)
+        variance, epsilon = Fraction(18 * cells * spread), 1 / Fraction(math.isqrt(spread))
+        ratio = unit_shift_delta(variance, cells, epsilon) / analytic_delta(variance, units(cells), epsilon)
+        difference.append(abs(ratio - 1))
+    assert all(after < 0.3 * before for before, after in itertools.pairwise(difference)) and difference[-1] < 2e-4
+
+
+def test_the_continuous_calibration_is_too_optimistic_at_small_sigma():
+    """At sigma = 0.6 the true delta is 4 times the continuous one at some epsilons: hence the exact mass."""
+    variance = Fraction("0.36")
+    ratios = [
+        unit_shift_delta(variance, 1, epsilon) / analytic_delta(variance, units(1), epsilon)
+        for epsilon in map(Fraction, np.arange(1, 60) / 4)
+    ]
+    assert max(ratios) > 4
+
+
+# --- soundness --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1, 10**2, 10**6])
+def test_wide_noise_is_bounded_not_summed(monkeypatch, scale):
+    """The bound for every shift, which serves very wide noise, is above the sum, by less than 4 / sigma of it."""
+    variance, epsilon = Fraction(18 * scale), 1 / Fraction(math.isqrt(scale))
+    exact = unit_shift_delta(variance, 1, epsilon)
+    monkeypatch.setattr(gaussian_privacy, "_WIDE", 0)
+    bound = discrete_delta(variance, units(1), epsilon)
+    assert exact < bound < exact * (1 + 4 / math.sqrt(variance))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(1, 300),
+    st.fractions(min_value=Fraction(1, 50), max_value=5),
+    st.fractions(min_value=Fraction(1, 10**9), max_value=Fraction(1, 10)),
+)
+@example(24, Fraction(1), Fraction(1, 10**6))
+@example(1, Fraction(5), Fraction(1, 10))
+def test_calibration_meets_delta_and_barely(cells, epsilon, delta):
+    """The variance found has delta(epsilon) <= delta; a millionth less has not."""
+    variance = least_variance(discrete_delta, units(cells), epsilon, delta)
+    assert Fraction(discrete_delta(variance, units(cells), epsilon)) <= delta
+    assert Fraction(discrete_delta(variance * Fraction(10**6 - 1, 10**6), units(cells), epsilon)) > delta
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 30), st.sampled_from(["1e-4", "1e-6", "1e-9"]))
+def test_calibration_is_monotone(cells, tenths, delta):
+    """More epsilon, more delta or fewer cells never ask for more noise."""
+    epsilon, delta = Fraction(tenths, 10), Fraction(delta)
+    base = least_variance(discrete_delta, units(cells), epsilon, delta)
+    slack = 1 + Fraction(1, 10**8)
+    assert least_variance(discrete_delta, units(cells), epsilon + Fraction(1, 10), delta) <= base * slack
+    assert least_variance(discrete_delta, units(cells), epsilon, 2 * delta) <= base * slack
+    assert least_variance(discrete_delta, units(cells + 1), epsilon, delta) * slack >= base
+
+
+def test_half_the_noise_or_a_forgotten_root_is_caught():
+    """By enumeration, independent of the code under test: the calibrated noise holds, mutants of it do not."""
+    epsilon, delta = Fraction(3), Fraction(1, 1000)
+    variance = least_variance(discrete_delta, units(2), epsilon, delta)
+    assert enumerated(variance, (1, 1), 3.0) <= delta
+    for mutant in (variance / 2, variance / 4, Fraction(math.sqrt(variance)), variance * Fraction(98, 100)):
+        assert enumerated(mutant, (1, 1), 3.0) > delta
+    one_cell = least_variance(discrete_delta, units(1), epsilon, delta)  # sqrt(L0) forgotten
+    assert enumerated(one_cell, (1, 1), 3.0) > delta
+
+
+def test_extreme_questions_get_sound_answers():
+    """No overflow, no NaN, no zero: delta between 0 and 1 everywhere, falling in epsilon."""
+    for variance in (Fraction(1, 2**29), Fraction(1, 100), Fraction(1), Fraction(10**6), Fraction(2**58)):
+        for sensitivity in (units(1), units(10**4), units(10**7), norms((3, 1)), norms((10**6,))):
+            found = [discrete_delta(variance, sensitivity, Fraction(e)) for e in ("1e-9", "1e-3", "1", "50", "1e6")]
+            assert all(0 < one <= 1 for one in found)
+            assert all(after <= before for before, after in itertools.pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "message"),
+    [("1", "1e-201", "too small"), ("1e-12", "1e-12", "too wide")],
+)
+def test_calibration_refuses_what_cannot_be_had(epsilon, delta, message):
+    """delta beyond double precision, and noise beyond 2^29 records."""
+    with pytest.raises(BudgetError, match=message):
+        least_variance(discrete_delta, units(1), Fraction(epsilon), Fraction(delta))
+
+
+# --- moments ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variance", [2.0**-29, 0.01, 0.09, 0.5, 1.0, 7.999, 8.001, 50.0, 1e4])
+def test_mass_and_variance_are_those_of_the_sums(variance):
+    """Normaliser and second moment against sums over the whole numbers; both sides of where integrals take over."""
+    z = np.arange(-5000.0, 5001.0)
+    with np.errstate(under="ignore"):
+        weight = np.exp(-(z**2) / (2 * variance))
+    assert log_normaliser(variance) == pytest.approx(math.log(weight.sum()), rel=1e-14, abs=1e-15)
+    assert discrete_mass(z, variance).sum() == pytest.approx(1, rel=1e-13)
+    assert discrete_variance(variance) == pytest.approx((z**2 * weight).sum() / weight.sum(), rel=1e-13, abs=0)
+    assert discrete_variance(variance) <= variance

@@ -1,0 +1,202 @@
+"""Splitting a budget over unequal tables: exact sums, the numeric optimum, the whole way through a release."""
+
+import itertools
+import json
+import math
+from contextlib import closing
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+import dpgm_core as dpgm
+from dpgm_core.cli import main
+from dpgm_core.noise.split import check_split, optimal_split
+from dpgm_core.planning import delta_note
+
+DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5, "e": 5})
+PLAIN = dpgm.Structure(DOMAIN, [("a",), ("a", "b"), ("b", "c", "d")])
+TIED = dpgm.Structure(DOMAIN, [("a", "b")], tied=[[("d", "c"), ("e", "c")]])
+CODES = np.random.default_rng(1).integers(0, 2, (400, 5))
+
+
+def error(structure, mechanism, split, weights=None):
+    """Weighted sum of the noise variance over all cells when each table gets its share."""
+    total = 0.0
+    for group, cells in zip(structure.groups, structure.sizes, strict=True):
+        own = dpgm.Structure(structure.domain, group) if len(group) == 1 else None
+        own = own or dpgm.Structure(structure.domain, [], tied=[group])
+        sensitivity = dpgm.Sensitivity.of(own, "add-remove")
+        noise = dpgm.make("mechanism", mechanism).noise(sensitivity, split[group[0]])
+        total += (weights or {}).get(group[0], 1) * cells * noise.variance
+    return total
+
+
+@pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [
+        ("laplace", dpgm.Budget.pure("0.02")),
+        ("laplace", dpgm.Budget.zcdp("1e-4")),
+        ("gaussian", dpgm.Budget.zcdp("1e-4")),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_optimiser_finds_a_better_split(structure, mechanism, budget, weighted):
+    """Nelder-Mead over the shares does not get 0.01 % below the closed form; the even split is clearly above it."""
+    groups = [group[0] for group in structure.groups]
+    weights = {clique: Fraction(number, 2) for number, clique in enumerate(groups, start=1)} if weighted else None
+    found = error(structure, mechanism, optimal_split(structure, budget, weights), weights)
+
+    def objective(logits):
+        parts = np.exp(np.append(logits, 0.0))
+        shares = [Fraction(part).limit_denominator(10**6) for part in parts / parts.sum()]
+        split = {clique: budget * share for clique, share in zip(groups, shares, strict=True)}
+        return math.log(error(structure, mechanism, split, weights))
+
+    best = optimize.minimize(
+        objective, np.zeros(len(groups) - 1), method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7}
+    )
+    assert math.exp(best.fun) * (1 - 1e-4) <= found <= math.exp(best.fun) * (1 + 1e-4)
+    even = {clique: budget * Fraction(1, len(groups)) for clique in groups}
+    assert error(structure, mechanism, even, weights) > found * 1.02
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.integers(2, 500), min_size=1, max_size=40),
+    st.fractions(min_value=Fraction(1, 1000), max_value=100),
+    st.sampled_from(["pure", "zcdp"]),
+)
+@example([2] * 7, Fraction(1), "pure")
+@example([2, 10**6], Fraction(1, 3), "zcdp")
+def test_the_shares_sum_to_exactly_the_budget(sizes, amount, kind):
+    """All positive, the sum exact; larger tables never get less."""
+    names = [f"x{number}" for number in range(len(sizes))]
+    structure = dpgm.Structure(
+        dpgm.Domain.from_sizes(dict(zip(names, sizes, strict=True))), [(name,) for name in names]
+    )
+    whole = dpgm.Budget.pure(amount) if kind == "pure" else dpgm.Budget.zcdp(amount)
+    shares = optimal_split(structure, whole)
+    assert sum(shares.values(), dpgm.Budget.zero(kind)) == whole
+    by_size = sorted(zip(sizes, shares.values(), strict=True), key=lambda pair: pair[0])
+    unit = whole * Fraction(1, 10 ** (4 + len(str(len(sizes)))))
+    assert all(low <= high + unit for (_, low), (_, high) in itertools.pairwise(by_size))
+
+
+def test_the_closed_forms():
+    """Cube roots under pure epsilon, square roots under zCDP; weights multiply cells; tied groups count m^2."""
+    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 8, "b": 64}), [("a",), ("b",)])
+    pure = optimal_split(structure, dpgm.Budget.pure(6))
+    assert [float(one.epsilon) for one in pure.values()] == pytest.approx([2, 4], rel=1e-4)
+    zcdp = optimal_split(structure, dpgm.Budget.zcdp(3), {("a",): 2})
+    assert [float(one.rho) for one in zcdp.values()] == pytest.approx([1, 2], rel=1e-4)
+    tied = optimal_split(TIED, dpgm.Budget.zcdp(1))
+    assert tied["a", "b"].rho / tied["d", "c"].rho == pytest.approx(math.sqrt(6) / (2 * math.sqrt(20)), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "budget"), [("laplace", dpgm.Budget.pure("0.5")), ("gaussian", dpgm.Budget.zcdp("0.125"))]
+)
+@pytest.mark.parametrize("learner", ["naive-mle", "cgm-em"])
+def test_a_fit_with_an_optimal_split_spends_exactly_its_budget(mechanism, budget, learner, tmp_path):
+    """Decimal shares cost what they say: the ledger is left empty, each table has its own noise, the file keeps it."""
+    arguments = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(2), "split": "optimal"}
+    with closing(dpgm.Ledger.create(tmp_path / "l", name="x", budget=budget, neighbours="add-remove")) as ledger:
+        fit = dpgm.fit(
+            CODES, PLAIN, budget, mechanism, learner, ledger=ledger, save_release=tmp_path / "r", **arguments
+        )
+        assert ledger.remaining().is_zero
+    assert fit.release.cost == budget
+    assert [one.budget for one in fit.release.calibrations] == list(optimal_split(PLAIN, budget).values())
+    assert fit.release.variances[0] > fit.release.variances[1] > fit.release.variances[2]
+    assert dpgm.load_release(tmp_path / "r").noise == fit.release.noise
+
+
+def test_the_plan_prices_the_split():
+    """The plan's noise is the release's, table by table."""
+    budget = dpgm.Budget.zcdp("0.1")
+    planned = dpgm.plan(PLAIN, budget, "gaussian", neighbours="add-remove", split="optimal")
+    release = dpgm.release(
+        CODES, PLAIN, budget, "gaussian",
+        neighbours="add-remove", split="optimal", randomness=dpgm.SeededRandomness(1),
+    )  # fmt: skip
+    assert [table.noise**2 for table in planned.tables] == pytest.approx(release.variances)
+    assert planned.cost == release.cost <= budget and planned.scale == max(one.event.scale for one in release.noise)
+
+
+@pytest.mark.parametrize("budget", [None, 1, dpgm.Budget.zero("pure"), dpgm.Budget.approx(1, "1e-6")])
+def test_what_cannot_be_split_is_refused(budget):
+    """Numbers, nothing, and (epsilon, delta), with what would do."""
+    with pytest.raises(dpgm.BudgetError, match=r"Budget\.(pure|zcdp)"):
+        optimal_split(PLAIN, budget)
+
+
+@pytest.mark.parametrize(
+    "weights", [{("a",): 0}, {("a",): -1}, {("a",): math.nan}, {("a",): True}, {("a", "b"): 1, ("b", "a"): 1}]
+)
+def test_weights_are_positive_and_named_once(weights):
+    """Zero, negative, NaN, bool, and a table named twice raise BudgetError; unknown ones StructureError."""
+    with pytest.raises(dpgm.BudgetError):
+        optimal_split(PLAIN, dpgm.Budget.pure(1), weights)
+    with pytest.raises(dpgm.StructureError):
+        optimal_split(PLAIN, dpgm.Budget.pure(1), {("e",): 1})
+
+
+@pytest.mark.parametrize("split", ["best", "Even", None, True, 1, ["even"]])
+def test_unknown_ways_to_split_are_refused_before_any_record(split):
+    """Wherever they are asked for."""
+    with pytest.raises(dpgm.OptionError, match="even, optimal"):
+        check_split(split)
+    with pytest.raises(dpgm.OptionError, match="even, optimal"):
+        dpgm.release(CODES, PLAIN, dpgm.Budget.pure(1), neighbours="add-remove", split=split)
+
+
+# --- delta against the number of records ------------------------------------------------------------------------
+
+
+def test_a_delta_above_one_over_n_is_noted():
+    """Only above 1/N, only for (epsilon, delta), and only where N is public."""
+    assert "1/20,000" in delta_note(dpgm.Budget.approx(1, "1e-4"), 20_000)
+    assert delta_note(dpgm.Budget.approx(1, "5e-5"), 20_000) is None
+    assert delta_note(dpgm.Budget.approx(1, "1e-4"), None) is None
+    assert delta_note(dpgm.Budget.pure(1), 20_000) is None
+
+
+SPEC = """
+data = "data.csv"
+neighbours = "add-remove"
+mechanism = "gaussian"
+total = {total}
+domain.attributes = {{ a = {{ labels = ["0", "1"], unknown = "0" }}, b = {{ labels = ["0", "1"], unknown = "0" }} }}
+budget = {{ epsilon = 5, delta = 0.01 }}
+structure.cliques = [["a", "b"]]
+"""
+
+
+@pytest.mark.parametrize("command", ["plan", "release", "fit"])
+@pytest.mark.parametrize("total", ["500", '"estimated"', '"public"'])
+def test_the_command_line_warns_from_the_declared_total_alone(command, total, tmp_path, capsys):
+    """stderr warns for total = 500 and delta = 0.01; never from the rows, of which there are 300."""
+    (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 150)
+    (tmp_path / "spec.toml").write_text(SPEC.format(total=total))
+    main([command, str(tmp_path / "spec.toml"), "--json"])
+    said = capsys.readouterr()
+    assert ("above 1/500" in said.err) == (total == "500")
+    json.loads(said.out)
+
+
+def test_the_spec_knows_the_split(tmp_path, capsys):
+    """split = "optimal" reaches the plan; other words are refused with exit code 2."""
+    text = SPEC.format(total=500).replace("epsilon = 5, delta = 0.01", "rho = 1")
+    (tmp_path / "spec.toml").write_text(text.replace('[["a", "b"]]', '[["a"], ["a", "b"]]'))
+    noise = {}
+    for split in ("even", "optimal"):
+        main(["plan", str(tmp_path / "spec.toml"), "--json", "--set", f"split={split}"])
+        noise[split] = [table["noise"] for table in json.loads(capsys.readouterr().out)["tables"]]
+    assert noise["even"][0] == noise["even"][1] and noise["optimal"][0] > noise["optimal"][1]
+    with pytest.raises(SystemExit, match="2"):
+        main(["plan", str(tmp_path / "spec.toml"), "--set", "split=odd"])

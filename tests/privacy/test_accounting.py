@@ -1,0 +1,439 @@
+"""The accountant: closed forms, published cases, brute force, mutants, and refusals."""
+
+import itertools
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from attrs import frozen
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
+from dpgm_core.noise.rounds import round_noise
+from dpgm_core.privacy import dominating
+from dpgm_core.privacy.accounting import Accountant, compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.dominating import composed_epsilon, gaussian_pair, lessened, response_pair
+
+needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
+
+
+def unit(cells: int) -> Sensitivity:
+    """`cells` cells moved by 1."""
+    return Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
+
+
+def accountant(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
+    """Of unit shifts, under add-remove."""
+    norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
+    event = PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
+    return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
+
+
+def hockey_stick(upper: np.ndarray, lower: np.ndarray, epsilon: float) -> float:
+    """sup over events of P(event) - e^eps Q(event)."""
+    return float(np.maximum(upper - math.exp(epsilon) * lower, 0).sum())
+
+
+def epsilon_of(upper: np.ndarray, lower: np.ndarray, delta: float) -> float:
+    """The smallest epsilon at delta by bisection, both directions."""
+    low, high = 0.0, 200.0
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        worst = max(hockey_stick(upper, lower, middle), hockey_stick(lower, upper, middle))
+        low, high = (low, middle) if worst <= delta else (middle, high)
+    return high
+
+
+def mass(kind: str, scale: float, shift: int, reach: int = 60) -> np.ndarray:
+    """The mass of one noisy cell on -reach ... reach."""
+    z = np.arange(-reach, reach + 1) - shift
+    weights = np.exp(-np.abs(z) / scale) if kind == "discrete-laplace" else np.exp(-(z**2) / (2 * scale**2))
+    return weights / weights.sum()
+
+
+# --- against brute force ----------------------------------------------------------------------------------------
+
+
+@needs_pld
+@pytest.mark.parametrize("kind", ["discrete-laplace", "discrete-gaussian"])
+@pytest.mark.parametrize("rate", [1.0, 0.5, 0.0625])
+@pytest.mark.parametrize(("cells", "rounds"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("scale", [0.6, 1.5])
+def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale):
+    """The one-number pair loses nothing: epsilon is that of the whole output, enumerated cell by cell."""
+    reach = 12 if scale > 1 else 6
+    reach = 3 * reach if kind == "discrete-laplace" and cells * rounds == 1 else reach
+
+    def joint(parts):
+        total = parts[0]
+        for part in parts[1:]:
+            total = np.multiply.outer(total, part).reshape(-1)
+        return total
+
+    without = joint([mass(kind, scale, 0, reach)] * cells)
+    taking_part = joint([mass(kind, scale, 1, reach)] * cells)
+    mixed = (1 - rate) * without + rate * taking_part
+    delta = 1e-2
+    # cut tails are worth less than this here
+    exact = epsilon_of(joint([mixed] * rounds), joint([without] * rounds), delta)
+    found = accountant(kind, scale, cells, rounds=rounds, rate=rate).pld_epsilon(delta)
+    assert found == pytest.approx(exact, rel=2e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["discrete-laplace", "discrete-gaussian"])
+@pytest.mark.parametrize("rate", [1.0, 0.5, 0.01])
+@pytest.mark.parametrize("scale", [0.6, 2.0, 5.0])
+def test_renyi_moments_bound_the_exact_ones(kind, rate, scale):
+    """At every order the accountant's moment is at least the exact one of the mixture, in both directions."""
+    from dpgm_core.privacy.accounting import _ORDERS
+
+    exactly = sampling_probability(rate, "add-remove")
+    rate = float(exactly)
+    reach = 250  # nothing is cut
+    without, shifted = mass(kind, scale, 0, reach), mass(kind, scale, 1, reach)
+    mixed = (1 - rate) * without + rate * shifted
+    moments = accountant(kind, scale, rate=exactly)._log_moments()
+    for order, moment in zip(_ORDERS[:40], moments[:40], strict=True):
+        for upper, lower in ((mixed, without), (without, mixed)):
+            keep = (upper > 1e-250) & (lower > 1e-250)
+            with np.errstate(over="ignore"):
+                exact = math.log(np.sum(np.exp(order * np.log(upper[keep]) - (order - 1) * np.log(lower[keep]))))
+            assert moment >= exact - 1e-9
+
+
+def test_gaussian_pair_is_the_law_of_the_sum():
+    """P is the convolution of the cells' noises, Q its shift, for noise on both sides of the switch at sigma = 4."""
+    for sigma, cells in [(0.7, 3), (3.9, 2), (4.0, 2), (6.0, 3)]:
+        pair = gaussian_pair(cells, sigma)
+        reach = int(9 * sigma) + 5
+        one = mass("discrete-gaussian", sigma, 0, reach)
+        total = one
+        for _ in range(cells - 1):
+            total = np.convolve(total, one)
+        p, q = np.exp(pair.log_p), np.exp(pair.log_q)
+        first = -(len(p) - cells - 1) // 2
+        window = np.arange(-int(4 * sigma), int(4 * sigma) + 1)
+        assert p[window - first] == pytest.approx(total[window + cells * reach], rel=1e-9)
+        assert q[window + cells - first] == pytest.approx(p[window - first], rel=1e-9)
+
+
+# --- published and closed forms ---------------------------------------------------------------------------------
+
+
+def test_the_standard_case_of_abadi_et_al():
+    """q = .01, sigma = 4, T = 10^4, delta = 1e-5: the paper's moments give 1.26; Renyi gives 1.035 (Mironov et al.)."""
+    case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
+    assert case.renyi_epsilon(1e-5) == pytest.approx(1.0355, abs=2e-3)
+    assert case.epsilon(1e-5) <= 1.0355 < 1.26
+
+
+@needs_pld
+def test_the_standard_case_by_privacy_loss_distributions():
+    """The same case through the privacy loss distribution: .947, as dp-accounting has it for continuous noise."""
+    case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
+    assert case.pld_epsilon(1e-5) == pytest.approx(0.947, abs=1e-3)
+    assert accountant("gaussian", 4.0, rounds=10_000, rate=0.01).pld_epsilon(1e-5) == pytest.approx(0.947, abs=1e-3)
+
+
+@needs_pld
+@pytest.mark.parametrize(
+    ("n", "epsilon", "published"), [(1e4, 0.5, 2.04), (1e4, 1, 1.26), (1e6, 0.5, 1.06), (1e6, 1, 0.79)]
+)
+def test_noise_multipliers_of_ten_epochs(n, epsilon, published):
+    """Batch sqrt(N), 10 epochs, delta = 1/N: the multipliers that dp-accounting finds for continuous noise."""
+    rate = n**-0.5
+    rounds = int(10 / rate)
+    assert accountant("gaussian", published * 1.006, rounds=rounds, rate=rate).epsilon(1 / n) <= epsilon
+    assert accountant("gaussian", published * 0.994, rounds=rounds, rate=rate).epsilon(1 / n) > epsilon
+
+
+@needs_pld
+@pytest.mark.parametrize("sigma", [20.0, 50.0])
+def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma):
+    """T full rounds of wide noise are one Gaussian of sigma / sqrt(T), whose delta is known (Balle and Wang 2018)."""
+    rounds, delta = 100, 1e-6
+    found = accountant("discrete-gaussian", sigma, rounds=rounds).pld_epsilon(delta)
+    mu = math.sqrt(rounds) / sigma
+    analytic = norm.cdf(mu / 2 - found / mu) - math.exp(found) * norm.cdf(-mu / 2 - found / mu)
+    assert analytic == pytest.approx(delta, rel=2e-2)
+
+
+def test_pure_rounds_add_and_are_amplified():
+    """n ln(1 + q (e^eps0 - 1))."""
+    case = accountant("discrete-laplace", 2.0, rounds=7, rate=0.25)
+    assert case.pure_epsilon() == pytest.approx(7 * math.log(1 + 0.25 * math.expm1(0.5)))
+    assert accountant("discrete-gaussian", 2.0).pure_epsilon() == math.inf
+
+
+def test_laplace_is_one_randomised_response_per_cell():
+    """A unit shift of discrete Laplace noise has losses +-1/scale only, with the masses of randomised response."""
+    scale = 1.7
+    p, q = mass("discrete-laplace", scale, 0), mass("discrete-laplace", scale, 1)
+    agree = p[: len(p) // 2 + 1].sum()
+    assert set(np.abs(np.log(p / q)).round(9)) == {round(1 / scale, 9)}
+    assert np.exp(response_pair(1, 1 / scale).log_p[1]) == pytest.approx(agree)
+
+
+@needs_pld
+def test_the_smaller_bound_counts():
+    """epsilon is the least of all bounds, whichever that is."""
+    for case in (accountant("discrete-laplace", 50.0, rounds=3, rate=0.1), accountant("discrete-gaussian", 30.0, 24)):
+        assert case.epsilon(1e-6) == min(case.bounds(1e-6).values())
+
+
+def test_prv_accountant_agrees():
+    """An independent accountant (Gopi, Lee, Wutschitz 2021) brackets the same epsilon."""
+    prv = pytest.importorskip("prv_accountant")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        other = prv.PRVAccountant(
+            prvs=prv.PoissonSubsampledGaussianMechanism(noise_multiplier=4.0, sampling_probability=0.01),
+            max_self_compositions=10_000,
+            eps_error=0.01,
+            delta_error=1e-10,
+        )
+        low, _, high = other.compute_epsilon(delta=1e-5, num_self_compositions=[10_000])
+    assert low - 0.001 <= accountant("gaussian", 4.0, rounds=10_000, rate=0.01).epsilon(1e-5) <= high + 0.001
+
+
+# --- mutants ----------------------------------------------------------------------------------------------------
+
+
+@needs_pld
+@pytest.mark.parametrize("mutant", ["half the noise", "forgotten sqrt", "forgotten rate", "one round forgotten"])
+def test_mutants_are_told_apart(mutant):
+    """Each classical slip changes epsilon by far more than the accountant's tolerance."""
+    right = accountant("discrete-gaussian", 30.0, 24, rounds=100, rate=0.1).epsilon(1e-6)
+    wrong = {
+        "half the noise": accountant("discrete-gaussian", 15.0, 24, rounds=100, rate=0.1),
+        "forgotten sqrt": accountant("discrete-gaussian", 30.0, 24 * 24, rounds=100, rate=0.1),
+        "forgotten rate": accountant("discrete-gaussian", 30.0, 24, rounds=100),
+        "one round forgotten": accountant("discrete-gaussian", 30.0, 24, rounds=101, rate=0.1),
+    }[mutant].epsilon(1e-6)
+    assert wrong > right * 1.003
+
+
+def test_noise_calibrated_to_less_is_refused():
+    """A mechanism that forgot the square root, or a factor, is caught before it is used."""
+    event = PrivacyEvent(kind="discrete-gaussian", scale=3.0, sensitivity=1.0)
+    with pytest.raises(BudgetError, match="calibrated to a sensitivity"):
+        compose(event, unit(24), neighbours="add-remove")
+
+
+# --- what the bounds apply to -----------------------------------------------------------------------------------
+
+
+def test_wide_shifts_have_no_unit_pair():
+    """Where a person can move one cell by 2, Gaussian noise has the Renyi bound only, and Laplace its whole epsilon."""
+    wide = Sensitivity(l0=2, l1=2, l2_squared=4, linf=2)
+    gaussian = compose(
+        PrivacyEvent(kind="discrete-gaussian", scale=9.0, sensitivity=2.0), wide, neighbours="add-remove"
+    )
+    assert gaussian._pair() is None
+    laplace = compose(PrivacyEvent(kind="discrete-laplace", scale=9.0, sensitivity=2.0), wide, neighbours="add-remove")
+    assert len(laplace._pair().log_p) == 2
+
+
+@pytest.mark.parametrize(("alpha", "shift"), list(itertools.product([2, 5], [(2,), (1, 2), (3,), (2, 2, 1)])))
+def test_gaussian_moments_hold_for_every_whole_shift(alpha, shift):
+    """E (P/Q)^a <= exp(a (a - 1) |s|^2 / (2 sigma^2)) for whole-numbered s, by direct sums (Canonne et al. 2020)."""
+    sigma = 0.8
+    exact = 0.0
+    for step in shift:
+        p, q = mass("discrete-gaussian", sigma, 0, 40), mass("discrete-gaussian", sigma, step, 40)
+        keep = (p > 0) & (q > 0)
+        exact += math.log(np.sum(np.exp(alpha * np.log(p[keep]) - (alpha - 1) * np.log(q[keep]))))
+    assert exact <= alpha * (alpha - 1) * sum(s * s for s in shift) / (2 * sigma**2) + 1e-9
+
+
+def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch):
+    """Its absence costs accuracy, not soundness: only bounds of our own are left, and calibration uses them."""
+    for module in ("privacy.accounting", "noise.rounds"):
+        monkeypatch.setattr(f"dpgm_core.{module}.has_dp_accounting", lambda: False)
+    case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
+    assert case.bounds(1e-5) == {"renyi": case.renyi_epsilon(1e-5)}
+    noise, _ = round_noise(
+        Gauss(), unit(1), Budget.approx(1, 1e-5), rounds=10_000, sampling_rate=0.01, neighbours="add-remove"
+    )
+    assert 4.0 < noise.event.scale < 4.2
+    with pytest.raises(BudgetError, match="more noise"):  # below what Renyi divergences can tell
+        round_noise(Gauss(), unit(1), Budget.approx("1e-4", 1e-6), rounds=1, sampling_rate=1, neighbours="add-remove")
+
+
+@needs_pld
+def test_out_of_reach_is_said():
+    """Tiny deltas are left to the Renyi bound, because Fourier transforms round."""
+    assert composed_epsilon(gaussian_pair(1, 4.0), 1.0, 1, 1e-12) is None
+    assert "pld" not in accountant("discrete-gaussian", 4.0).bounds(1e-12)
+
+
+@needs_pld
+@pytest.mark.parametrize(("rounds", "sigma"), [(10**4, 300.0), (10**5, 1000.0), (10**5, 3000.0), (10**6, 3000.0)])
+@pytest.mark.parametrize("delta", [1e-6, 1e-8, 1e-9, 1.1e-10])
+def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sigma, delta):
+    """Full rounds of wide noise are one Gaussian of sigma / sqrt(T); transforms round more with every round."""
+    mu = math.sqrt(rounds) / sigma
+    for found in accountant("discrete-gaussian", sigma, rounds=rounds).bounds(delta).values():
+        analytic = norm.cdf(mu / 2 - found / mu) - math.exp(found) * norm.cdf(-mu / 2 - found / mu)
+        assert analytic <= delta * (1 + 1e-7)
+
+
+@needs_pld
+def test_the_margin_for_rounding_covers_what_transforms_lose():
+    """At the true epsilon, the composed distribution's delta is too small by less than a third of the margin."""
+    rounds, sigma, delta = 10**5, 1000.0, 1.1e-10
+    mu = math.sqrt(rounds) / sigma
+    true = brentq(
+        lambda e: norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu) - delta, 0.1, 9, xtol=1e-14
+    )
+    pair = gaussian_pair(1, sigma)
+    grid = dominating._on_grid(pair.log_p, pair.log_q, pair.lost)
+    lost = delta - grid.self_compose(rounds, tail_mass_truncation=1e-15).get_delta_for_epsilon(true)
+    margin = 1e-6 - lessened(1e-6, rounds) - 1e-12
+    assert 0 < 3 * lost < margin
+
+
+@needs_pld
+def test_too_many_rounds_are_left_to_the_renyi_bound():
+    """Up to 2^18 a calibration by transforms takes seconds; and deltas serve from 100 margins on."""
+    assert lessened(1e-6, 2**18) is not None and lessened(1e-6, 2**18 + 1) is None
+    assert lessened(1e-9, 10**5) is not None and lessened(1.1e-10, 10**5) is None
+    for kind in ("gaussian", "discrete-gaussian"):
+        assert set(accountant(kind, 3000.0, rounds=10**6).bounds(1e-6)) == {"renyi"}
+
+
+# --- the noise of rounds ----------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Drawn:
+    """A noise as far as calibration needs it."""
+
+    cost: Budget
+    event: PrivacyEvent
+
+
+class Gauss:
+    """A Gaussian mechanism for zCDP budgets only."""
+
+    def noise(self, sensitivity, budget):
+        if budget.kind != "zcdp":
+            raise BudgetError("zCDP only")
+        sigma = math.sqrt(sensitivity.l2_squared / (2 * float(budget.rho)))
+        return Drawn(cost=budget, event=PrivacyEvent(kind="discrete-gaussian", scale=sigma, sensitivity=sensitivity.l2))
+
+
+class Lap:
+    """A Laplace mechanism for pure budgets only."""
+
+    def noise(self, sensitivity, budget):
+        if budget.kind != "pure":
+            raise BudgetError("pure only")
+        scale = float(sensitivity.l1 / budget.epsilon)
+        event = PrivacyEvent(kind="discrete-laplace", scale=scale, sensitivity=float(sensitivity.l1))
+        return Drawn(cost=budget, event=event)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-6), (8, 1e-9), (1, 1e-12)])
+@pytest.mark.parametrize(("rounds", "rate"), [(1, 1.0), (50, 1.0), (200, 0.05)])
+def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, rate):
+    """The noise found composes to within the budget, and 1 % less noise does not."""
+    noise, each = round_noise(
+        Gauss(), unit(24), Budget.approx(epsilon, delta), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
+    )
+    assert noise.cost == each
+    assert accountant("discrete-gaussian", noise.event.scale, 24, rounds=rounds, rate=rate).epsilon(delta) <= epsilon
+    less = accountant("discrete-gaussian", noise.event.scale * 0.99, 24, rounds=rounds, rate=rate)
+    assert less.epsilon(delta) > epsilon
+
+
+def test_pure_rounds_use_the_budget_up():
+    """Pure budgets invert the amplification exactly, small, large and at rate 1."""
+    for epsilon, rounds, rate in [(1, 10, 0.1), (5000, 2, 0.1), ("1/3", 3, 1)]:
+        _, each = round_noise(
+            Lap(), unit(3), Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
+        )
+        base, q = float(each.epsilon), float(sampling_probability(rate, "add-remove"))
+        amplified = base + math.log(q + (1 - q) * math.exp(-base))
+        assert rounds * amplified == pytest.approx(float(Fraction(epsilon)), rel=1e-9)
+        assert rounds * amplified <= float(Fraction(epsilon)) * (1 + 1e-12)
+
+
+def test_zcdp_rounds_share_rho():
+    """rho / n each; subsampling is not credited."""
+    _, each = round_noise(Gauss(), unit(3), Budget.zcdp(1), rounds=4, sampling_rate=0.1, neighbours="add-remove")
+    assert each == Budget.zcdp("1/4")
+
+
+@pytest.mark.parametrize("mechanism", [Gauss(), Lap()])
+def test_a_mechanism_that_cannot_says_so(mechanism):
+    """The mechanism's own refusal is what the user reads."""
+    budget = Budget.pure(1) if isinstance(mechanism, Gauss) else Budget.approx(1, 1e-6)
+    with pytest.raises(BudgetError, match="only"):
+        round_noise(mechanism, unit(3), budget, rounds=2, sampling_rate=0.5, neighbours="add-remove")
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0, -0.1, 1.5, math.nan, math.inf, True, "x", None, 2.0**-33])
+def test_sampling_rates_that_make_no_sense(rate):
+    """(0, 1] only, and numbers only."""
+    with pytest.raises(BudgetError, match="sampling rate"):
+        sampling_probability(rate, "add-remove")
+
+
+def test_replace_one_is_not_amplified():
+    """Subsampling under replace-one is refused; without subsampling it is accounted for."""
+    with pytest.raises(BudgetError, match="add-remove only"):
+        sampling_probability(0.5, "replace-one")
+    assert sampling_probability(1, "replace-one") == 1
+
+
+def test_rates_round_down_to_the_coin():
+    """The rate used is a multiple of 2^-32, never above what was asked."""
+    exact = sampling_probability(0.1, "add-remove")
+    assert exact <= Fraction(1, 10) < exact + Fraction(1, 2**32)
+    assert (exact * 2**32).denominator == 1
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 1.5, True, "3", math.nan, 10**8])
+def test_rounds_that_make_no_sense(rounds):
+    """Whole numbers from 1."""
+    with pytest.raises(BudgetError, match="rounds"):
+        round_noise(Gauss(), unit(1), Budget.zcdp(1), rounds=rounds, sampling_rate=1, neighbours="add-remove")
+    with pytest.raises(BudgetError, match="rounds"):
+        compose(accountant("laplace", 1.0).event, unit(1), rounds=rounds, neighbours="add-remove")
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, math.inf, True, "x", None])
+def test_deltas_that_make_no_sense(delta):
+    """Never 0, never NaN: an accountant that meets NaN may answer 0."""
+    with pytest.raises(BudgetError, match="delta"):
+        accountant("discrete-gaussian", 4.0).epsilon(delta)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, True, "1"])
+@pytest.mark.parametrize("name", ["scale", "sensitivity"])
+def test_events_with_odd_parameters_cannot_be_made(name, value):
+    """The allow-list is the event's type: kinds and finite, positive parameters."""
+    with pytest.raises(BudgetError):
+        PrivacyEvent(**({"kind": "gaussian", "scale": 1.0, "sensitivity": 1.0} | {name: value}))
+    with pytest.raises(BudgetError, match="no privacy event"):
+        PrivacyEvent(kind="cauchy", scale=1.0, sensitivity=1.0)
+
+
+def test_infeasible_budgets_are_refused():
+    """An epsilon that no noise of 64 bits reaches is refused, with what would do."""
+
+    class Narrow(Gauss):
+        def noise(self, sensitivity, budget):
+            if budget.rho < 1:
+                raise BudgetError("too wide")
+            return super().noise(sensitivity, budget)
+
+    with pytest.raises(BudgetError, match="fewer rounds"):
+        round_noise(Narrow(), unit(1), Budget.approx("0.01", 1e-6), rounds=9, sampling_rate=1, neighbours="add-remove")

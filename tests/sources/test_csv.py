@@ -1,0 +1,239 @@
+"""CSV: what a line is, what it means, and that nothing it holds reaches another line or a message."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgm_core.components.registry import make
+from dpgm_core.counting.kernel import count
+from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import DataError, OptionError
+from dpgm_core.sources import as_source
+from dpgm_core.sources import csv as module
+from dpgm_core.sources.csv import CsvSource, malformed_lines, whole_lines, without
+from dpgm_core.structure import Structure
+
+DOMAIN = Domain(
+    [
+        Attribute.of_labels("sex", ["F", "M"], unknown="?", null="none"),
+        Attribute.of_labels("town", ["A", "B", "Zürich"], unknown="?", null="none"),
+    ]
+)
+F, M, UNKNOWN, NONE = range(4)
+
+
+def rows(path: Path, content: bytes, domain: Domain = DOMAIN, **options: object) -> list[tuple[int, ...]]:
+    """The records read from a file of this content, sorted."""
+    path.write_bytes(content)
+    found: list[tuple[int, ...]] = []
+    for codes in CsvSource(path=path, **options).batches(domain, domain.names):
+        assert [part.dtype for part in codes] == [np.uint8] * len(domain)
+        found += zip(*(part.tolist() for part in codes), strict=True)
+    return sorted(found)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "x.csv"
+
+
+def test_values_match_labels_byte_for_byte(file: Path) -> None:
+    """No trimming, no case folding; an empty field is null; columns nobody asked for are ignored."""
+    content = "town,id,sex\nA,1,F\nZürich,2,M\n A,3,f\n,4,\n".encode()
+    assert rows(file, content) == sorted([(F, 0), (M, 2), (UNKNOWN, 3), (NONE, 4)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"F", b"F,A,B", b"F,A,", b"F,A\0", b"F,\xff", b"F\r,A", b"F,A\r\r", b"\r", b",,", b"F,A" + b"x" * 2**22],
+    ids=lambda line: repr(line[:9]),
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_malformed_line_is_one_unknown_record(file: Path, line: bytes, end: bytes) -> None:
+    """Whatever is wrong with a line, it counts once, all unknown, and its neighbours are untouched."""
+    content = end.join([b"sex,town", b"F,A", line, b"M,B", b""])
+    assert rows(file, content) == sorted([(F, 0), (UNKNOWN, 3), (M, 1)])
+
+
+@pytest.mark.parametrize(
+    "content", [b"sex,town\nF,A\nM,B", b"sex,town\r\nF,A\r\nM,B\r\n", b"\xef\xbb\xbfsex,town\nF,A\nM,B\n"]
+)
+def test_line_ends_and_byte_order_mark(file: Path, content: bytes) -> None:
+    """LF or CRLF; the last line end is optional; a mark before the header is not part of a name."""
+    assert rows(file, content) == [(F, 0), (M, 1)]
+
+
+def test_a_header_alone_holds_no_record(file: Path) -> None:
+    """With and without its line end."""
+    assert rows(file, b"sex,town") == rows(file, b"sex,town\n") == []
+
+
+def test_an_empty_line_is_a_null_in_a_file_of_one_column(file: Path) -> None:
+    """There it is an empty field, as any other reader has it."""
+    one = DOMAIN.subset(["sex"])
+    assert rows(file, b"sex\nF\n\nM\na,b\n", one) == [(F,), (M,), (UNKNOWN,), (NONE,)]
+
+
+def test_a_byte_order_mark_means_the_same_wherever_a_block_starts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyarrow strips the mark at the start of every buffer: one line's length would decide what another one means."""
+    lines = b"F,A\n\xef\xbb\xbfF,B\n"
+    expected = sorted([(F, 0), (UNKNOWN, 1)])
+    assert rows(file, b"sex,town\n" + lines) == expected
+    monkeypatch.setattr(module, "MAX_LINE", 8)
+    assert rows(file, lines[4:] + lines[:4], columns=["sex", "town"]) == expected
+
+
+def test_quotes_are_ordinary_bytes_unless_asked_for(file: Path) -> None:
+    """Off: a quoted value is not the label, an open quote ends with its field. On: RFC 4180 within one line."""
+    content = b'sex,town\n"F","A"\n"M,B\nM,"B"\n'
+    assert rows(file, content) == sorted([(UNKNOWN, 3), (UNKNOWN, 1), (M, 3)])
+    assert rows(file, content, quoting=True) == sorted([(F, 0), (UNKNOWN, 3), (M, 1)])
+
+
+@pytest.mark.parametrize("line", [b'"F,A', b'F",A', b'"F"x,A', b'F","A', b'"F","A', b'"F,\nA"', b'F"",A', b'x"F",A'])
+def test_a_misquoted_line_swallows_no_other(file: Path, line: bytes) -> None:
+    """With quoting on too, quotes out of order cost their own line (both halves, if it holds a line end) only."""
+    lines = line.count(b"\n") + 1
+    content = b"sex,town\nF,A\n" + line + b"\nM,B\n"
+    assert rows(file, content, quoting=True) == sorted([(F, 0), *[(UNKNOWN, 3)] * lines, (M, 1)])
+
+
+FIELD = st.text(alphabet="ab,\"' é", max_size=4)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(FIELD, min_size=2, max_size=2), max_size=6))
+def test_quoted_files_read_as_python_reads_them(
+    tmp_path_factory: pytest.TempPathFactory, records: list[list[str]]
+) -> None:
+    """What csv.writer writes, quotes, delimiters and all, is read back exactly."""
+    texts = sorted({text for record in records for text in record} - {""}) or ["a"]
+    domain = Domain(Attribute.of_labels(name, texts, unknown="UNKNOWN", null="NONE") for name in ("p", "q"))
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([["p", "q"], *records])
+    expected = sorted(
+        tuple(domain[name].code(text) for name, text in zip("pq", record, strict=True)) for record in records
+    )
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    assert rows(path, buffer.getvalue().encode(), domain, quoting=True) == expected
+
+
+def test_a_quoted_header_asks_for_quoting(file: Path) -> None:
+    """Values in quotes would all be unknown, and paid for; the header is public, so it may decide."""
+    with pytest.raises(DataError, match="quoting = true"):
+        rows(file, b'"sex","town"\n"F","A"\n')
+    assert rows(file, b'"sex",town\n"F","A"\nF,A\n', quoting=True) == [(F, 0), (F, 0)]
+
+
+def test_delimiter_and_named_columns(file: Path) -> None:
+    """Another delimiter; a file without header, whose first line is then a record."""
+    assert rows(file, b"F\tA\nM\tB\n", delimiter="\t", columns=["sex", "town"]) == [(F, 0), (M, 1)]
+
+
+def test_gzip_reads_the_same(tmp_path: Path) -> None:
+    """Also when it was written in several members."""
+    path = tmp_path / "x.csv.gz"
+    assert rows(path, gzip.compress(b"sex,town\nF,") + gzip.compress(b"A\nM,B\n")) == [(F, 0), (M, 1)]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=12), st.integers(1, 30), st.booleans())
+def test_blocks_hold_whole_lines(lengths: list[int], longest: int, finished: bool) -> None:
+    """For every block size: all lines that fit, in order, and the right number of those that do not."""
+    lines = [bytes([65 + number % 26]) * length for number, length in enumerate(lengths)]
+    content = b"\n".join(lines) + (b"\n" if finished and lines else b"")
+    expected = content.split(b"\n")
+    if not expected[-1]:
+        expected.pop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_LINE", longest)
+        blocks = list(whole_lines(io.BytesIO(content)))
+    assert all(not block or block.endswith(b"\n") for block, _ in blocks)
+    assert b"".join(block for block, _ in blocks) == b"".join(line + b"\n" for line in expected if len(line) <= longest)
+    assert sum(number for _, number in blocks) == sum(len(line) > longest for line in expected)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(alphabet='a,"\r\0\x85\u2028é', max_size=5), max_size=8), st.booleans())
+def test_a_line_is_malformed_by_itself(texts: list[str], quoting: bool) -> None:
+    """The verdict on a line is the same alone and among others, and dropping the bad lines leaves the others."""
+    lines = [text.encode() for text in texts]
+    block = b"".join(line + b"\n" for line in lines)
+    bad = malformed_lines(block, b",", quoting)
+    assert bad == [number for number, line in enumerate(lines) if malformed_lines(line + b"\n", b",", quoting)]
+    assert without(block, bad) == b"".join(line + b"\n" for number, line in enumerate(lines) if number not in bad)
+
+
+def planted(error: pytest.ExceptionInfo[BaseException]) -> bool:
+    chain = [error.value, error.value.__cause__, error.value.__context__]
+    return any("SECRET" in str(link) for link in chain if link is not None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\nSECRET", "is empty"),
+        (b"SECRET1,SECRET2\n", "names none of the columns"),
+        (b"sex,town\rF,SECRET\r", "lines ending in LF"),
+        (b"sex\0SECRET,town\n", "CSV"),
+        (b"sex,\xffSECRET\n", "UTF-8"),
+        (b"sex,towm\nSECRET,SECRET\n", "did you mean 'towm'"),
+        (b"sex,town,sex\nSECRET,a,b\n", "more than once"),
+    ],
+)
+def test_a_bad_header_is_refused_without_content(file: Path, content: bytes, message: str) -> None:
+    """One line names the file and what is wrong; a first line that may be a record is not quoted."""
+    with pytest.raises(DataError, match=message) as caught:
+        rows(file, content)
+    assert str(file) in str(caught.value) and not planted(caught)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """Missing, a folder, or not gzip: DataError with the public reason."""
+    with pytest.raises(DataError, match="No such file"):
+        next(CsvSource(path=tmp_path / "no.csv").batches(DOMAIN, ["sex"]))
+    with pytest.raises(DataError, match=r"Is a directory|denied"):
+        next(CsvSource(path=tmp_path).batches(DOMAIN, ["sex"]))
+    broken = tmp_path / "x.csv.gz"
+    broken.write_bytes(gzip.compress(b"sex,town\nF,A\n" * 10000)[:-30])
+    with pytest.raises(DataError, match="gzipped CSV"):
+        list(CsvSource(path=broken).batches(DOMAIN, ["sex"]))
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "é", "1", "a", 7])
+def test_a_delimiter_is_one_character(delimiter: object) -> None:
+    """Anything else is refused where it is written."""
+    with pytest.raises(OptionError, match="delimiter"):
+        CsvSource(path="x.csv", delimiter=delimiter)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("quoting", "yes"), ("columns", "sex,town"), ("columns", [1]), ("columns", [])]
+)
+def test_options_are_checked(name: str, value: object) -> None:
+    """A text is no flag, and one text is no list of names."""
+    with pytest.raises(OptionError, match=name):
+        CsvSource(path="x.csv", **{name: value})
+
+
+def test_the_component_is_made_from_plain_options(file: Path) -> None:
+    """As a specification file gives them."""
+    file.write_bytes(b"F;A\n")
+    source = make("source", "csv", path=str(file), delimiter=";", columns=["sex", "town"])
+    assert next(source.batches(DOMAIN, ["town"]))[0].tolist() == [0]
+
+
+def test_a_long_file_is_read_in_many_blocks(file: Path) -> None:
+    """Nothing is lost between blocks of the real size."""
+    file.write_bytes(b"sex,town\n" + b"F,A\nM,B\nM,A\n" * 600_000)
+    table = count(as_source(file), Structure(DOMAIN, [("sex", "town")])).tables["sex", "town"]
+    assert table[F, 0] == table[M, 1] == table[M, 0] == 600_000 and table.sum() == 1_800_000

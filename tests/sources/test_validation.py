@@ -1,0 +1,122 @@
+"""The owner's check names every fault with its line, its values and what would help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import BudgetError, DataError
+from dpgm_core.sources.validation import ColumnReport, PersonReport, validate
+
+DOMAIN = Domain(
+    [
+        Attribute.of_labels("sex", ["F", "M"], unknown="F", null="?"),
+        Attribute.of_bins("age", [0, 18, 99], unknown="?"),
+        Attribute.of_labels("town", ["A", "B"], unknown="B"),
+    ]
+)
+
+
+def report(tmp_path: Path, content: bytes, **options: object):  # type: ignore[no-untyped-def]
+    from dpgm_core.sources.csv import CsvSource
+
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    person = options.pop("person", None)
+    r = options.pop("rows_per_person", 1)
+    return validate(CsvSource(path=path, **options), DOMAIN, person=person, rows_per_person=r)
+
+
+def test_a_clean_table_is_ok(tmp_path: Path) -> None:
+    """Known values, of which some are the very labels that unknown and null fall on, are no fault."""
+    found = report(tmp_path, b"sex,age,town\nF,17,A\nM,,B\n?,40,B\n")
+    assert found.ok and found.records == 3 and str(found).endswith("ok")
+    assert [column.null for column in found.columns] == [0, 1, 0]
+
+
+def test_unknown_values_are_counted_and_shown_most_frequent_first(tmp_path: Path) -> None:
+    """Also where unknown shares the code of a real label."""
+    found = report(tmp_path, b"sex,age,town\nF,old,A\nX,-1,B\nX,120,A\nY,old,A\n")
+    assert not found.ok
+    assert found.columns[0] == ColumnReport(
+        name="sex", unknown=3, null=0, unknown_values=(("X", 2), ("Y", 1)), hints=()
+    )
+    assert found.columns[1].unknown_values == (("old", 2), ("-1", 1), ("120", 1))
+
+
+def test_malformed_lines_carry_their_numbers_and_reasons(tmp_path: Path) -> None:
+    """Numbers as an editor shows them, the header being line 1."""
+    content = b"sex,age,town\nF,1,A\nF,1\n\nF,1,A\0\nF,\r1,A\nF,1,\xff\nF,1,A,\nM,2,B\n"
+    found = report(tmp_path, content)
+    assert found.records == 8 and found.malformed_lines == 6
+    assert found.malformed == (
+        (3, "has 2 fields instead of 3"),
+        (4, "has 1 fields instead of 3"),
+        (5, "holds a NUL byte"),
+        (6, "holds a carriage return"),
+        (7, "is not UTF-8"),
+    )
+    assert "line 5: holds a NUL byte" in str(found) and "..." in str(found)
+
+
+def test_misquoted_lines_are_malformed_when_quoting(tmp_path: Path) -> None:
+    """A quote left open is explained."""
+    found = report(tmp_path, b'sex,age,town\n"F",1,"A\n"M",2,B\n', quoting=True)
+    assert found.malformed == ((2, "has quotes out of order; a quoted field must end on its line"),)
+    assert all(not column.unknown for column in found.columns)
+
+
+def test_a_missing_column_is_named_beside_those_that_are_there(tmp_path: Path) -> None:
+    """The rest is checked all the same."""
+    found = report(tmp_path, b"sex,city,town\nX,1,A\n")
+    assert found.missing == ("age",) and found.present == ("sex", "city", "town")
+    assert [column.name for column in found.columns] == ["sex", "town"]
+    assert "missing column 'age'; the data have: sex, city, town" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [(b'"F"', "quoting = true"), (b"1", "coded = true"), (b" F", "blanks"), (b"f", "case")]
+)
+def test_hints_name_the_likely_cause(tmp_path: Path, value: bytes, hint: str) -> None:
+    """Quoted values, codes instead of labels, blanks, and case."""
+    found = report(tmp_path, b"sex,age,town\n" + value + b",1,A\n")
+    assert len(found.columns[0].hints) == 1 and hint in found.columns[0].hints[0]
+    assert not found.columns[2].hints
+
+
+def test_persons_with_too_many_rows(tmp_path: Path) -> None:
+    """Rows without a key, malformed lines among them, are one person."""
+    content = b"id,sex,age,town\n1,F,1,A\n1,F,1,A\n1,F,1,A\n2,F,1,A\n,F,1,A\nbroken\n"
+    found = report(tmp_path, content, person="id", rows_per_person=2)
+    assert found.person == PersonReport(
+        key="id", persons=3, null_rows=2, truncated_persons=1, dropped_rows=1, most_rows=3
+    )
+    assert "1 persons have more rows than are kept; 1 rows go" in str(found)
+
+
+def test_frames_and_codes_are_checked_too() -> None:
+    """Arrow data by its values; code arrays by position, labels or not."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"sex": ["F", "X"], "age": [3.0, np.nan], "town": ["A", "A"]})
+    assert [(column.unknown, column.null) for column in validate(frame, DOMAIN).columns] == [(1, 0), (0, 1), (0, 0)]
+    codes = np.array([[0, 1, 1], [5, 2, -1]])
+    assert [column.unknown for column in validate(codes, DOMAIN).columns] == [1, 0, 1]
+    assert validate({"sex": codes[:, 0], "id": codes[:, 1]}, DOMAIN, person="id").missing == ("age", "town")
+
+
+def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
+    """A missing file, a source without raw values, no rows per person."""
+    with pytest.raises(DataError, match="No such file"):
+        validate(tmp_path / "no.csv", DOMAIN)
+
+    class Plain:
+        def batches(self, domain, columns):  # type: ignore[no-untyped-def]
+            raise AssertionError
+
+    with pytest.raises(DataError, match="no raw values"):
+        validate(Plain(), DOMAIN)
+    with pytest.raises(BudgetError, match="rows_per_person"):
+        validate(tmp_path / "no.csv", DOMAIN, rows_per_person=0)
