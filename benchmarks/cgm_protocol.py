@@ -18,6 +18,7 @@ from dpgm_core import (
     SeededRandomness,
     Structure,
     Tables,
+    Terms,
 )
 from dpgm_core import release as release_tables
 from dpgm_core.counting.kernel import count
@@ -98,8 +99,7 @@ def draw_release(
         population.structure,
         budget,
         mechanism,
-        neighbours="add-remove",
-        total="public",
+        terms=Terms(neighbours="add-remove", total="public"),
         randomness=SeededRandomness(seed),
     )
 

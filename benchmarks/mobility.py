@@ -33,6 +33,7 @@ from dpgm_core import (
     SeededRandomness,
     Structure,
     Tables,
+    Terms,
     make,
     release,
 )
@@ -138,11 +139,13 @@ def draw(days: Days, view: str, weights: str, epsilon: float, trial: int) -> Noi
         days.table(),
         structure_of(days, view, tied),
         Budget.pure(epsilon),
-        neighbours="add-remove",
-        unit="one person-day",
-        person="person_day",
-        rows_per_person=days.rows,
-        contributions=_contributions(days, view, per),
+        terms=Terms(
+            neighbours="add-remove",
+            unit="one person-day",
+            person="person_day",
+            rows_per_person=days.rows,
+            contributions=_contributions(days, view, per),
+        ),
         randomness=SeededRandomness(1000 + trial),
     )
 

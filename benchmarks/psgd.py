@@ -22,7 +22,7 @@ from attrs import evolve, frozen
 import dpgm_core.curator.live
 from benchmarks.cgm_protocol import Population, structure_of
 from benchmarks.references import non_private_mle, random_estimator
-from dpgm_core import Budget, InferenceError, LiveCurator, NoisyTables, SeededRandomness, Structure, make
+from dpgm_core import Budget, InferenceError, LiveCurator, NoisyTables, SeededRandomness, Structure, Terms, make
 from dpgm_core.counting.kernel import count
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.progress import silent
@@ -63,9 +63,8 @@ def curator(codes: np.ndarray, population: Population, epsilon: float, seed: int
         as_source(codes),
         population.structure,
         make("mechanism", "gaussian"),
-        neighbours="add-remove",
+        terms=Terms(neighbours="add-remove", total=float(len(codes))),
         budget=Budget.approx(epsilon, 1 / len(codes)),
-        total=float(len(codes)),
         randomness=SeededRandomness(seed),
     )
 

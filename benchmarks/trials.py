@@ -20,7 +20,7 @@ from attrs import frozen
 from benchmarks.cgm_protocol import TRUTHS, Population, structure_of
 from benchmarks.contenders import METHODS, DataSet
 from benchmarks.harness import Task, arguments, choose, refuse, run, say
-from dpgm_core import Budget, SeededRandomness, release
+from dpgm_core import Budget, SeededRandomness, Terms, release
 from dpgm_core.counting.kernel import count
 from dpgm_core.sources import as_source
 
@@ -149,8 +149,7 @@ def data_set(cell_name: str, trial: int) -> DataSet:
             population.structure,
             Budget.pure(cell.epsilon) if pure else Budget.approx(cell.epsilon, 1 / cell.records),
             cell.noise,
-            neighbours="add-remove",
-            total="public",
+            terms=Terms(neighbours="add-remove", total="public"),
             randomness=SeededRandomness(of_noise),
         ),
         epsilon=cell.epsilon,

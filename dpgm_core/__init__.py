@@ -66,11 +66,12 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+    from dpgm_core.privacy.terms import Terms
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.levelled import levelled
     from dpgm_core.releases.reading import load_release
-    from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.releases.release import NoisyTables, Round
     from dpgm_core.sources.contract import Source
     from dpgm_core.structure import Clique, Structure
     from dpgm_core.tables import Tables
@@ -125,11 +126,12 @@ _LAZY = {
     "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
+    "privacy.terms": ["Terms"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.levelled": ["levelled"],
     "releases.reading": ["load_release"],
-    "releases.release": ["NoisyTables"],
+    "releases.release": ["NoisyTables", "Round"],
     "sources.contract": ["Source"],
     "structure": ["Clique", "Structure"],
     "tables": ["Tables"],
@@ -188,6 +190,7 @@ __all__ = [
     "Refitter",
     "Registry",
     "ReplayCurator",
+    "Round",
     "Rounds",
     "SecondOrder",
     "SeededRandomness",
@@ -198,6 +201,7 @@ __all__ = [
     "StructureError",
     "SystemRandomness",
     "Tables",
+    "Terms",
     "TooLarge",
     "UnknownComponent",
     "__version__",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from attrs import evolve
 
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import default_registry, make
+from dpgm_core.curator.contract import Curator
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
@@ -20,12 +20,12 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.models.model import Model
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.planning import Plan, make_plan
+from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SystemRandomness
-from dpgm_core.releases.levelled import LevelledCurator
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
@@ -41,31 +41,25 @@ def fit(
     learner: str | Mapping[str, Any] | Learner = LEARNER,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
-    neighbours: Neighbours | str,
-    total: str | float = "estimated",
+    terms: Terms | None = None,
+    neighbours: Neighbours | str | None = None,
     randomness: Randomness | None = None,
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    unit: str | None = None,
-    person: str | None = None,
-    rows_per_person: int = 1,
     split: str = "even",
-    contributions: Contributions | None = None,
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
     data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
     arrays, or a Source. structure: cliques to measure and model. budget: spent in full by the learner's release.
-    mechanism, learner, inference: names, tables with options, or objects. neighbours: "add-remove" or
-    "replace-one", in persons; no default. total: "estimated", "public" or a declared number. randomness: None takes
-    the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged
-    before any noise is drawn. save_release: file for the release, written before learning. unit: what is protected, in
-    words; the ledger's when None. person, rows_per_person: the person key's column, if persons have several rows, and
-    how many of them count. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
-    contributions: how much each of a person's rows counts (see `Contributions`); None: each counts 1.
+    mechanism, learner, inference: names, tables with options, or objects. terms: what is protected and how (see
+    `Terms`); neighbours: short for terms that state only the relation, "add-remove" or "replace-one", in persons. One
+    of the two; no default. randomness: None takes the operating system's; SeededRandomness is for simulations and is
+    stamped. ledger: a Ledger or its path, charged before any noise is drawn. save_release: file for the release,
+    written before learning. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
 
-    Returns a Fit with `.model`, `.release`, `.trace`. Everything that can be refused is refused before anything is
+    Returns a Fit with `.model`, `.releases`, `.trace`. Everything that can be refused is refused before anything is
     charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
     attribute `release`.
 
@@ -83,24 +77,19 @@ def fit(
     inference_made: Inference = make("inference", inference)
     mechanism_made: Mechanism = make("mechanism", mechanism)
     inference_made.compile(structure)  # a structure that cannot be served is refused before anything is charged
-    with _curator(
-        data,
+    curator = LiveCurator(
+        as_source(data),
         structure,
-        budget,
         mechanism_made,
-        neighbours=neighbours,
-        total=total,
+        terms=Terms.stated(terms, neighbours),
+        budget=budget,
         randomness=randomness,
-        ledger=ledger,
-        save_release=save_release,
-        progress=progress,
-        unit=unit,
-        person=person,
-        rows_per_person=rows_per_person,
+        ledger=_opened(ledger),
+        save_to=None if save_release is None else Path(save_release),
         split=split,
-        contributions=contributions,
-    ) as curator:
-        return _learn(curator, learner_made, inference_made, randomness, progress)
+        progress=progress,
+    )
+    return _learn(curator, learner_made, inference_made, randomness, progress)
 
 
 def release(
@@ -109,55 +98,54 @@ def release(
     budget: Budget,
     mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
     *,
-    neighbours: Neighbours | str,
-    total: str | float = "estimated",
+    terms: Terms | None = None,
+    neighbours: Neighbours | str | None = None,
     randomness: Randomness | None = None,
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    unit: str | None = None,
-    person: str | None = None,
-    rows_per_person: int = 1,
     split: str = "even",
-    contributions: Contributions | None = None,
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`."""
-    with _curator(
-        data,
+    curator = LiveCurator(
+        as_source(data),
         structure,
-        budget,
         make("mechanism", mechanism),
-        neighbours=neighbours,
-        total=total,
+        terms=Terms.stated(terms, neighbours),
+        budget=budget,
         randomness=randomness,
-        ledger=ledger,
-        save_release=save_release,
-        progress=progress,
-        unit=unit,
-        person=person,
-        rows_per_person=rows_per_person,
+        ledger=_opened(ledger),
+        save_to=None if save_release is None else Path(save_release),
         split=split,
-        contributions=contributions,
-    ) as curator:
-        return curator.release()
+        progress=progress,
+    )
+    curator.release()
+    return curator.released[-1]
 
 
 def learn(
-    release: NoisyTables,
+    release: NoisyTables | Sequence[NoisyTables],
     learner: str | Mapping[str, Any] | Learner = LEARNER,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     structure: Structure | None = None,
     randomness: Randomness | None = None,
     progress: Progress = silent,
+    conversion_delta: Amount | None = None,
 ) -> Fit:
-    """Learn a model from a release; free in privacy, as often as wanted.
+    """Learn a model from a release, or from several in the order they were made; free in privacy, as often as wanted.
 
-    structure: the model's cliques, each measured clique inside one of them; the release's own when None.
+    release: several are for learners that ask for each, under the terms they were made. structure: the model's
+    cliques, each measured clique inside one of them; the first release's own when None. conversion_delta: where the
+    releases cost different kinds of budget, the delta at which the zCDP part is converted.
     """
-    if not isinstance(release, NoisyTables):
-        raise OptionError(f"learn takes a release (NoisyTables), got {type(release).__name__}; see load_release(path)")
-    curator = ReplayCurator(release, structure)
+    releases = [release] if isinstance(release, NoisyTables) else release
+    if not isinstance(releases, Sequence) or not all(isinstance(one, NoisyTables) for one in releases):
+        raise OptionError(
+            f"learn takes a release (NoisyTables) or several, got {type(release).__name__}; see load_release(path)"
+        )
+    delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
+    curator = ReplayCurator(releases, structure, conversion_delta=delta)
     return _learn(curator, make("learner", learner), make("inference", inference), randomness, progress)
 
 
@@ -167,11 +155,10 @@ def plan(
     mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
-    neighbours: Neighbours | str,
-    rows_per_person: int = 1,
+    terms: Terms | None = None,
+    neighbours: Neighbours | str | None = None,
     records: float | None = None,
     split: str = "even",
-    contributions: Contributions | None = None,
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
@@ -182,59 +169,18 @@ def plan(
         budget,
         make("mechanism", mechanism),
         make("inference", inference),
-        neighbours=neighbours,
-        rows_per_person=rows_per_person,
+        terms=Terms.stated(terms, neighbours),
         records=records,
         split=split,
-        contributions=contributions,
     )
 
 
-@contextmanager
-def _curator(
-    data: object,
-    structure: Structure,
-    budget: Budget,
-    mechanism: Mechanism,
-    *,
-    neighbours: Neighbours | str,
-    total: str | float,
-    randomness: Randomness | None,
-    ledger: Ledger | str | Path | None,
-    save_release: str | Path | None,
-    progress: Progress,
-    unit: str | None,
-    person: str | None,
-    rows_per_person: int,
-    split: str,
-    contributions: Contributions | None,
-) -> Iterator[LiveCurator]:
-    opened = Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
-    try:
-        yield LiveCurator(
-            as_source(data),
-            structure,
-            mechanism,
-            neighbours=neighbours,
-            budget=budget,
-            randomness=randomness,
-            ledger=opened,
-            unit=unit,
-            person=person,
-            rows_per_person=rows_per_person,
-            total=total,
-            save_to=None if save_release is None else Path(save_release),
-            split=split,
-            contributions=contributions,
-            progress=progress,
-        )
-    finally:
-        if opened is not None and opened is not ledger:
-            opened.close()
+def _opened(ledger: Ledger | str | Path | None) -> Ledger | None:
+    return Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
 
 
 def _learn(
-    curator: LiveCurator | ReplayCurator,
+    curator: Curator,
     learner: Learner,
     inference: Inference,
     randomness: Randomness | None,
@@ -242,9 +188,9 @@ def _learn(
 ) -> Fit:
     source = SystemRandomness() if randomness is None else randomness
     try:
-        return _stamped(_learned(learner, curator, inference, source, progress), learner, inference)
+        return _stamped(_learned(learner, curator, inference, source, progress), curator, learner, inference)
     except BaseException as error:
-        if isinstance(curator, LiveCurator) and curator.released:
+        if not curator.replayed and curator.released:
             # What was paid for is not lost: dpgm learn FILE, or learn(error.release).
             error.release = curator.released[-1]  # type: ignore[attr-defined]
             error.add_note("the release is paid for and kept; learn from it again with learn(error.release)")
@@ -253,23 +199,25 @@ def _learn(
 
 def _learned(
     learner: Learner,
-    curator: LiveCurator | ReplayCurator,
+    curator: Curator,
     inference: Inference,
     randomness: Randomness,
     progress: Progress,
 ) -> Fit:
-    seen = curator if curator.contributions is None else LevelledCurator(curator)
     try:
-        learned: object = learner.learn(seen, inference, randomness=randomness, progress=progress)
+        learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
     except SystemExit as left:
         raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
     if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
         raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
-    return evolve(learned, release=seen.original(learned.release)) if isinstance(seen, LevelledCurator) else learned
+    return learned
 
 
-def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:
-    """The same fit with the makers' names and settings, and whether it converged, in the model's provenance."""
+def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Inference) -> Fit:
+    """The same fit with what the curator handed out, the makers' names and settings, and whether it converged.
+
+    What a model cost is the curator's word: a learner may have shown less than it was given.
+    """
     registry = default_registry()
     provenance = {
         **learned.model.provenance,
@@ -280,5 +228,11 @@ def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:
         "notes": list(learned.notes),
         "tuning": dict(learned.tuning),
     }
-    model = Model(learned.model.structure, learned.model.potentials, release=learned.release, provenance=provenance)
-    return evolve(learned, model=model)
+    model = Model(
+        learned.model.structure,
+        learned.model.potentials,
+        releases=curator.released,
+        provenance=provenance,
+        conversion_delta=curator.conversion_delta,
+    )
+    return evolve(learned, model=model, releases=curator.released)

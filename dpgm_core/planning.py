@@ -13,12 +13,11 @@ from attrs import asdict, frozen
 from dpgm_core.errors import BudgetError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import single_group
-from dpgm_core.noise.split import check_split, optimal_split
+from dpgm_core.noise.measurement import measure
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Clique, Structure, StructureReport
 from dpgm_core.tables import Tables
 
@@ -48,7 +47,7 @@ class Plan:
     """
 
     structure: StructureReport
-    neighbours: Neighbours
+    terms: Terms
     sensitivity: Sensitivity
     asked: Budget
     cost: Budget
@@ -57,13 +56,12 @@ class Plan:
     seconds_per_inference: float
     inference_cost: str | None = None
     notes: tuple[str, ...] = ()
-    contributions: Contributions | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
         return {
             "structure": asdict(self.structure),
-            "neighbours": self.neighbours.value,
+            "neighbours": self.terms.neighbours.value,
             "sensitivity": asdict(self.sensitivity),
             "asked": self.asked.to_dict(),
             "cost": self.cost.to_dict(),
@@ -72,7 +70,7 @@ class Plan:
             "seconds_per_inference": self.seconds_per_inference,
             "inference_cost": self.inference_cost,
             "notes": list(self.notes),
-            "contributions": None if self.contributions is None else self.contributions.to_dict(),
+            "contributions": self.terms.to_dict()["contributions"],
         }
 
 
@@ -82,13 +80,11 @@ def make_plan(
     mechanism: Mechanism,
     inference: Inference,
     *,
-    neighbours: Neighbours | str,
-    rows_per_person: int = 1,
+    terms: Terms,
     records: float | None = None,
     split: str = "even",
-    contributions: Contributions | None = None,
 ) -> Plan:
-    """Calibrate, compile and price; touches no data.
+    """Calibrate, compile and price; touches no data. The calibration is the one that a curator draws from.
 
     records: a publicly known or guessed number of records. split: how the budget is divided over tables, as a curator
     does it. Raises BudgetError, OptionError and TooLarge.
@@ -96,29 +92,12 @@ def make_plan(
     known = records is None or (isinstance(records, (int, float)) and not isinstance(records, bool))
     if not known or (records is not None and not 1 <= records < math.inf):
         raise BudgetError(f"the number of records must be a number of at least 1, got {records!r}")
-    relation = Neighbours.of(neighbours)
-    if contributions is not None:
-        contributions.check(structure, rows_per_person)
-
-    def needed(part: Structure) -> Sensitivity:
-        if contributions is None:
-            return Sensitivity.of(part, relation, rows_per_person=rows_per_person)
-        return contributions.sensitivity(part, relation, rows_per_person=rows_per_person)
-
-    sensitivity = needed(structure)
-    if check_split(split) == "even":
-        noise = [mechanism.noise(sensitivity, budget)] * len(structure.groups)
-        cost = noise[0].cost
-    else:
-        shares = optimal_split(structure, budget).values()
-        own = [single_group(structure, number) for number in range(len(structure.groups))]
-        noise = [mechanism.noise(needed(one), share) for one, share in zip(own, shares, strict=True)]
-        cost = Budget.zero(budget.kind)
-        for one in noise:
-            cost = cost + one.cost
+    terms.check(structure)
+    measurement = measure(mechanism, structure, terms, budget, split)
+    noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(structure.multiplicities, np.float64)
-    units = np.ones_like(tied) if contributions is None else tied / contributions.wholes(structure)
+    units = np.ones_like(tied) if weighted is None else tied / weighted.wholes(structure)
     engine = inference.compile(structure)
     zeros = Tables.zeros(structure)
     engine.infer(zeros)
@@ -127,10 +106,10 @@ def make_plan(
     seconds = time.perf_counter() - started
     return Plan(
         structure=structure.describe(),
-        neighbours=relation,
-        sensitivity=sensitivity,
+        terms=terms,
+        sensitivity=terms.sensitivity(structure),
         asked=budget,
-        cost=cost,
+        cost=measurement.cost,
         scale=max(one.event.scale for one in noise),
         tables=tuple(
             TableError(
@@ -146,7 +125,6 @@ def make_plan(
         seconds_per_inference=seconds,
         inference_cost=str(engine.cost) if hasattr(engine, "cost") else None,
         notes=tuple(filter(None, [delta_note(budget, records)])),
-        contributions=contributions,
     )
 
 

@@ -15,7 +15,7 @@ from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
 from dpgm_core.toml import parse_toml
 
@@ -72,12 +72,7 @@ class Spec:
     domain: Domain
     structure: Structure
     budget: Budget
-    neighbours: Neighbours
-    unit: str | None = None
-    person: str | None = None
-    rows_per_person: int = 1
-    contributions: Contributions | None = None
-    total: str | float = "estimated"
+    terms: Terms
     mechanism: Any = MECHANISM
     learner: Any = LEARNER
     inference: Any = INFERENCE
@@ -148,19 +143,20 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     read = Domain.load(folder / _text(where, "domain", domain)) if isinstance(domain, str) else Domain.from_dict(domain)
     output = _table(where, "output", plain.get("output", {}), ("folder",))
     simulation = _table(where, "simulation", plain.get("simulation", {}), ("seed",))
-    person = None if "person" not in plain else _text(where, "person", plain["person"])
     return Spec(
         name=_file_stem(where, plain.get("name", path.stem)),
         data=_data(where, plain["data"], folder),
         domain=read,
         structure=Structure.from_dict(read, plain["structure"]),
         budget=Budget.parse(plain["budget"]),
-        neighbours=Neighbours.of(plain["neighbours"]),
-        unit=_text(where, "unit", plain["unit"]) if "unit" in plain else None,
-        person=person,
-        rows_per_person=plain.get("rows_per_person", 1),
-        contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
-        total=plain.get("total", "estimated"),
+        terms=Terms(
+            neighbours=plain["neighbours"],
+            unit=_text(where, "unit", plain["unit"]) if "unit" in plain else None,
+            person=_text(where, "person", plain["person"]) if "person" in plain else None,
+            rows_per_person=plain.get("rows_per_person", 1),
+            contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
+            total=plain.get("total", "estimated"),
+        ),
         mechanism=plain.get("mechanism", _DEFAULTS["mechanism"]),
         learner=plain.get("learner", _DEFAULTS["learner"]),
         inference=plain.get("inference", _DEFAULTS["inference"]),

@@ -293,6 +293,39 @@ class Structure:
         """The structure with each clique on its own table, duplicates merged."""
         return Structure(self.domain, self.cliques)
 
+    def only(self, number: int) -> Structure:
+        """The structure with only one of the groups."""
+        group = self.groups[number]
+        return Structure(self.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
+
+    def measuring(self, cliques: Iterable[Clique]) -> Structure:
+        """The structure of the tables that a release of these cliques measures.
+
+        Each must be contained in one of this structure's cliques; of a tied group one names the whole. Raises
+        StructureError.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")]).measuring([("a",)]).cliques
+        (('a',),)
+        """
+        plain: list[Clique] = []
+        tied: dict[int, tuple[Clique, ...]] = {}
+        for raw in cliques:
+            clique = (raw,) if isinstance(raw, str) else tuple(raw)
+            covering = self.covering(clique)
+            if covering is None:
+                raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
+            number = self.find(covering)[0]
+            group = self.groups[number]
+            if len(group) == 1:
+                plain.append(clique)
+            elif frozenset(clique) in map(frozenset, group):
+                tied[number] = group
+            else:
+                raise StructureError(
+                    f"cannot measure {clique!r}: it lies inside a tied group; name a clique of the group"
+                )
+        return Structure(self.domain, plain, tied=tied.values())
+
     def describe(self) -> StructureReport:
         """Sizes, triangulation and oddities, without touching any data.
 

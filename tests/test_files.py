@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
-from dpgm_core import Beliefs, Budget, ClippedScore, Domain, ModelFileError, PluginError, Structure, Tables
+from dpgm_core import Beliefs, Budget, ClippedScore, Domain, ModelFileError, PluginError, Structure, Tables, Terms
 from dpgm_core.components.registry import make
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.files import atomic_write, write_archive
@@ -138,7 +138,7 @@ def released(tmp_path_factory):
     made = {}
     for name, (mechanism, budget, more) in asked.items():
         made[name] = dpgm.release(codes, structure, budget, mechanism, **{"neighbours": "add-remove"} | more)
-    made["tied"] = dpgm.release(codes, tied, Budget.zcdp("1/3"), neighbours="add-remove", total=70)
+    made["tied"] = dpgm.release(codes, tied, Budget.zcdp("1/3"), terms=dpgm.Terms(neighbours="add-remove", total=70))
     one_cell = Structure(Domain.from_sizes({"a": 1, "b": 3}), [("a",)])
     for name in ("laplace", "gaussian"):
         made[f"one cell {name}"] = dpgm.release(
@@ -147,7 +147,12 @@ def released(tmp_path_factory):
 
     def curator(mechanism, budget, **more):
         return LiveCurator(
-            as_source(codes), structure, make("mechanism", mechanism), neighbours="add-remove", budget=budget, **more
+            as_source(codes),
+            structure,
+            make("mechanism", mechanism),
+            terms=Terms(neighbours="add-remove"),
+            budget=budget,
+            **more,
         )
 
     budgets = {("a", "b"): Budget.pure(1), ("b",): Budget.pure(2)}
@@ -489,7 +494,9 @@ def test_round_trips_are_exact(tmp_path):
     assert np.array_equal(again.potentials.values, values)
     assert again.provenance["gap"] == "inf"
     tied = Structure(DOMAIN, [("b",)], tied=[[("a",), ("a", "b")][:1]])
-    release = dpgm.release(np.zeros((50, 2), int), tied, Budget.zcdp("1/3"), neighbours="replace-one", total=70)
+    release = dpgm.release(
+        np.zeros((50, 2), int), tied, Budget.zcdp("1/3"), terms=dpgm.Terms(neighbours="replace-one", total=70)
+    )
     release.save(tmp_path / "r.dpgm")
     back = load_release(tmp_path / "r.dpgm")
     assert np.array_equal(back.tables.values, release.tables.values)

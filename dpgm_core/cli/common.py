@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from dpgm_core.spec import Spec
 
 __all__ = [
-    "declared",
     "records_of",
     "json_option",
     "print_json",
@@ -106,11 +105,6 @@ def records_of(run: Spec) -> object:
     from dpgm_core.components.registry import make
 
     return make("source", run.data) if isinstance(run.data, dict) else run.data
-
-
-def declared(run: Spec) -> float | None:
-    """The number of records, where the owner declared it as public knowledge."""
-    return run.total if isinstance(run.total, (int, float)) and not isinstance(run.total, bool) else None
 
 
 def _is_number(cell: object) -> bool:

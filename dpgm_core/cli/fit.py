@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import declared, json_option, print_json, progress_bar, records_of, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, settings_option, talk
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -36,7 +36,6 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    terms = _terms(run)
     with reserved(run) as (saved, path), _ledger(run) as ledger, progress_bar() as progress:
         _remarks(run)
         try:
@@ -50,7 +49,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 save_release=saved,
                 ledger=ledger,
                 progress=progress,
-                **terms,
+                **_settings(run),
             )
             done.model.save(path)
         except BaseException as error:
@@ -80,7 +79,6 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    terms = _terms(run)
     with reserved(run) as (saved, _), _ledger(run) as ledger, progress_bar() as progress:
         _remarks(run)
         noisy = release_records(
@@ -91,7 +89,7 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
             save_release=saved,
             ledger=ledger,
             progress=progress,
-            **terms,
+            **_settings(run),
         )
         left = None if ledger is None else ledger.remaining()
     if as_json:
@@ -163,19 +161,14 @@ def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fi
     return evolve(done, model=model)
 
 
-def _terms(run: Spec) -> dict[str, Any]:
+def _settings(run: Spec) -> dict[str, Any]:
     """What the curator is told, apart from the budget."""
     from dpgm_core.randomness import SeededRandomness
 
     return {
-        "neighbours": run.neighbours,
-        "total": run.total,
+        "terms": run.terms,
         "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "unit": run.unit,
-        "person": run.person,
-        "rows_per_person": run.rows_per_person,
         "split": run.split,
-        "contributions": run.contributions,
     }
 
 
@@ -183,7 +176,7 @@ def _remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
     from dpgm_core.planning import delta_note
 
-    note = delta_note(run.budget, declared(run))
+    note = delta_note(run.budget, run.terms.declared)
     if note:
         talk(f"dpgm: {note}")
     if run.seed is not None:
@@ -205,17 +198,13 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
             run.ledger.path,
             name=run.name,
             budget=run.ledger.budget,
-            neighbours=run.neighbours,
-            unit=run.unit,
-            person=run.person,
-            rows_per_person=run.rows_per_person,
-        ).close()
+            neighbours=run.terms.neighbours,
+            unit=run.terms.unit,
+            person=run.terms.person,
+            rows_per_person=run.terms.rows_per_person,
+        )
         talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
-    ledger = Ledger.open(run.ledger.path)
-    try:
-        yield ledger
-    finally:
-        ledger.close()
+    yield Ledger.open(run.ledger.path)
 
 
 def _check_before_creating(run: Spec) -> None:
@@ -232,12 +221,12 @@ def _check_before_creating(run: Spec) -> None:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
     make("learner", run.learner)
     source = as_source(records_of(run))
-    LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_terms(run))
+    LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_settings(run))
     path = getattr(source, "path", None)
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     if hasattr(source, "names"):  # a header is public, so its columns can be looked at before anything is paid
-        columns = [] if run.person is None else [run.person, *run.domain.names]
+        columns = [] if run.terms.person is None else [run.terms.person, *run.domain.names]
         columns += [name for clique in run.structure for name in clique]
         locate(str(path), dict.fromkeys(columns), source.names())
     make_plan(
@@ -245,8 +234,6 @@ def _check_before_creating(run: Spec) -> None:
         run.budget,
         run.mechanism,
         run.inference,
-        neighbours=run.neighbours,
-        rows_per_person=run.rows_per_person,
+        terms=run.terms,
         split=run.split,
-        contributions=run.contributions,
     )

@@ -19,7 +19,9 @@ def validate(spec: Path) -> None:
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec)
-    click.echo(str(check(records_of(run), run.domain, person=run.person, rows_per_person=run.rows_per_person)))
+    click.echo(
+        str(check(records_of(run), run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
+    )
 
 
 @click.group()
@@ -54,7 +56,7 @@ def create(
 
     given = {"epsilon": epsilon, "delta": delta, "rho": rho}
     budget = Budget.parse({key: value for key, value in given.items() if value is not None})
-    made = Ledger.create(
+    Ledger.create(
         path,
         name=name,
         budget=budget,
@@ -63,7 +65,6 @@ def create(
         person=person,
         rows_per_person=rows_per_person,
     )
-    made.close()
     click.echo(f"created {path} for {name!r}: {budget} under {neighbours}")
 
 
@@ -75,13 +76,10 @@ def show_ledger(path: Path, as_json: bool) -> None:
     from dpgm_core.ledger.ledger import Ledger
 
     opened = Ledger.open(path)
-    try:
-        if as_json:
-            print_json(opened.to_dict())
-        else:
-            click.echo(opened.describe())
-    finally:
-        opened.close()
+    if as_json:
+        print_json(opened.to_dict())
+    else:
+        click.echo(opened.describe())
 
 
 @ledger.command()
@@ -91,11 +89,7 @@ def history(path: Path, as_json: bool) -> None:
     """List every charge of the ledger PATH."""
     from dpgm_core.ledger.ledger import Ledger
 
-    opened = Ledger.open(path)
-    try:
-        entries = opened.history()
-    finally:
-        opened.close()
+    entries = Ledger.open(path).history()
     if as_json:
         print_json([entry.to_dict() for entry in entries])
         return

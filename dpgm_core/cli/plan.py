@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpgm_core.cli.common import declared, json_option, print_json, print_table, records_of, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, records_of, settings_option, talk
 
 if TYPE_CHECKING:
     pass
@@ -24,24 +24,20 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm_core.components.registry import make
     from dpgm_core.pipeline import plan as make_plan
-    from dpgm_core.privacy.terms import total_policy
     from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
     make("learner", run.learner)
-    total_policy(run.total)
     as_source(records_of(run))
     planned = make_plan(
         run.structure,
         run.budget,
         run.mechanism,
         run.inference,
-        neighbours=run.neighbours,
-        rows_per_person=run.rows_per_person,
-        records=declared(run) if records is None else records,
+        terms=run.terms,
+        records=run.terms.declared if records is None else records,
         split=run.split,
-        contributions=run.contributions,
     )
     for note in planned.notes:
         talk(f"dpgm: {note}")
@@ -54,10 +50,10 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         from dpgm_core.ledger.ledger import Ledger
 
         click.echo(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
-    weighted = planned.contributions
+    weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     click.echo(
-        f"sensitivity ({planned.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
+        f"sensitivity ({planned.terms.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
         f"noise scale {planned.scale:.6g} {unit} per cell"
     )
     click.echo(str(planned.structure))

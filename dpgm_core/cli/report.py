@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from dpgm_core.cli.common import print_table, talk
 if TYPE_CHECKING:
     from dpgm_core.learning.contract import Fit
     from dpgm_core.models.model import Model
+    from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
 
 __all__ = ["print_fit", "_print_margins", "_records", "summary", "_swamped"]
@@ -20,28 +20,32 @@ __all__ = ["print_fit", "_print_margins", "_records", "summary", "_swamped"]
 
 def summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
     """A fit as plain values, for `--json`."""
-    release = done.release
+    release, cost = _paid(done)
     return {
         "model": str(path),
         "release": str(saved),
-        "private": release.private,
+        "private": done.model.private,
         "unsafe": release.unsafe,
-        "spent": release.cost.to_dict(),
+        "spent": cost.to_dict(),
         "left": None if left is None else left.to_dict(),
         "records": {"total": _records(release), "policy": release.total_policy},
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
-        "guarantee": release.guarantee(),
+        "guarantee": done.model.guarantee(),
     }
+
+
+def _paid(done: Fit) -> tuple[NoisyTables, Budget]:
+    """The last release of a fit, and what all of them cost."""
+    assert done.release is not None and done.model.cost is not None  # the pipeline fills them in
+    return done.release, done.model.cost
 
 
 def _records(release: NoisyTables) -> float:
     """The number of records behind a release; a round's own total is that of its subsample."""
-    rounds = release.provenance.get("rounds") or {}
-    rate = Fraction(str(rounds.get("sampling_rate", "1")))
-    return release.total / float(rate)
+    return release.total / float(1 if release.round is None else release.round.sampling_rate)
 
 
 def print_fit(
@@ -57,11 +61,11 @@ def print_fit(
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
 
-    release = done.release
+    release, cost = _paid(done)
     click.echo(f"model:   {path}")
     click.echo(f"release: {saved}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
-    click.echo(("paid before: " if learned_again else "spent:   ") + f"{release.cost}{paid}")
+    click.echo(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
     what = "records: " if release.contributions is None else "persons: "
     click.echo(f"{what}{_records(release):,.0f} ({release.total_policy})")
     if not done.converged:
@@ -80,7 +84,7 @@ def print_fit(
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
     click.echo("")
-    click.echo(release.guarantee())
+    click.echo(done.model.guarantee())
 
 
 def _swamped(release: NoisyTables) -> int:

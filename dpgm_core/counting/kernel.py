@@ -10,24 +10,21 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import IntArray
-from dpgm_core.errors import TooLarge
-from dpgm_core.sources.reading import BATCH_ROWS, checked
-from dpgm_core.structure import Clique, Structure, human_bytes
+from dpgm_core.arrays import Array, Codes, IntArray
+from dpgm_core.counting.statistic import Statistic, columns_of, fused, pieces, summed, zero_cells
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.sources.contract import Source
+from dpgm_core.sources.reading import BATCH_ROWS
+from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes
-    from dpgm_core.progress import Progress
-    from dpgm_core.sources.contract import Source
-
-__all__ = ["Counted", "CountingPlan", "count", "count_batch", "plan_counting", "tables_of", "zero_cells"]
+__all__ = ["Counted", "CountingPlan", "Counts", "count", "count_batch", "plan_counting", "tables_of"]
 
 #: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
 BLOCK_CELLS = 2**16
@@ -69,11 +66,45 @@ class Counted:
         return f"Counted({self.tables!r}, records hidden)"
 
 
-def count(source: Source, structure: Structure, *, progress: Progress | None = None) -> Counted:
+@frozen
+class Counts(Statistic):
+    """The tables of a structure as a statistic: each row counts 1 in each of them."""
+
+    structure: Structure
+    plan: CountingPlan
+
+    @classmethod
+    def of(cls, structure: Structure) -> Counts:
+        """With blocks chosen for the structure."""
+        return cls(structure, plan_counting(structure))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the plan."""
+        return self.plan.columns
+
+    @property
+    def cells(self) -> int:
+        """The cells of the plan's blocks, and the number of records."""
+        return self.plan.cells
+
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """Of the structure's tables, in records."""
+        return terms.sensitivity(self.structure)
+
+    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+        """Count the rows, whoever they belong to."""
+        _add_batch(self.plan, codes, total)
+
+    def tables(self, total: IntArray) -> Tables:
+        """Marginals of the blocks, summed over tied cliques."""
+        return tables_of(self.structure, self.plan, total)
+
+
+def count(source: Source, structure: Structure) -> Counted:
     """Count all records of a source into the tables of a structure, exactly.
 
-    A tied group's table is the sum over its cliques. Codes out of range count as unknown. progress: told of the start
-    and the end only: how many batches there are is a function of the records. Raises DataError, TooLarge.
+    A tied group's table is the sum over its cliques. Codes out of range count as unknown. Raises DataError, TooLarge.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.sources import as_source
@@ -81,17 +112,9 @@ def count(source: Source, structure: Structure, *, progress: Progress | None = N
     >>> count(as_source(np.array([[0, 1], [1, 1]])), structure).tables["a", "b"].tolist()
     [[0, 1], [0, 1]]
     """
-    plan = plan_counting(structure)
-    if progress is not None:
-        progress("counting", 0, None)
-    batches = checked(source, structure.domain, plan.columns)
-    total = zero_cells(plan.cells)
-    # In one thread: bincount holds the interpreter lock for much of its time, and files are decoded in threads anyway.
-    for batch in batches:
-        _add_batch(plan, batch, total)
-    if progress is not None:
-        progress("counting", 1, 1)
-    return Counted(tables=tables_of(structure, plan, total), records=int(total[-1]))
+    counts = Counts.of(structure)
+    total = summed(counts, pieces(source, structure.domain, counts.columns))
+    return Counted(tables=counts.tables(total), records=int(total[-1]))
 
 
 def plan_counting(structure: Structure) -> CountingPlan:
@@ -111,9 +134,7 @@ def plan_counting(structure: Structure) -> CountingPlan:
         shuffler = random.Random(0)
         orders += [shuffler.sample(maximal, len(maximal)) for _ in range(15)]
     sets = min((_blocks(order, sizes) for order in orders), key=len)
-    # At least one column is read, so that records can be counted even if no clique needs them.
-    used = frozenset().union(*sets) or {structure.domain.names[0]}
-    columns = tuple(name for name in structure.domain.names if name in used)
+    columns = columns_of(structure)
     place = {name: position for position, name in enumerate(columns)}
     return CountingPlan(
         columns=columns,
@@ -175,51 +196,24 @@ def _marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArra
 
 def _add_batch(plan: CountingPlan, codes: Codes, total: IntArray) -> None:
     rows = len(codes[0])
+    sizes = dict(zip(plan.columns, plan.sizes, strict=True))
+    blocks = [[plan.columns[position] for position in block] for block in plan.blocks]
     for start in range(0, rows, BATCH_ROWS):  # a piece at a time, so that fused codes stay in cache
-        piece = [column[start : start + BATCH_ROWS] for column in codes]
+        piece = {name: column[start : start + BATCH_ROWS] for name, column in zip(plan.columns, codes, strict=True)}
         end = 0
-        for block, cells in zip(plan.blocks, plan.block_cells(), strict=True):
+        for names, cells in zip(blocks, plan.block_cells(), strict=True):
             end += cells
-            _add_block(
-                [piece[position] for position in block],
-                [plan.sizes[position] for position in block],
-                total[end - cells : end],
-            )
+            _add_block(names, sizes, piece, total[end - cells : end])
     total[-1] += rows
 
 
-def _add_block(columns: Sequence[IntArray], sizes: Sequence[int], total: IntArray) -> None:
-    fused = _fused(columns, sizes, len(total))
-    if len(total) <= 4 * len(fused):
-        total += np.bincount(fused, minlength=len(total))
+def _add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[str, Array], total: IntArray) -> None:
+    cells = fused(tuple(names), sizes, codes, np.uint16 if len(total) <= 2**16 else np.int64)
+    if len(total) <= 4 * len(cells):
+        total += np.bincount(cells, minlength=len(total))
     else:  # more cells than records: touch only the cells that are hit
-        cells, counts = np.unique(fused, return_counts=True)
-        total[cells] += counts
-
-
-def _fused(columns: Sequence[IntArray], sizes: Sequence[int], cells: int) -> IntArray:
-    # code = (((c_1) r_2 + c_2) r_3 + c_3) ..., in the smallest type that holds all of it
-    kind = np.uint16 if cells <= 2**16 else np.int64
-    fused: IntArray | None = None
-    for column, size in zip(columns, sizes, strict=True):
-        if fused is None:
-            fused = column.astype(kind)
-        elif size > 1:
-            fused *= kind(size)
-            fused += column
-    assert fused is not None
-    return fused
-
-
-def zero_cells(cells: int) -> IntArray:
-    """Counts of nothing, (cells,); TooLarge with sizes if that does not fit."""
-    failed = cells > 2**40
-    if not failed:
-        try:
-            return np.zeros(cells, np.int64)
-        except (MemoryError, ValueError):
-            failed = True
-    raise TooLarge(f"counting needs {cells:,} cells ({human_bytes(8 * cells)}), more than fits; use smaller cliques")
+        hit, counts = np.unique(cells, return_counts=True)
+        total[hit] += counts
 
 
 def _blocks(cliques: Sequence[Clique], sizes: dict[str, int]) -> list[frozenset[str]]:

@@ -1,37 +1,90 @@
-"""Sums of clipped scores."""
+"""Sums over a few persons: cells hit row by row, and scores T(x) - mu clipped person by person.
+
+Both see each row's cells at once, where `Counts` passes over blocks: right for the small subsamples of many rounds.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
+from attrs import frozen
 
 from dpgm_core.arrays import Codes, FloatArray, IntArray
+from dpgm_core.counting.statistic import Statistic, columns_of, fused
 from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
 
-__all__ = ["cell_numbers", "clipped_sum"]
+__all__ = ["ClippedScores", "FewCounts", "cell_numbers", "clipped_sum"]
 
 # Persons are scored so many cells at a time, about 32 MB of doubles.
 _CHUNK = 2**22
 
 
-def cell_numbers(structure: Structure, columns: Sequence[str], codes: Codes) -> IntArray:
-    """(cliques, rows): the cell of the tables' buffer that each row hits, clique by clique, ties included."""
-    place = dict(zip(columns, codes, strict=True))
-    sizes = structure.domain.sizes
-    rows = len(codes[0])
-    numbers = []
+@frozen
+class FewCounts(Statistic):
+    """The tables of a structure, counted without a pass over larger blocks."""
+
+    structure: Structure
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the structure's cliques."""
+        return columns_of(self.structure)
+
+    @property
+    def cells(self) -> int:
+        """Those of the tables."""
+        return self.structure.cells
+
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """Of the structure's tables, in records."""
+        return terms.sensitivity(self.structure)
+
+    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+        """Count the rows, whoever they belong to."""
+        total += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(total))
+
+    def tables(self, total: IntArray) -> Tables:
+        """The sum itself."""
+        return Tables(self.structure, total)
+
+
+@frozen
+class ClippedScores(FewCounts):
+    """The sum over persons of their clipped, truncated scores, in units of 1/grid; see `ClippedScore`.
+
+    mu: (cells,), the model's marginals for one record.
+    """
+
+    clip: ClippedScore
+    mu: FloatArray
+
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """Of clipped scores, in units of 1/grid."""
+        return terms.sensitivity(self.structure, self.clip)
+
+    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+        """Score the persons, clip each, and add."""
+        total += clipped_sum(cell_numbers(self.structure, codes), lengths, self.mu, self.clip)
+
+
+def cell_numbers(structure: Structure, codes: Codes) -> IntArray:
+    """(cliques, rows): the cell of the tables' buffer that each row hits, clique by clique, ties included.
+
+    codes: of `columns_of(structure)`.
+    """
+    place, sizes = dict(zip(columns_of(structure), codes, strict=True)), structure.domain.sizes
+    numbers = np.empty((len(structure.cliques), len(codes[0])), np.int64)
+    row = 0
     for group, cells in zip(structure.groups, structure.slices, strict=True):
         for clique in group:
-            number = np.zeros(rows, np.int64)
-            for name in clique:
-                number *= sizes[name]
-                number += place[name]
-            number += cells.start
-            numbers.append(number)
-    return np.array(numbers, np.int64).reshape(len(numbers), rows)
+            numbers[row] = cells.start + (fused(clique, sizes, place) if clique else 0)
+            row += 1
+    return numbers
 
 
 def clipped_sum(cells: IntArray, lengths: IntArray | None, mu: FloatArray, clip: ClippedScore) -> IntArray:

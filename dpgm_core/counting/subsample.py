@@ -1,89 +1,60 @@
-"""Poisson subsamples of persons, by exact coins."""
+"""Poisson subsamples of persons, by exact coins.
+
+A subsample takes each person with probability q by a coin of its own (32 random bits against an exact threshold), with
+all of the person's rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
 from dpgm_core.arrays import Codes, IntArray
-from dpgm_core.counting.kernel import plan_counting
+from dpgm_core.counting.statistic import Piece
+from dpgm_core.domain import Domain
 from dpgm_core.privacy.accounting import RATE_GRID
 from dpgm_core.randomness import Randomness
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.sources.reading import checked
-from dpgm_core.structure import Structure
 
-__all__ = ["MemoryRows", "Piece", "Rows", "StreamedRows", "coins", "read_rows"]
-
-#: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
-Piece = tuple[Codes, IntArray | None]
+__all__ = ["Persons", "coins", "read_persons"]
 
 
-class Rows(Protocol):
-    """The records as rounds need them; inside the curator only."""
+class Persons:
+    """Codes read once and kept, the smallest unsigned type each; inside the curator only.
 
-    columns: tuple[str, ...]
-    records: int
+    columns: the attributes. records: how many rows.
+    """
 
-    def pieces(self, rate: Fraction, randomness: Randomness) -> Iterator[Piece]:
+    def __init__(self, columns: tuple[str, ...], codes: Codes, lengths: IntArray | None) -> None:
+        self.columns = columns
+        self._codes, self._lengths = codes, lengths
+        self.records = len(codes[0]) if codes else 0
+
+    def sample(self, rate: Fraction, randomness: Randomness) -> list[Piece]:
         """A fresh subsample, in pieces that split no person."""
-        ...
-
-
-class MemoryRows:
-    """Codes read once and kept, the smallest unsigned type each."""
-
-    def __init__(self, columns: tuple[str, ...], pieces: Sequence[Piece]) -> None:
-        self.columns = columns
-        self._codes = [np.concatenate(parts) for parts in zip(*(codes for codes, _ in pieces), strict=True)]
-        persons = [lengths for _, lengths in pieces if lengths is not None]
-        self._lengths = np.concatenate(persons) if persons else None
-        self.records = len(self._codes[0]) if self._codes else 0
-
-    def pieces(self, rate: Fraction, randomness: Randomness) -> Iterator[Piece]:
-        """The subsample in one piece."""
-        if self.records:
-            yield _taken((self._codes, self._lengths), rate, randomness)
+        if not self.records:
+            return []
+        if rate == 1:
+            return [(self._codes, self._lengths)]
+        taken = coins(self.records if self._lengths is None else len(self._lengths), rate, randomness)
+        rows = np.flatnonzero(taken if self._lengths is None else np.repeat(taken, self._lengths))
+        lengths = None if self._lengths is None else self._lengths[taken]
+        return [([column[rows] for column in self._codes], lengths)]
 
     def __repr__(self) -> str:
-        return "MemoryRows(hidden)"
+        return "Persons(hidden)"
 
 
-class StreamedRows:
-    """Codes read afresh for each round: memory is that of a batch (with a person key, that of `PersonSource`)."""
-
-    def __init__(self, columns: tuple[str, ...], read: Callable[[], Iterator[Piece]]) -> None:
-        self.columns = columns
-        self._read = read
-        self.records = sum(len(codes[0]) for codes, _ in read())
-
-    def pieces(self, rate: Fraction, randomness: Randomness) -> Iterator[Piece]:
-        """The subsample, batch by batch."""
-        for piece in self._read():
-            yield _taken(piece, rate, randomness)
-
-    def __repr__(self) -> str:
-        return "StreamedRows(hidden)"
-
-
-def read_rows(source: Source, structure: Structure, *, stream: bool) -> Rows:
-    """Read the columns that a structure needs. A PersonSource keeps persons together; else each row is a person."""
-    columns = plan_counting(structure).columns
-
-    def read() -> Iterator[Piece]:
-        if isinstance(source, PersonSource):
-            yield source.grouped(structure.domain, columns)
-        else:
-            for codes in checked(source, structure.domain, columns):
-                yield codes, None
-
-    if stream:
-        return StreamedRows(columns, read)
-    return MemoryRows(columns, list(read()))
+def read_persons(source: Source, domain: Domain, columns: Sequence[str]) -> Persons:
+    """Read the named columns of all records. A PersonSource keeps persons together; else each row is a person."""
+    if isinstance(source, PersonSource):
+        return Persons(tuple(columns), *source.grouped(domain, columns))
+    batches = list(checked(source, domain, columns))
+    return Persons(tuple(columns), [np.concatenate(parts) for parts in zip(*batches, strict=True)], None)
 
 
 def coins(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -98,12 +69,3 @@ def coins(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tupl
         return np.ones(count, np.bool_)
     halves = randomness.words((count + 1) // 2).view(np.uint32)[:count]
     return np.asarray(halves < np.uint32(threshold))
-
-
-def _taken(piece: Piece, rate: Fraction, randomness: Randomness) -> Piece:
-    codes, lengths = piece
-    if rate == 1:
-        return piece
-    persons = coins(len(codes[0]) if lengths is None else len(lengths), rate, randomness)
-    rows = np.flatnonzero(persons if lengths is None else np.repeat(persons, lengths))
-    return [column[rows] for column in codes], None if lengths is None else lengths[persons]

@@ -1,20 +1,18 @@
-"""The only door to the records, as a learner sees it."""
+"""The only door to the records, as a learner sees it; implemented by core only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from fractions import Fraction
+from typing import Protocol
 
 from dpgm_core.inference.contract import Beliefs
-
-if TYPE_CHECKING:
-    from dpgm_core.privacy.budget import Budget
-    from dpgm_core.privacy.contributions import ClippedScore
-    from dpgm_core.privacy.sensitivity import Neighbours
-    from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.structure import Clique, Structure
-
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique, Structure
 
 __all__ = ["Curator", "Rounds"]
 
@@ -22,7 +20,7 @@ __all__ = ["Curator", "Rounds"]
 class Rounds(Protocol):
     """Many noisy releases of subsampled tables, charged in full when they were opened.
 
-    Each release's cost is that of all rounds together; its provenance says which round it is.
+    Each release's cost is that of all rounds together; its `round` says which one it is.
     """
 
     def next(self, beliefs: Beliefs | None = None) -> NoisyTables:
@@ -43,8 +41,8 @@ class Curator(Protocol):
         ...
 
     @property
-    def neighbours(self) -> Neighbours:
-        """The declared relation."""
+    def terms(self) -> Terms:
+        """What is protected, and how the number of records becomes known."""
         ...
 
     @property
@@ -57,21 +55,46 @@ class Curator(Protocol):
         """What it may still spend."""
         ...
 
+    @property
+    def released(self) -> tuple[NoisyTables, ...]:
+        """All that was handed out and paid for, oldest first, as released; what a model says it cost is their sum."""
+        ...
+
+    @property
+    def conversion_delta(self) -> Fraction | None:
+        """Where releases cost different kinds of budget, the delta at which the zCDP part is converted; else None."""
+        ...
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it serves saved releases instead of records."""
+        ...
+
     def release(
         self,
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
-        sampling_rate: float = 1.0,
     ) -> NoisyTables:
-        """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure)."""
+        """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure).
+
+        It may be called again with what remains. Tables of normalised contributions come `levelled`; the release
+        itself is their `original`.
+        """
         ...
 
     def rounds(
-        self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
+        self,
+        n: int,
+        *,
+        sampling_rate: float,
+        cliques: Iterable[Clique] | None = None,
+        budget: Budget | None = None,
+        clip: ClippedScore | None = None,
     ) -> AbstractContextManager[Rounds]:
         """n releases of subsampled tables, charged in full here; stopping early is sound and refunds nothing.
 
-        sampling_rate: each person takes part with this probability. clip: clipped scores instead of counts.
+        sampling_rate: each person takes part with this probability. cliques, budget: as in `release`. clip: clipped
+        scores instead of counts.
         """
         ...

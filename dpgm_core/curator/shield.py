@@ -1,13 +1,46 @@
-"""Foreign errors left of the noise, dropped whole."""
+"""Foreign errors left of the noise, dropped whole: an exception raised while records are read may quote one."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
-__all__ = ["is_ours"]
+from dpgm_core.errors import DataError, DpgmError
+
+__all__ = ["shielded"]
+
+T = TypeVar("T")
 
 
-def is_ours(error: BaseException) -> bool:
+def shielded(source: object, call: Callable[[], T]) -> T:
+    """The result of `call`, which reads from `source`; a foreign exception becomes a DataError that quotes nothing.
+
+    It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay.
+
+    >>> shielded([], lambda: int("secret"))
+    Traceback (most recent call last):
+    dpgm_core.errors.DataError: the records could not be read: source list failed with ValueError (details ...
+    """
+    kind = ""
+    kept: DpgmError | None = None
+    try:
+        return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        kind = type(error).__name__
+        if isinstance(error, DpgmError) and _is_ours(error):
+            kept = type(error)(*error.args)
+    if kept is not None:
+        raise kept
+    raise DataError(
+        f"the records could not be read: source {type(source).__name__} failed with {kind} "
+        "(details are withheld because they may quote records); run dpgm validate to see them"
+    )
+
+
+def _is_ours(error: BaseException) -> bool:
     """Whether only core had a hand in it, so that its words are public; a plugin may have passed a record to core."""
     trace = error.__traceback__
     while trace is not None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
 from dpgm_core.curator.contract import Curator
 from dpgm_core.inference.contract import Inference
+from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness
-
-if TYPE_CHECKING:
-    from dpgm_core.models.model import Model
-    from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.tables import Tables
-
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
 __all__ = ["Fit", "Learner", "Refitter"]
 
@@ -25,20 +22,25 @@ __all__ = ["Fit", "Learner", "Refitter"]
 class Fit:
     """What a learner returns.
 
-    model: the learned model. release: the noisy tables it was learned from. trace: one mapping of numbers per
-    logged iteration. converged: whether the stopping rule was met. certificate: proven bounds, e.g. a gradient norm or
-    duality gap, by name. notes: sentences for the user, e.g. that the maximum-likelihood estimate does not exist.
-    tuning: options of the learner, by name, with which it would make again the choices it made in this fit; plain
-    values. Empty: it chose nothing.
+    model: the learned model. trace: one mapping of numbers per logged iteration. converged: whether the stopping rule
+    was met. certificate: proven bounds, e.g. a gradient norm or duality gap, by name. notes: sentences for the user,
+    e.g. that the maximum-likelihood estimate does not exist. tuning: options of the learner, by name, with which it
+    would make again the choices it made in this fit; plain values. Empty: it chose nothing. releases: the noisy tables
+    that were paid for; the pipeline fills them in from the curator, whatever a learner shows.
     """
 
     model: Model
-    release: NoisyTables
     trace: Sequence[Mapping[str, float]] = ()
     converged: bool = True
     certificate: Mapping[str, float] = field(factory=dict)
     notes: Sequence[str] = ()
     tuning: Mapping[str, Any] = field(factory=dict)
+    releases: tuple[NoisyTables, ...] = ()
+
+    @property
+    def release(self) -> NoisyTables | None:
+        """The last of the releases, which for most learners is the only one."""
+        return self.releases[-1] if self.releases else None
 
 
 class Learner(Protocol):

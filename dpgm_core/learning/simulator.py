@@ -10,12 +10,11 @@ import math
 import numpy as np
 from attrs import evolve
 
-from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.counting.kernel import count
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.contract import Engine, Sampler
 from dpgm_core.learning.table_draws import TableDraws, cells_of_junction_tree
-from dpgm_core.noise.measurement import add_noise
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.release import NoisyTables, estimate_total
@@ -68,20 +67,12 @@ class Simulator:
     def draw(self, randomness: Randomness) -> NoisyTables:
         """One simulated release, marked as not private: it was made from no records."""
         release = self._release
-        structure = release.structure
-        values = self._counts(randomness.generator())
-        parts: list[Array] = [values[at] for at in structure.slices]
-        for number, calibration in enumerate(release.calibrations):
-            alike = [group for group, one in enumerate(release.calibration_of) if one == number]
-            sizes = [structure.sizes[group] for group in alike]
-            noise = np.split(calibration.noise.sample((sum(sizes),), randomness), np.cumsum(sizes)[:-1])
-            for group, part in zip(alike, noise, strict=True):
-                parts[group] = add_noise(parts[group], part)
-        tables = Tables(structure, np.concatenate(parts))
+        counts = Tables(release.structure, self._counts(randomness.generator()))
+        tables = release.measurement.draw(counts, randomness)
         total = release.total
         if release.total_policy == "estimated":
             total = estimate_total(tables, release.variances)[0]
-        return evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
+        return evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True}, original=None)
 
     def _counts(self, generator: np.random.Generator) -> IntArray:
         """True counts of as many records as the release has."""

@@ -20,10 +20,10 @@ from attrs import frozen
 
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
 from dpgm_core.privacy.amounts import amount, decimal_text, whole
-from dpgm_core.privacy.budget import Budget, zcdp_epsilon
+from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.privacy.sensitivity import Neighbours
 
-__all__ = ["LedgerEntry", "LedgerTerms", "check_budget", "connected", "read", "text_line", "write_new"]
+__all__ = ["LedgerEntry", "LedgerTerms", "check_amounts", "connected", "read", "text_line", "write_new"]
 
 Status: TypeAlias = Literal["charged", "released"]
 
@@ -64,7 +64,7 @@ class LedgerTerms:
         if self.person is not None:
             text_line("the person key of a ledger", self.person)
         whole("rows_per_person", self.rows_per_person, least=1)
-        check_budget(self.budget)
+        check_amounts(self.budget)
         if (self.budget.kind == "approx") is not isinstance(self.conversion_delta, Fraction):
             raise BudgetError(f"conversion_delta belongs to an (epsilon, delta) ledger; this one holds {self.budget}")
         if self.conversion_delta is not None and not 0 < self.conversion_delta <= self.budget.delta:
@@ -104,14 +104,9 @@ class LedgerTerms:
         costs = list(costs)
         if self.budget.kind == "zcdp":
             return Budget("zcdp", rho=sum((cost.to_zcdp().rho for cost in costs), Fraction(0)))
-        # eps = sum eps_i + eps(sum rho_j, delta'), delta = sum delta_i + delta'
-        epsilon = sum((cost.epsilon for cost in costs), Fraction(0))
-        delta = sum((cost.delta for cost in costs), Fraction(0))
-        rho = sum((cost.rho for cost in costs), Fraction(0))
-        if rho and self.conversion_delta:
-            epsilon += zcdp_epsilon(rho, self.conversion_delta)
-            delta += self.conversion_delta
-        return Budget(self.budget.kind, epsilon=epsilon, delta=delta)
+        if self.budget.kind == "pure":
+            return Budget("pure", epsilon=sum((cost.epsilon for cost in costs), Fraction(0)))
+        return composed([Budget.zero("approx"), Budget.zero("pure"), *costs], self.conversion_delta)
 
 
 @frozen(kw_only=True)
@@ -146,7 +141,7 @@ def text_line(what: str, value: object, *, empty: bool = False) -> None:
         raise BudgetError(f"{what} must be one line of text of up to {_TEXT_LIMIT} characters")
 
 
-def check_budget(budget: object) -> None:
+def check_amounts(budget: object) -> None:
     """Refuse what no ledger can hold, charge or read back."""
     if not isinstance(budget, Budget) or budget.is_zero:
         raise BudgetError(f"a ledger needs a positive Budget, such as Budget.pure(0.5); got {budget}")

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
-from dpgm_core.ledger.file import LedgerEntry, LedgerTerms, check_budget, connected, read, text_line, write_new
+from dpgm_core.ledger.file import LedgerEntry, LedgerTerms, check_amounts, connected, read, text_line, write_new
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import default_unit
+from dpgm_core.privacy.terms import Terms, default_unit
 
 __all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
 
@@ -83,7 +83,7 @@ class Ledger:
         written.
         """
         path = Path(path).resolve()
-        check_budget(budget)
+        check_amounts(budget)
         stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
         if stated is None and budget.kind == "approx":
             stated = budget.delta / 2
@@ -121,23 +121,13 @@ class Ledger:
         """All that may ever be spent."""
         return self.terms.budget
 
-    def close(self) -> None:
-        """Nothing to do: no call leaves the file open. It is there so that a ledger can be handled like a file."""
-
-    def check_terms(
-        self,
-        *,
-        neighbours: Neighbours | str,
-        unit: str | None = None,
-        person: str | None = None,
-        rows_per_person: int = 1,
-    ) -> None:
+    def check_terms(self, terms: Terms) -> None:
         """Refuse, with BudgetError, a release under any other relation, unit, person key or rows per person."""
         pairs = {
-            "neighbours": (self.terms.neighbours.value, Neighbours.of(neighbours).value),
-            "unit": (self.terms.unit, unit or default_unit(person)),
-            "person": (self.terms.person, person),
-            "rows_per_person": (self.terms.rows_per_person, whole("rows_per_person", rows_per_person, least=1)),
+            "neighbours": (self.terms.neighbours.value, terms.neighbours.value),
+            "unit": (self.terms.unit, terms.protected),
+            "person": (self.terms.person, terms.person),
+            "rows_per_person": (self.terms.rows_per_person, terms.rows_per_person),
         }
         for what, (fixed, asked) in pairs.items():
             if fixed != asked:
@@ -234,7 +224,7 @@ class Ledger:
         return entries
 
     def _refuse(self, budget: Budget, entries: tuple[LedgerEntry, ...]) -> None:
-        check_budget(budget)
+        check_amounts(budget)
         whole_budget = self.terms.budget
         if budget.kind not in _TAKES[whole_budget.kind]:
             raise BudgetError(
@@ -253,7 +243,7 @@ class Ledger:
 def _readable(budget: Budget, rounded: Callable[[Fraction], int]) -> Budget:
     """The budget itself, or with its parts on a grid where they are too long to be written and read back."""
     try:
-        check_budget(budget)
+        check_amounts(budget)
     except BudgetError:
         return Budget(
             budget.kind,

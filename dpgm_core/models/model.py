@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,10 @@ from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, 
 from dpgm_core.learning.contract import Learner
 from dpgm_core.models.conditioning import collected, expectation, spread_over
 from dpgm_core.models.intervals import Interval, interval
+from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SystemRandomness
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -40,16 +42,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "SCHEMA"]
 
-SCHEMA = 1
+#: Of the file format. 1 held one release at most; it is read for ever.
+SCHEMA = 2
 
 
 class Model:
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
-    structure: the model's. potentials: theta, nats, one table per group; -inf is legal. release: the noisy tables it
-    was learned from, if any. provenance: plain values (learner, options, converged, notes, ...). inference: the
+    structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
+    and paid for to learn it. provenance: plain values (learner, options, converged, notes, ...). inference: the
     component that answers queries (name or object); exact by default: a query that does not fit raises TooLarge and
     is never approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
+    conversion_delta: where releases cost different kinds of budget, the delta at which the zCDP part is converted.
 
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
@@ -62,10 +66,11 @@ class Model:
         structure: Structure,
         potentials: Tables,
         *,
-        release: NoisyTables | None = None,
+        releases: Sequence[NoisyTables] = (),
         provenance: Mapping[str, Any] | None = None,
         inference: str | Inference = "junction-tree",
         replicates: Array | None = None,
+        conversion_delta: Fraction | None = None,
     ) -> None:
         if potentials.structure != structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
@@ -76,7 +81,11 @@ class Model:
                 raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
-        self.release = release
+        self.releases = tuple(releases)
+        self.conversion_delta = conversion_delta
+        self.cost: Budget | None = (
+            composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
+        )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
         self._inference = inference
         self._engines: dict[Structure, Engine] = {}
@@ -92,9 +101,14 @@ class Model:
         return self.structure.domain
 
     @property
+    def release(self) -> NoisyTables | None:
+        """The last of the releases, which for most learners is the only one."""
+        return self.releases[-1] if self.releases else None
+
+    @property
     def private(self) -> bool | None:
-        """Whether the release behind it was drawn without a seed; None for a model without a release."""
-        return None if self.release is None else self.release.private
+        """Whether all releases behind it were drawn without a seed; None for a model without a release."""
+        return all(one.private for one in self.releases) if self.releases else None
 
     @property
     def converged(self) -> bool:
@@ -102,10 +116,10 @@ class Model:
         return bool(self.provenance.get("converged", True))
 
     def guarantee(self) -> str:
-        """The release's guarantee statement: learning and querying add nothing to it."""
-        if self.release is None:
+        """The guarantee of all releases behind it together: learning and querying add nothing to it."""
+        if self.cost is None:
             return "This model carries no release, so nothing is known about the privacy of what it was made from."
-        return self.release.guarantee()
+        return guarantee_of(self.releases, self.cost)
 
     def using(self, inference: str | Inference) -> Model:
         """The same model answering through another inference component, such as "loopy-bp"."""
@@ -324,9 +338,9 @@ class Model:
         """Write one `.dpgm` file, atomically: the model and the release it came from. Raises ModelFileError."""
         documents = {"model.json": self.to_document()}
         arrays: dict[str, Array] = {"potentials.npz": self.potentials.values}
-        if self.release is not None:
-            documents["release.json"] = self.release.to_document()
-            arrays["tables.npz"] = self.release.tables.values
+        for number, release in enumerate(self.releases, start=1):
+            facts, values = member_names(number)
+            documents[facts], arrays[values] = release.to_document(), release.tables.values
         if self._refits is not None:
             arrays["replicates.npz"] = self._refits.reshape(-1)
         write_archive(path, documents, arrays)
@@ -338,6 +352,9 @@ class Model:
             "schema": SCHEMA,
             "dpgm": __version__,
             "private": self.private,
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "conversion_delta": None if self.conversion_delta is None else str(self.conversion_delta),
+            "releases": len(self.releases),
             "guarantee": self.guarantee(),
             "converged": self.converged,
             "provenance": plain(self.provenance),
@@ -356,7 +373,8 @@ class Model:
         made = Model(
             self.structure,
             self.potentials,
-            release=self.release,
+            releases=self.releases,
+            conversion_delta=self.conversion_delta,
             provenance=self.provenance,
             inference=inference,
             replicates=replicates,
@@ -370,7 +388,8 @@ class Model:
         made = Model(
             self.structure,
             Tables(self.structure, potentials),
-            release=self.release,
+            releases=self.releases,
+            conversion_delta=self.conversion_delta,
             provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
             inference=self._inference,
         )

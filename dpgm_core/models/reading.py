@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpgm_core.arrays import Array
+from dpgm_core.components.options import converter
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
 from dpgm_core.models.intervals import MOST_REPLICATES
 from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.releases.reading import check_format, read_release, read_structure
+from dpgm_core.releases.release import member_names
 from dpgm_core.tables import Tables
 
 if TYPE_CHECKING:
     from dpgm_core.components.registry import Registry
 
 __all__ = ["load_model"]
+
+#: A file that claims more was not written by dpgm.
+_MOST_RELEASES = 10_000
 
 
 def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
@@ -35,16 +41,28 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         check_format(archive, document, "dpgm-model", SCHEMA)
         structure = read_structure(document)
         potentials = Tables(structure, archive.array("potentials.npz", structure.cells))
-        release = read_release(archive, registry) if "release.json" in archive.names() else None
-        if release is None and document.get("private") is not None:
+        held = document.get("releases", int("release.json" in archive.names()))  # schema 1 does not count
+        if not isinstance(held, int) or isinstance(held, bool) or not 0 <= held <= _MOST_RELEASES:
+            raise ModelFileError(f"the number of releases must be from 0 to {_MOST_RELEASES}, got {held!r}")
+        if member_names(held + 1)[0] in archive.names():
+            raise ModelFileError(f"{path} carries more releases than the {held} it states")
+        releases = [read_release(archive, registry, number) for number in range(1, held + 1)]
+        if not releases and document.get("private") is not None:
             raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
-        return Model(
+        stated = document.get("conversion_delta")
+        delta = None if stated is None else converter.structure(stated, Fraction)
+        model = Model(
             structure,
             potentials,
-            release=release,
+            releases=releases,
             provenance=_provenance(document["provenance"]),
             replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
+            conversion_delta=delta,
         )
+        cost = document.get("cost", "unsaid")
+        if cost != "unsaid" and cost != (None if model.cost is None else model.cost.to_dict()):
+            raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
+        return model
 
     return reading(path, "model file", read)
 

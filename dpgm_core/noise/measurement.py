@@ -1,75 +1,173 @@
-"""A structure with the calibrated noise of each of its tables."""
+"""A structure with the calibrated noise of each of its tables: what a release will cost and draw, before any record.
+
+`measure` is the one place where noise is calibrated; a plan shows it, a curator draws from it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import numpy as np
 
-from dpgm_core.arrays import Array
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.components.options import converter
-from dpgm_core.errors import BudgetError, IncompatiblePlugin, StructureError
-from dpgm_core.noise.contract import Noise
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.components.registry import default_registry
+from dpgm_core.errors import BudgetError, IncompatiblePlugin
+from dpgm_core.noise.contract import Mechanism, Noise
+from dpgm_core.noise.split import check_split, optimal_split
+from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.randomness import SystemRandomness
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
 
-__all__ = [
-    "CLAMP",
-    "Calibration",
-    "add_noise",
-    "check_budget",
-    "check_noise",
-    "check_restorable",
-    "check_sample",
-    "measured_structure",
-    "noise_fields",
-    "single_group",
-    "total_cost",
-]
+__all__ = ["Calibration", "Measurement", "add_noise", "calibrated", "check_sample", "measure", "noise_fields"]
 
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 CLAMP = 2**61
 
 
-def measured_structure(structure: Structure, cliques: Iterable[Clique]) -> Structure:
-    """The structure of the tables that a release measures: named groups stay whole, others must be contained.
+@attrs.frozen(kw_only=True)
+class Calibration:
+    """One noise and what it was calibrated from, so that a file can restore it without an import path.
 
-    >>> from dpgm_core.domain import Domain
-    >>> model = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> measured_structure(model, [("a",)]).cliques
-    (('a',),)
+    component: the mechanism's registered name (None if it was passed as an unregistered object). options: its
+    fields as plain values.
     """
-    plain: list[Clique] = []
-    tied: dict[int, tuple[Clique, ...]] = {}
-    for raw in cliques:
-        clique = (raw,) if isinstance(raw, str) else tuple(raw)
-        covering = structure.covering(clique)
-        if covering is None:
-            raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
-        group = structure.groups[structure.find(covering)[0]]
-        if len(group) > 1:
-            if frozenset(clique) not in map(frozenset, group):
-                raise StructureError(
-                    f"cannot measure {clique!r}: it lies inside a tied group; name a clique of the group"
-                )
-            tied[structure.find(covering)[0]] = group
-        else:
-            plain.append(clique)
-    return Structure(structure.domain, plain, tied=tied.values())
+
+    noise: Noise
+    component: str | None
+    options: Mapping[str, Any]
+    sensitivity: Sensitivity
+    budget: Budget
 
 
-def single_group(structure: Structure, number: int) -> Structure:
-    """The structure with only one of the groups."""
-    group = structure.groups[number]
-    return Structure(structure.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
+@attrs.frozen(kw_only=True)
+class Measurement:
+    """What is measured, and with which noise.
+
+    structure: the tables. calibrations: the noises; one for all tables, or one for each. of_group: for each group of
+    the structure the number of its calibration.
+    """
+
+    structure: Structure
+    calibrations: tuple[Calibration, ...]
+    of_group: tuple[int, ...]
+
+    @classmethod
+    def shared(cls, structure: Structure, calibration: Calibration) -> Measurement:
+        """One noise for all tables."""
+        return cls(structure=structure, calibrations=(calibration,), of_group=(0,) * len(structure.groups))
+
+    @property
+    def cost(self) -> Budget:
+        """What one release costs: the sum over the noises."""
+        return Budget.sum(one.noise.cost for one in self.calibrations)
+
+    @property
+    def asked(self) -> Budget:
+        """The budget that the noises were calibrated for; the cost is at most that."""
+        return Budget.sum(one.budget for one in self.calibrations)
+
+    @property
+    def noise(self) -> tuple[Noise, ...]:
+        """The noise of each group, in the structure's order."""
+        return tuple(self.calibrations[number].noise for number in self.of_group)
+
+    @property
+    def variances(self) -> FloatArray:
+        """The noise variance of each group, (groups,), records**2 per cell."""
+        return np.array([noise.variance for noise in self.noise])
+
+    @property
+    def unsafe(self) -> str | None:
+        """Why the guarantee does not hold to the letter (textbook noise), if so."""
+        reasons = {getattr(one.noise, "unsafe", None) for one in self.calibrations} - {None}
+        return "; ".join(sorted(map(str, reasons))) or None
+
+    def draw(self, counts: Tables, randomness: Randomness) -> Tables:
+        """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before."""
+        parts = counts.arrays()
+        for number, calibration in enumerate(self.calibrations):
+            alike = [group for group, one in enumerate(self.of_group) if one == number]
+            bare = np.concatenate([parts[group].reshape(-1) for group in alike])
+            noisy = add_noise(bare, calibration.noise.sample(bare.shape, randomness))
+            ends = np.cumsum([parts[group].size for group in alike])[:-1]
+            for group, part in zip(alike, np.split(noisy, ends), strict=True):
+                parts[group] = part
+        return Tables(self.structure, np.concatenate(parts))
 
 
-def check_noise(noise: Noise, budget: Budget) -> None:
+def measure(
+    mechanism: Mechanism,
+    structure: Structure,
+    terms: Terms,
+    budget: Budget | Mapping[Clique, Budget],
+    split: str = "even",
+) -> Measurement:
+    """Calibrate the noise of every table; touches no data, spends nothing.
+
+    budget: for all tables together, divided as `split` says ("even": one noise for all; "optimal": see
+    `optimal_split`), or one for each clique, which add up. Raises BudgetError, OptionError and what the mechanism
+    refuses.
+    """
+    if not isinstance(budget, Mapping):
+        check_budget(budget)
+        if budget.is_zero:
+            raise BudgetError(f"budget is {budget}; it must be positive")
+        if check_split(split) == "even":
+            return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget))
+        budget = optimal_split(structure, budget)
+    shares = _by_group(structure, budget)
+    return Measurement(
+        structure=structure,
+        calibrations=tuple(
+            _calibration(mechanism, structure.only(number), terms, share) for number, share in enumerate(shares)
+        ),
+        of_group=tuple(range(len(shares))),
+    )
+
+
+def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
+    """The noise with what it was calibrated from; refused if it costs more, cannot be drawn or cannot be restored."""
+    _check_noise(noise, budget)
+    registry = default_registry()
+    component = registry.name_of("mechanism", mechanism)
+    if component is not None:
+        _check_restorable(noise, f"mechanism {component!r}")
+    return Calibration(
+        noise=noise,
+        component=component,
+        options=registry.options_of(mechanism),
+        sensitivity=sensitivity,
+        budget=budget,
+    )
+
+
+def _calibration(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Calibration:
+    sensitivity = terms.sensitivity(structure)
+    return calibrated(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
+
+
+def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Budget]:
+    own: dict[int, Budget] = {}
+    for clique, asked in budgets.items():
+        check_budget(asked)
+        number = structure.find(clique)[0]
+        if number in own:
+            raise BudgetError(f"clique {clique!r} is given two budgets; name each table once")
+        own[number] = asked
+    for number, group in enumerate(structure.groups):
+        if number not in own:
+            raise BudgetError(f"clique {group[0]!r} has no budget; give one to each measured clique")
+    return [own[number] for number in range(len(structure.groups))]
+
+
+def _check_noise(noise: Noise, budget: Budget) -> None:
     """Refuse a noise that costs more than was asked, has no finite variance or cannot be drawn, before any charge."""
     for member in ("cost", "variance", "sample", "logpdf", "score"):
         if not hasattr(noise, member):
@@ -92,12 +190,6 @@ def check_sample(noise: object, shape: tuple[int, ...]) -> Array:
     return noise
 
 
-def check_budget(budget: object) -> None:
-    """Refuse what is no Budget."""
-    if not isinstance(budget, Budget):
-        raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
-
-
 def add_noise(counts: Array, sampled: object) -> Array:
     """Counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
     noise = check_sample(sampled, counts.shape)
@@ -105,21 +197,6 @@ def add_noise(counts: Array, sampled: object) -> Array:
         # Values are clamped, never an error after the noise (DESIGN section 4).
         return np.clip(counts, -CLAMP, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)
     return counts + noise.astype(np.float64)
-
-
-@attrs.frozen(kw_only=True)
-class Calibration:
-    """One noise and what it was calibrated from, so that a file can restore it without an import path.
-
-    component: the mechanism's registered name (None if it was passed as an unregistered object). options: its
-    fields as plain values.
-    """
-
-    noise: Noise
-    component: str | None
-    options: Mapping[str, Any]
-    sensitivity: Sensitivity
-    budget: Budget
 
 
 def noise_fields(noise: Noise) -> dict[str, Any]:
@@ -130,7 +207,7 @@ def noise_fields(noise: Noise) -> dict[str, Any]:
     return fields
 
 
-def check_restorable(noise: Noise, what: str) -> None:
+def _check_restorable(noise: Noise, what: str) -> None:
     """Refuse, with IncompatiblePlugin, a registered mechanism's noise that a file could not give back."""
     try:
         fields = json.loads(json.dumps(noise_fields(noise), allow_nan=False))
@@ -142,11 +219,3 @@ def check_restorable(noise: Noise, what: str) -> None:
             f"{what}: its noise {type(noise).__qualname__} cannot be saved and restored; "
             "make it a frozen attrs class whose fields are numbers, texts, fractions or budgets"
         )
-
-
-def total_cost(calibrations: Sequence[Calibration]) -> Budget:
-    """What a release with these noises costs: their sum."""
-    cost = calibrations[0].noise.cost
-    for one in calibrations[1:]:
-        cost = cost + one.noise.cost
-    return cost

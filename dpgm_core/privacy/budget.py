@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -12,7 +13,7 @@ from attrs import field, frozen
 from dpgm_core.errors import BudgetError, did_you_mean
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, sqrt_floor
 
-__all__ = ["Budget", "BudgetKind", "PrivacyEvent", "zcdp_epsilon"]
+__all__ = ["Budget", "BudgetKind", "PrivacyEvent", "check_budget", "composed", "zcdp_epsilon"]
 
 BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
 
@@ -119,6 +120,20 @@ class Budget:
         """Nothing spent, in the given kind."""
         return cls(kind)
 
+    @classmethod
+    def sum(cls, costs: Iterable[Budget]) -> Budget:
+        """What several costs of one kind come to; BudgetError for mixed kinds and for none at all.
+
+        >>> print(Budget.sum([Budget.pure("0.1"), Budget.pure("0.9")]))
+        epsilon = 1
+        """
+        total: Budget | None = None
+        for cost in costs:
+            total = cost if total is None else total + cost
+        if total is None:
+            raise BudgetError("no budget was spent, so there is no kind to sum it in")
+        return total
+
     @property
     def is_zero(self) -> bool:
         """Whether nothing is left of it."""
@@ -203,6 +218,40 @@ class Budget:
         if self.kind == "zcdp":
             return f"rho = {decimal_text(self.rho)} (zCDP)"
         return f"(epsilon, delta) = ({decimal_text(self.epsilon)}, {decimal_text(self.delta)})"
+
+
+def check_budget(budget: object) -> None:
+    """Refuse what is no Budget."""
+    if not isinstance(budget, Budget):
+        raise BudgetError(f"budget must be a Budget such as Budget.pure(1), got {budget!r}")
+
+
+def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) -> Budget:
+    """What several costs come to together: their sum, if they are of one kind.
+
+    Costs of different kinds add up to an (epsilon, delta) once `conversion_delta` is stated, which the zCDP part is
+    converted at; BudgetError without it. Source: see `Ledger`.
+
+    >>> print(composed([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
+    (epsilon, delta) = (~6.75651, 1e-06)
+    """
+    costs = list(costs)
+    kinds = sorted({cost.kind for cost in costs})
+    if len(kinds) < 2:
+        return Budget.sum(costs)
+    if conversion_delta is None:
+        raise BudgetError(
+            f"costs of kinds {' and '.join(kinds)} do not add up; state a conversion delta, at which the zCDP part "
+            "becomes an (epsilon, delta)"
+        )
+    # eps = sum eps_i + eps(sum rho_j, delta'), delta = sum delta_i + delta'
+    epsilon = sum((cost.epsilon for cost in costs), Fraction(0))
+    delta = sum((cost.delta for cost in costs), Fraction(0))
+    rho = sum((cost.rho for cost in costs), Fraction(0))
+    if rho:
+        epsilon += zcdp_epsilon(rho, conversion_delta)
+        delta += conversion_delta
+    return Budget("approx", epsilon=epsilon, delta=delta)
 
 
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:

@@ -1,12 +1,19 @@
-"""What a guarantee says besides its budget."""
+"""What a guarantee says besides its budget: who is protected, how a person's rows count, and what is known of N."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
-from dpgm_core.errors import BudgetError
+from attrs import evolve, field, frozen
 
-__all__ = ["TotalPolicy", "default_unit", "total_policy"]
+from dpgm_core.errors import BudgetError, OptionError
+from dpgm_core.privacy.amounts import whole
+from dpgm_core.privacy.contributions import ClippedScore, Contributions
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.structure import Structure
+
+__all__ = ["Terms", "TotalPolicy", "default_unit"]
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
@@ -20,18 +27,160 @@ def default_unit(person: str | None) -> str:
     return "one record" if person is None else "one person"
 
 
-def total_policy(total: object) -> tuple[TotalPolicy, float | None]:
-    """Read `total`: "estimated", "public", or a declared number of records. Raises BudgetError.
+def _relation(name: Neighbours | str) -> Neighbours:
+    return Neighbours.of(name)
 
-    >>> total_policy("estimated"), total_policy(500)
-    (('estimated', None), ('declared', 500.0))
+
+def _text(what: str) -> Any:
+    def check(_: object, __: object, value: object) -> None:
+        if value is not None and not (isinstance(value, str) and value):
+            raise BudgetError(f"{what} must be a text, got {value!r}")
+
+    return check
+
+
+def _total(_: object, __: object, total: object) -> None:
+    known = isinstance(total, str) and total in ("estimated", "public")
+    number = isinstance(total, (int, float)) and not isinstance(total, bool) and 1 <= total < 2**53
+    if not known and not number:
+        raise BudgetError(
+            f"total must be 'estimated', 'public' or a declared number of records of at least 1, got {total!r}"
+        )
+
+
+@frozen(kw_only=True)
+class Terms:
+    """What a release promises apart from its budget; one value, fixed for a curator, a ledger and a release.
+
+    neighbours: "add-remove" or "replace-one", in persons; required. unit: what is protected, in words; the ledger's,
+    or else "one record" or "one person", when None. person: the column of the person key, if persons have several
+    rows. rows_per_person: how many of them count at most. contributions: how much each of them counts (None: 1).
+    total: "estimated" from the noisy tables, "public" (the exact number of records is published) or a number that the
+    owner declares as public.
+
+    Raises BudgetError and OptionError for what does not go together: rows without a person key, a public total with
+    weights. Source: docs/privacy.md.
+
+    >>> terms = Terms(neighbours="replace-one", person="id", rows_per_person=2)
+    >>> print(terms.sentence())
+    replace-one neighbours; the protected unit is one person, counted with at most 2 rows. Assumed public: ...
     """
-    if isinstance(total, str) and total == "estimated":
-        return "estimated", None
-    if isinstance(total, str) and total == "public":
-        return "public", None
-    if isinstance(total, (int, float)) and not isinstance(total, bool) and 1 <= total < 2**53:
-        return "declared", float(total)
-    raise BudgetError(
-        f"total must be 'estimated', 'public' or a declared number of records of at least 1, got {total!r}"
-    )
+
+    neighbours: Neighbours = field(converter=_relation)
+    unit: str | None = field(default=None, validator=_text("the protected unit"))
+    person: str | None = field(default=None, validator=_text("the person key"))
+    rows_per_person: int = 1
+    contributions: Contributions | None = None
+    total: float | str = field(default="estimated", validator=_total)
+
+    def __attrs_post_init__(self) -> None:
+        whole("rows_per_person", self.rows_per_person, least=1)
+        if self.person is None and self.rows_per_person > 1:
+            raise BudgetError(
+                f"rows_per_person = {self.rows_per_person} needs a person key: name the column that identifies a person"
+            )
+        if self.contributions is not None:
+            if not isinstance(self.contributions, Contributions):
+                raise OptionError(f"contributions must be Contributions, got {type(self.contributions).__name__}")
+            if self.total != "estimated":
+                raise BudgetError(
+                    "weighted tables do not sum to the number of records, so no public total fits them; leave "
+                    "total = 'estimated', or leave contributions out"
+                )
+
+    @classmethod
+    def stated(cls, terms: Terms | None, neighbours: Neighbours | str | None) -> Terms:
+        """Read what the verbs take: the terms, or the relation alone when nothing else is stated. One of the two.
+
+        >>> Terms.stated(None, "add-remove").total
+        'estimated'
+        """
+        if terms is None:
+            if neighbours is None:
+                raise BudgetError(
+                    "the neighbouring relation must be stated: neighbours='add-remove' or 'replace-one', or "
+                    "terms=Terms(neighbours=..., ...); there is no default"
+                )
+            return cls(neighbours=neighbours)
+        if not isinstance(terms, Terms):
+            raise BudgetError(f"terms must be Terms, got {type(terms).__name__}; the relation alone is neighbours=...")
+        if neighbours is not None:
+            raise BudgetError("the relation is stated twice, in terms and as neighbours; leave out neighbours")
+        return terms
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Terms:
+        """Read what `to_dict` wrote."""
+        weighted = plain.get("contributions")
+        return cls(**{**plain, "contributions": None if weighted is None else Contributions.parse(weighted)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` reads them back."""
+        return {
+            "neighbours": self.neighbours.value,
+            "unit": self.unit,
+            "person": self.person,
+            "rows_per_person": self.rows_per_person,
+            "contributions": None if self.contributions is None else self.contributions.to_dict(),
+            "total": self.total,
+        }
+
+    @property
+    def protected(self) -> str:
+        """The protected unit, in words."""
+        return self.unit or default_unit(self.person)
+
+    @property
+    def policy(self) -> TotalPolicy:
+        """How the number of records becomes known."""
+        if self.declared is not None:
+            return "declared"
+        return "public" if self.total == "public" else "estimated"
+
+    @property
+    def declared(self) -> float | None:
+        """The number of records, where the owner declared it as public knowledge."""
+        return None if isinstance(self.total, str) else float(self.total)
+
+    @property
+    def covers_total(self) -> bool:
+        """Whether publishing the exact N is within the guarantee: replace-one, each row a person.
+
+        With a person key a changed person can lose the key, and rows without it count together as one person.
+        """
+        return self.neighbours is Neighbours.REPLACE_ONE and self.rows_per_person == 1 and self.person is None
+
+    def spelled_out(self, unit: str | None = None) -> Terms:
+        """The same terms with the unit in words: as stated, else `unit`, else a record or a person."""
+        return evolve(self, unit=self.unit or unit or default_unit(self.person))
+
+    def check(self, structure: Structure) -> None:
+        """Refuse, before any record is read, a structure that these terms do not fit."""
+        if self.contributions is not None:
+            self.contributions.check(structure, self.rows_per_person)
+
+    def sensitivity(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
+        """How far one person moves all tables of a structure; clip: sums of clipped scores instead of counts.
+
+        In records; in units of 1/grid with contributions or clip. Source: see `Sensitivity.of`, `Contributions` and
+        `ClippedScore`.
+
+        >>> from dpgm_core.domain import Domain
+        >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+        >>> Terms(neighbours="add-remove", person="id", rows_per_person=3).sensitivity(chain).l1
+        6
+        """
+        if clip is not None:
+            return clip.sensitivity(structure.cells, self.neighbours)
+        if self.contributions is not None:
+            return self.contributions.sensitivity(structure, self.neighbours, rows_per_person=self.rows_per_person)
+        return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
+
+    def sentence(self) -> str:
+        """The middle of every guarantee: relation, unit, and what is assumed public."""
+        rows = f", counted with at most {self.rows_per_person} rows" if self.rows_per_person > 1 else ""
+        weighted = "" if self.contributions is None else " " + self.contributions.describe().strip()
+        return (
+            f"{self.neighbours.value} neighbours; the protected unit is {self.protected}{rows}. "
+            f"Assumed public: the domain, the structure and every setting of the run.{weighted}"
+        )

@@ -7,22 +7,20 @@ all, the rounds, and what is unsafe. Whoever rewrites the scale itself, or the n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dpgm_core.arrays import Array
 from dpgm_core.errors import ModelFileError
+from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.privacy.accounting import MOST_ROUNDS, amplified, compose, sampling_probability
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-from dpgm_core.structure import Structure
+from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.release import Round
 
-if TYPE_CHECKING:
-    from dpgm_core.noise.contract import Noise
-    from dpgm_core.noise.measurement import Calibration
-    from dpgm_core.privacy.contributions import ClippedScore, Contributions
-
-__all__ = ["check_noise_facts", "check_sensitivities", "is_round_cost_proven", "read_rounds", "stated_unsafe"]
+__all__ = ["check_noise_facts", "check_sensitivities", "is_round_cost_proven", "read_round", "stated_unsafe"]
 
 #: Room for the rounding of an accountant's doubles.
 _ROOM = 1 + 1e-8
@@ -40,76 +38,61 @@ def check_noise_facts(noise: Noise, fresh: Noise) -> None:
         raise ModelFileError("its noise was calibrated to another sensitivity than the file states; it was edited")
 
 
-def check_sensitivities(
-    calibrations: Sequence[Calibration],
-    calibration_of: Sequence[int],
-    structure: Structure,
-    neighbours: Neighbours,
-    rows_per_person: int,
-    clip: ClippedScore | None = None,
-    contributions: Contributions | None = None,
-) -> None:
+def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedScore | None = None) -> None:
     """Refuse calibrations to anything but what one person can change: in all tables, or in one table each."""
-    from dpgm_core.noise.measurement import single_group
-
-    if len(calibrations) > 1 and list(calibration_of) != list(range(len(calibrations))):
+    calibrations, structure = measurement.calibrations, measurement.structure
+    if len(calibrations) > 1 and list(measurement.of_group) != list(range(len(calibrations))):
         raise ModelFileError("its noises do not fit its tables: there must be one for all of them, or one for each")
-    parts = [structure] if len(calibrations) == 1 else [single_group(structure, g) for g in calibration_of]
+    parts = [structure] if len(calibrations) == 1 else [structure.only(group) for group in measurement.of_group]
     for one, part in zip(calibrations, parts, strict=True):
-        if contributions is not None:
-            needed = contributions.sensitivity(part, neighbours, rows_per_person=rows_per_person)
-        elif clip is None:
-            needed = Sensitivity.of(part, neighbours, rows_per_person=rows_per_person)
-        else:
-            needed = clip.sensitivity(part.cells, neighbours)
+        needed = terms.sensitivity(part, clip)
         if one.sensitivity != needed:
             raise ModelFileError(
-                f"it states {one.sensitivity}, but under {neighbours.value} neighbours with rows_per_person = "
-                f"{rows_per_person} one person can change {needed}; the file was edited"
+                f"it states {one.sensitivity}, but under {terms.neighbours.value} neighbours with rows_per_person = "
+                f"{terms.rows_per_person} one person can change {needed}; the file was edited"
             )
 
 
-def read_rounds(terms: object, neighbours: Neighbours) -> tuple[int, Fraction, ClippedScore | None]:
-    """(rounds, sampling rate, clip) of a release that is one of many rounds; ModelFileError for any other terms."""
-    from dpgm_core.privacy.accounting import MOST_ROUNDS, sampling_probability
-    from dpgm_core.privacy.contributions import ClippedScore
-
-    least = {"round", "rounds", "sampling_rate"}
-    if not isinstance(terms, Mapping) or set(terms) not in (least, least | {"clip_norm", "grid"}):
-        raise ModelFileError("its rounds must state round, rounds, sampling_rate, and clip_norm with grid if clipped")
-    for name in ("sampling_rate", "clip_norm"):
-        if not isinstance(terms.get(name, ""), str):
+def read_round(plain: object, neighbours: Neighbours) -> Round:
+    """The round that a file states; ModelFileError for anything else."""
+    if not isinstance(plain, Mapping) or set(plain) != {"number", "of", "sampling_rate", "clip_norm", "grid"}:
+        raise ModelFileError("its round must state number, of, sampling_rate, clip_norm and grid")
+    clipped = plain["grid"] is not None
+    for name in ("sampling_rate", *(["clip_norm"] if clipped else [])):
+        if not isinstance(plain[name], str):
             raise ModelFileError(f"the {name} of its rounds must be an exact amount, as a text")
-    number = whole("the number of rounds", terms["rounds"], least=1, most=MOST_ROUNDS)
-    whole("the round", terms["round"], least=1, most=number)
-    rate = sampling_probability(terms["sampling_rate"], neighbours)
-    clip = ClippedScore(norm=terms["clip_norm"], grid=terms["grid"]) if "grid" in terms else None
-    return number, rate, clip
+    if not clipped and plain["clip_norm"] is not None:
+        raise ModelFileError("its round states a clip norm without a grid")
+    of = whole("the number of rounds", plain["of"], least=1, most=MOST_ROUNDS)
+    return Round(
+        number=whole("the round", plain["number"], least=1, most=of),
+        of=of,
+        sampling_rate=sampling_probability(plain["sampling_rate"], neighbours),
+        clip=ClippedScore(norm=plain["clip_norm"], grid=plain["grid"]) if clipped else None,
+    )
 
 
-def is_round_cost_proven(
-    one: Calibration, cost: Budget, *, rounds: int, rate: Fraction, neighbours: Neighbours
-) -> bool:
+def is_round_cost_proven(one: Calibration, cost: Budget, round: Round, neighbours: Neighbours) -> bool:
     """Whether sums or Renyi divergences prove the stated cost of all rounds together.
 
     Pure and zCDP costs are sums, so a lower one raises ModelFileError. An (epsilon, delta) below the Renyi bound may
     still be right, by privacy loss distributions, which take too long for a reader: then False.
     """
-    from dpgm_core.privacy.accounting import amplified, compose
-
-    spent = one.noise.cost
+    spent, rate = one.noise.cost, round.sampling_rate
     if cost.kind == "approx":
-        accountant = compose(one.noise.event, one.sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
+        accountant = compose(
+            one.noise.event, one.sensitivity, rounds=round.of, sampling_rate=rate, neighbours=neighbours
+        )
         stated = float(cost.epsilon) * _ROOM
         return accountant.pure_epsilon() <= stated or accountant.renyi_epsilon(cost.delta) <= stated
     if spent.kind != cost.kind:
         covered = False
     elif cost.kind == "zcdp" or rate == 1:
-        covered = spent * rounds <= cost
+        covered = spent * round.of <= cost
     else:
-        covered = rounds * amplified(float(spent.epsilon), float(rate)) <= float(cost.epsilon) * _ROOM
+        covered = round.of * amplified(float(spent.epsilon), float(rate)) <= float(cost.epsilon) * _ROOM
     if not covered:
-        raise ModelFileError(f"the cost is not that of the noise: {rounds} rounds cost more than {cost}")
+        raise ModelFileError(f"the cost is not that of the noise: {round.of} rounds cost more than {cost}")
     return True
 
 

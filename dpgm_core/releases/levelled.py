@@ -8,28 +8,23 @@ post-processing, and free. The release itself, as saved and shown, stays as it w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import evolve, frozen
 
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.curator.contract import Curator, Rounds
 from dpgm_core.noise.contract import DualTerm, Noise
-from dpgm_core.noise.measurement import Calibration
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
-from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
 if TYPE_CHECKING:
-    from dpgm_core.privacy.contributions import ClippedScore
+    pass
 
-__all__ = ["LevelledCurator", "ScaledNoise", "levelled"]
+__all__ = ["ScaledNoise", "levelled"]
 
 
 @frozen(kw_only=True)
@@ -95,71 +90,19 @@ def levelled(release: NoisyTables) -> NoisyTables:
     return evolve(
         release,
         tables=Tables(structure, release.tables.values * release.tables.repeat(factors)),
-        calibrations=tuple(
-            Calibration(
-                noise=ScaledNoise(noise=noise, factor=float(factor)),
-                component=None,
-                options={},
-                sensitivity=release.calibrations[number].sensitivity,
-                budget=release.calibrations[number].budget,
-            )
-            for noise, factor, number in zip(release.noise, factors, release.calibration_of, strict=True)
+        measurement=Measurement(
+            structure=structure,
+            calibrations=tuple(
+                evolve(
+                    release.calibrations[number],
+                    noise=ScaledNoise(noise=noise, factor=float(factor)),
+                    component=None,
+                    options={},
+                )
+                for noise, factor, number in zip(release.noise, factors, release.measurement.of_group, strict=True)
+            ),
+            of_group=tuple(range(len(factors))),
         ),
-        calibration_of=tuple(range(len(factors))),
-        contributions=None,
+        terms=evolve(release.terms, contributions=None),
+        original=release,
     )
-
-
-class LevelledCurator:
-    """A curator whose releases are `levelled`; `original` gives back what was released."""
-
-    def __init__(self, curator: Curator) -> None:
-        self._curator = curator
-        self._made: list[tuple[NoisyTables, NoisyTables]] = []
-
-    @property
-    def structure(self) -> Structure:
-        """The model's structure."""
-        return self._curator.structure
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The declared relation."""
-        return self._curator.neighbours
-
-    @property
-    def budget(self) -> Budget:
-        """What it was given to spend."""
-        return self._curator.budget
-
-    @property
-    def remaining(self) -> Budget:
-        """What it may still spend."""
-        return self._curator.remaining
-
-    def release(
-        self,
-        *,
-        budget: Budget | Mapping[Clique, Budget] | None = None,
-        cliques: Iterable[Clique] | None = None,
-        sampling_rate: float = 1.0,
-    ) -> NoisyTables:
-        """The curator's release, levelled."""
-        original = self._curator.release(budget=budget, cliques=cliques, sampling_rate=sampling_rate)
-        view = levelled(original)
-        self._made.append((view, original))
-        return view
-
-    def rounds(
-        self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
-    ) -> AbstractContextManager[Rounds]:
-        """The curator's rounds; they hold no normalised contributions."""
-        return self._curator.rounds(n, sampling_rate=sampling_rate, budget=budget, clip=clip)
-
-    def original(self, view: NoisyTables) -> NoisyTables:
-        """The release behind a view; the last one for anything a learner made of its views."""
-        behind = (original for seen, original in self._made if seen is view)
-        return next(behind, self._made[-1][1] if self._made else view)
-
-    def __repr__(self) -> str:
-        return f"LevelledCurator({self._curator!r})"

@@ -6,35 +6,31 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.components.options import converter
+from dpgm_core.components.registry import Registry, default_registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
 from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import Calibration, total_cost
-from dpgm_core.privacy.amounts import whole
+from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-from dpgm_core.privacy.terms import TotalPolicy
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.claims import (
     check_noise_facts,
     check_sensitivities,
     is_round_cost_proven,
-    read_rounds,
+    read_round,
     stated_unsafe,
 )
-from dpgm_core.releases.release import SCHEMA, NoisyTables
+from dpgm_core.releases.release import SCHEMA, NoisyTables, member_names
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
-
-if TYPE_CHECKING:
-    from dpgm_core.components.registry import Registry
 
 __all__ = ["check_format", "load_release", "read_release", "read_structure"]
 
@@ -42,65 +38,71 @@ __all__ = ["check_format", "load_release", "read_release", "read_structure"]
 def load_release(path: str | Path, *, registry: Registry | None = None) -> NoisyTables:
     """Read a release from its own file or from the model file that carries it.
 
-    Raises ModelFileError for anything damaged, hostile or too new, and PluginError if the mechanism is missing.
+    Raises ModelFileError for anything damaged, hostile or too new, for a model that carries several (see
+    `Model.releases`), and PluginError if the mechanism is missing.
     """
-    return reading(path, "release file", lambda archive: read_release(archive, registry))
+
+    def read(archive: Archive) -> NoisyTables:
+        if member_names(2)[0] in archive.names():
+            raise ModelFileError(f"{path} carries several releases; take one of load_model(path).releases")
+        return read_release(archive, registry)
+
+    return reading(path, "release file", read)
 
 
-def read_release(archive: Archive, registry: Registry | None = None) -> NoisyTables:
-    """Read the release inside an open archive."""
-    document = archive.document("release.json")
+def read_release(archive: Archive, registry: Registry | None = None, number: int = 1) -> NoisyTables:
+    """Read the `number`-th release inside an open archive."""
+    facts, values = member_names(number)
+    document = archive.document(facts)
     check_format(archive, document, "dpgm-release", SCHEMA)
+    if document["schema"] == 1:
+        document = _from_schema_1(document)
     structure = read_structure(document)
-    tables = Tables(structure, archive.array("tables.npz", structure.cells))
+    tables = Tables(structure, archive.array(values, structure.cells))
     if not np.all(np.isfinite(tables.values)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")
-    calibrations = tuple(_read_calibration(one, registry) for one in document["calibrations"])
-    calibration_of = tuple(converter.structure(document["calibration_of"], list[int]))
+    measurement = Measurement(
+        structure=structure,
+        calibrations=tuple(_read_calibration(one, registry) for one in document["calibrations"]),
+        of_group=tuple(converter.structure(document["calibration_of"], list[int])),
+    )
     total = converter.structure(document["total"], float)
     variance = converter.structure(document["total_variance"], float)
-    if len(calibration_of) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in calibration_of):
+    calibrations, of_group = measurement.calibrations, measurement.of_group
+    if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
         raise ModelFileError(f"{archive.path}: the noise does not fit the tables")
     if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
         raise ModelFileError(f"{archive.path}: the total is not a number of at least 1")
     if not calibrations:
         raise ModelFileError(f"{archive.path}: it has no noise")
-    neighbours = Neighbours.of(document["neighbours"])
-    rows = whole("rows_per_person", document["rows_per_person"], least=1)
-    cost, terms = Budget.parse(document["cost"]), document["provenance"].get("rounds")
-    number, rate, clip = (1, Fraction(1), None) if terms is None else read_rounds(terms, neighbours)
-    # files of older versions do not have the key
-    weighted = document.get("contributions")
-    contributions = None if weighted is None else Contributions.parse(weighted)
-    if contributions is not None and (terms is not None or document["total_policy"] != "estimated"):
-        raise ModelFileError(f"{archive.path}: normalised contributions go with an estimated total and without rounds")
-    check_sensitivities(calibrations, calibration_of, structure, neighbours, rows, clip, contributions)
+    terms = _read_terms(document["terms"])
+    cost = Budget.parse(document["cost"])
+    round = None if document["round"] is None else read_round(document["round"], terms.neighbours)
+    if terms.contributions is not None and round is not None:
+        raise ModelFileError(f"{archive.path}: normalised contributions go without rounds")
+    check_sensitivities(measurement, terms, None if round is None else round.clip)
     proven = True
-    if terms is None:
-        if total_cost(calibrations) != cost:
+    if round is None:
+        if measurement.cost != cost:
             raise ModelFileError(f"{archive.path}: the cost is not that of the noise")
     elif len(calibrations) > 1:
         raise ModelFileError(f"{archive.path}: rounds have one noise for all tables")
     else:
-        proven = is_round_cost_proven(calibrations[0], cost, rounds=number, rate=rate, neighbours=neighbours)
+        proven = is_round_cost_proven(calibrations[0], cost, round, terms.neighbours)
     return NoisyTables(
         tables=tables,
-        calibrations=calibrations,
-        calibration_of=calibration_of,
-        neighbours=neighbours,
-        unit=converter.structure(document["unit"], str),
-        rows_per_person=rows,
+        measurement=measurement,
+        terms=terms,
         total=total,
-        total_policy=_checked(document["total_policy"], TotalPolicy),
         total_variance=variance,
         cost=cost,
         private=converter.structure(document["private"], bool),
         unsafe=stated_unsafe(
-            [one.noise for one in calibrations], tables.values, _checked(document["unsafe"], str | None)
+            [one.noise for one in calibrations], tables.values, _structured(document["unsafe"], str | None)
         ),
+        round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
-        contributions=contributions,
     )
 
 
@@ -108,9 +110,10 @@ def check_format(archive: Archive, document: Mapping[str, Any], wanted: str, sch
     """Refuse other formats and newer schemas with what to do about it."""
     if document.get("format") != wanted:
         raise ModelFileError(f"{archive.path} is not a {wanted} file")
-    if document.get("schema") != schema:
+    found = document.get("schema")
+    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= schema:
         raise ModelFileError(
-            f"{archive.path} has schema {document.get('schema')!r}, this dpgm {__version__} reads schema {schema}; "
+            f"{archive.path} has schema {found!r}, this dpgm {__version__} reads schemas up to {schema}; "
             f"it was written by dpgm {document.get('dpgm')!r}"
         )
 
@@ -123,10 +126,53 @@ def read_structure(document: Mapping[str, Any]) -> Structure:
     return Structure.from_dict(Domain.from_dict(document["domain"]), document["structure"])
 
 
-def _read_calibration(entry: Mapping[str, Any], registry: Registry | None) -> Calibration:
-    from dpgm_core.components.registry import default_registry
+def _read_terms(plain: Any) -> Terms:
+    keys = {"neighbours", "unit", "person", "rows_per_person", "contributions", "total"}
+    if not isinstance(plain, dict) or set(plain) != keys or not isinstance(plain["unit"], str):
+        raise ModelFileError(f"its terms must state {', '.join(sorted(keys))}")
+    return Terms.from_dict(plain)
 
-    component = _checked(entry["component"], str | None)
+
+def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a file of schema 1, in the places where schema 2 has them."""
+    provenance = dict(document["provenance"])
+    policy, total, round = document["total_policy"], document["total"], provenance.pop("rounds", None)
+    if policy not in ("estimated", "public", "declared"):
+        raise ModelFileError(f"there is no total policy {policy!r}")
+    if round is not None:
+        least = {"round", "rounds", "sampling_rate"}
+        if not isinstance(round, Mapping) or set(round) not in (least, least | {"clip_norm", "grid"}):
+            raise ModelFileError(
+                "its rounds must state round, rounds, sampling_rate, and clip_norm with grid if clipped"
+            )
+        round = {
+            "number": round["round"],
+            "of": round["rounds"],
+            "sampling_rate": round["sampling_rate"],
+            "clip_norm": round.get("clip_norm"),
+            "grid": round.get("grid"),
+        }
+    if policy == "declared":  # rounds state the total of a subsample
+        rate = Fraction(1) if round is None else Fraction(str(round["sampling_rate"]))
+        policy = float(converter.structure(total, float)) / float(rate)
+    return {
+        **document,
+        "terms": {
+            "neighbours": document["neighbours"],
+            "unit": document["unit"],
+            "person": provenance.pop("person_key", None),
+            "rows_per_person": document["rows_per_person"],
+            # files of the first versions do not have the key
+            "contributions": document.get("contributions"),
+            "total": policy,
+        },
+        "round": round,
+        "provenance": provenance,
+    }
+
+
+def _read_calibration(entry: Mapping[str, Any], registry: Registry | None) -> Calibration:
+    component = _structured(entry["component"], str | None)
     if component is None:
         raise ModelFileError(
             "its noise was drawn by a mechanism object that is not registered, so it cannot be restored; "
@@ -144,5 +190,5 @@ def _read_calibration(entry: Mapping[str, Any], registry: Registry | None) -> Ca
     )
 
 
-def _checked(value: Any, hint: Any) -> Any:
+def _structured(value: Any, hint: Any) -> Any:
     return converter.structure(value, hint)

@@ -1,13 +1,13 @@
 """The release: noisy tables with everything a reader must know about them. Safe to publish; saves to a file.
 
-When a file is read, its guarantee is computed again from its noise, and a stronger one is refused (`dpgm_core.claims`).
-A file is still its author's word: who rewrites the noise's scale, the noisy values, the unit, how N became known or
-that a seed was used is not found out.
+When a file is read, its guarantee is computed again from its noise, and a stronger one is refused
+(`dpgm_core.releases.claims`). A file is still its author's word: who rewrites the noise's scale, the noisy values, the
+unit, how N became known or that a seed was used is not found out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,56 @@ from dpgm_core._version import __version__
 from dpgm_core.arrays import FloatArray
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import Calibration, noise_fields
+from dpgm_core.noise.measurement import Calibration, Measurement, noise_fields
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.contributions import Contributions
+from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import TotalPolicy
+from dpgm_core.privacy.terms import Terms, TotalPolicy
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["NoisyTables", "SCHEMA", "estimate_total"]
+__all__ = ["NoisyTables", "Round", "estimate_total", "guarantee_of", "member_names"]
 
-SCHEMA = 1
+#: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever.
+SCHEMA = 2
+
+
+@attrs.frozen(kw_only=True)
+class Round:
+    """Which of many subsampled releases, charged together, a release is.
+
+    number: 1, ..., of. of: how many were paid for. sampling_rate: the probability with which a person takes part.
+    clip: the tables hold sums of clipped scores in units of 1/grid, no counts.
+
+    >>> Round(number=2, of=8, sampling_rate=Fraction(1, 10)).to_dict()
+    {'number': 2, 'of': 8, 'sampling_rate': '1/10', 'clip_norm': None, 'grid': None}
+    """
+
+    number: int
+    of: int
+    sampling_rate: Fraction
+    clip: ClippedScore | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, amounts as exact texts."""
+        return {
+            "number": self.number,
+            "of": self.of,
+            "sampling_rate": str(self.sampling_rate),
+            "clip_norm": None if self.clip is None else str(self.clip.norm),
+            "grid": None if self.clip is None else self.clip.grid,
+        }
+
+    def sentence(self) -> str:
+        """What a guarantee says of it."""
+        text = (
+            f"This is round {self.number} of {self.of}; each draws a secret Poisson subsample at rate "
+            f"{decimal_text(self.sampling_rate)}, and the guarantee holds for all of them together. "
+        )
+        if self.clip is not None:
+            text += f"The tables hold sums of clipped scores in units of 1/{self.clip.grid}, no counts. "
+        return text
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -38,28 +76,27 @@ class NoisyTables:
     """A release: noisy counts y = n + noise over a structure, and the facts a reader needs.
 
     tables: noisy counts, records (int64 for exact noise); with `contributions` in units of 1/grid of a person, and then
-    `total` is in persons. calibrations, calibration_of: the noise of each group, in the unit of the tables.
-    total: number of records N as published or estimated, at least 1. total_policy: estimated | public | declared.
-    total_variance: of the estimate, records**2 (0 when N is public). cost: budget spent. private: False when a
-    seed was involved. unsafe: why the guarantee does not hold to the letter (textbook noise), if so. cost_stated: the
-    cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi divergences).
+    `total` is in persons. measurement: the structure with the noise of each group, in the unit of the tables. terms:
+    who is protected and how; `neighbours`, `unit`, `rows_per_person`, `contributions` and `total_policy` read off them.
+    total: number of records N as published or estimated, at least 1. total_variance: of the estimate, records**2 (0
+    when N is public). cost: budget spent. private: False when a seed was involved. unsafe: why the guarantee does not
+    hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
+    cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
+    divergences). original: for a view such as `levelled` gives, the release behind it.
     """
 
     tables: Tables
-    calibrations: tuple[Calibration, ...]
-    calibration_of: tuple[int, ...]
-    neighbours: Neighbours
-    unit: str
-    rows_per_person: int
+    measurement: Measurement
+    terms: Terms
     total: float
-    total_policy: TotalPolicy
     total_variance: float
     cost: Budget
     private: bool
     unsafe: str | None = None
+    round: Round | None = None
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
     cost_stated: bool = False
-    contributions: Contributions | None = None
+    original: NoisyTables | None = None
 
     @property
     def structure(self) -> Structure:
@@ -67,14 +104,44 @@ class NoisyTables:
         return self.tables.structure
 
     @property
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """The noises with what they were calibrated from: one for all tables, or one for each."""
+        return self.measurement.calibrations
+
+    @property
     def noise(self) -> tuple[Noise, ...]:
         """The noise of each group, in the structure's order."""
-        return tuple(self.calibrations[number].noise for number in self.calibration_of)
+        return self.measurement.noise
 
     @property
     def variances(self) -> FloatArray:
         """The noise variance of each group, (groups,), records**2 per cell."""
-        return np.array([noise.variance for noise in self.noise])
+        return self.measurement.variances
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The declared relation."""
+        return self.terms.neighbours
+
+    @property
+    def unit(self) -> str:
+        """What is protected, in words."""
+        return self.terms.protected
+
+    @property
+    def rows_per_person(self) -> int:
+        """How many rows of a person count at most."""
+        return self.terms.rows_per_person
+
+    @property
+    def contributions(self) -> Contributions | None:
+        """How much each of a person's rows counts; None: each counts 1."""
+        return self.terms.contributions
+
+    @property
+    def total_policy(self) -> TotalPolicy:
+        """How N became known: estimated | public | declared."""
+        return self.terms.policy
 
     @property
     def totals(self) -> FloatArray:
@@ -90,56 +157,28 @@ class NoisyTables:
 
     def guarantee(self) -> str:
         """One paragraph: relation, unit, budget, what is assumed public, what is not covered."""
-        who = f"{self.unit}" + (
-            f", counted with at most {self.rows_per_person} rows" if self.rows_per_person > 1 else ""
-        )
-        text = (
-            f"Differential privacy with {self.cost} under {self.neighbours.value} neighbours; the protected unit is "
-            f"{who}. Assumed public: the domain, the structure and every setting of the run. "
-        )
-        if self.contributions is not None:
-            text += self.contributions.describe()
-        rounds = self.provenance.get("rounds")
-        if rounds:
-            text += (
-                f"This is round {rounds['round']} of {rounds['rounds']}; each draws a secret Poisson subsample at rate "
-                f"{decimal_text(Fraction(rounds['sampling_rate']))}, and the guarantee holds for all of them together. "
-            )
-            if "grid" in rounds:
-                text += f"The tables hold sums of clipped scores in units of 1/{rounds['grid']}, no counts. "
+        return guarantee_of([self], self.cost)
+
+    def conditions(self) -> list[str]:
+        """What else a guarantee must say of this release: rounds, a stated cost, how N became known."""
+        found = [] if self.round is None else [self.round.sentence()]
         if self.cost_stated:
-            text += "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
-        if self.total_policy == "public" and not self.total_is_covered:
+            found.append(
+                "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
+            )
+        if self.total_policy == "public" and not self.terms.covers_total:
             hidden = (
                 "whether a person is in the data; equivalently twice the budget under replace-one"
                 if self.neighbours is Neighbours.ADD_REMOVE
                 else "how many rows a person has"
             )
-            text += (
+            found.append(
                 "The exact number of records is published too: the guarantee is CONDITIONAL ON PUBLIC N "
                 f"(it does not hide {hidden}). "
             )
         elif self.total_policy == "declared":
-            text += "The number of records was declared by the owner as public knowledge. "
-        if not self.private:
-            text = (
-                "NOT PRIVATE (private = false): the noise came from a seed, for simulation only. Were it not: " + text
-            )
-        if self.unsafe:
-            text = f"UNSAFE: {self.unsafe}. Were it not: " + text
-        return text + (
-            "Not covered: side channels such as timing, other releases about the same people that no common ledger "
-            "records, and plugins, which run with the owner's rights."
-        )
-
-    @property
-    def total_is_covered(self) -> bool:
-        """Whether publishing the exact N is within the guarantee: replace-one, each row a person.
-
-        With a person key a changed person can lose the key, and rows without it count together as one person.
-        """
-        one_row = self.rows_per_person == 1 and "person_key" not in self.provenance
-        return self.neighbours is Neighbours.REPLACE_ONE and one_row
+            found.append("The number of records was declared by the owner as public knowledge. ")
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write the release to one file, atomically. Raises ModelFileError."""
@@ -154,13 +193,9 @@ class NoisyTables:
             "private": self.private,
             "unsafe": self.unsafe,
             "guarantee": self.guarantee(),
-            "neighbours": self.neighbours.value,
-            "unit": self.unit,
-            "rows_per_person": self.rows_per_person,
-            "contributions": None if self.contributions is None else self.contributions.to_dict(),
+            "terms": self.terms.to_dict(),
             "cost": self.cost.to_dict(),
             "total": self.total,
-            "total_policy": self.total_policy,
             "total_variance": self.total_variance,
             "calibrations": [
                 {
@@ -172,11 +207,42 @@ class NoisyTables:
                 }
                 for one in self.calibrations
             ],
-            "calibration_of": list(self.calibration_of),
+            "calibration_of": list(self.measurement.of_group),
+            "round": None if self.round is None else self.round.to_dict(),
             "provenance": plain(self.provenance),
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
+
+
+def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
+    """The guarantee of several releases about the same people together, in one paragraph.
+
+    releases: at least one, all under one relation and unit. cost: of all of them.
+    """
+    text = f"Differential privacy with {cost} under {releases[0].terms.sentence()} "
+    if len(releases) > 1:
+        text += f"It holds for all {len(releases)} releases together. "
+    text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
+    if not all(one.private for one in releases):
+        text = "NOT PRIVATE (private = false): the noise came from a seed, for simulation only. Were it not: " + text
+    unsafe = dict.fromkeys(one.unsafe for one in releases if one.unsafe)
+    if unsafe:
+        text = f"UNSAFE: {'; '.join(unsafe)}. Were it not: " + text
+    return text + (
+        "Not covered: side channels such as timing, other releases about the same people that no common ledger "
+        "records, and plugins, which run with the owner's rights."
+    )
+
+
+def member_names(number: int) -> tuple[str, str]:
+    """The members of an archive that hold its `number`-th release: the facts and the tables.
+
+    >>> member_names(1), member_names(2)
+    (('release.json', 'tables.npz'), ('release-2.json', 'tables-2.npz'))
+    """
+    suffix = "" if number == 1 else f"-{number}"
+    return f"release{suffix}.json", f"tables{suffix}.npz"
 
 
 def estimate_total(

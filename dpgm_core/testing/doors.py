@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
+from dpgm_core import Terms
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
@@ -89,7 +91,7 @@ class Door:
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            f"a curator offers structure, neighbours, budget, remaining, release and rounds; not {name!r}"
+            f"a curator offers structure, terms, budget, remaining, released, replayed, release and rounds; not {name!r}"
         )
 
     @property
@@ -99,9 +101,9 @@ class Door:
         return found
 
     @property
-    def neighbours(self) -> Neighbours:
-        """The declared relation."""
-        found: Neighbours = self._read("neighbours")
+    def terms(self) -> Terms:
+        """What is protected."""
+        found: Terms = self._read("terms")
         return found
 
     @property
@@ -116,15 +118,29 @@ class Door:
         found: Budget = self._read("remaining")
         return found
 
+    @property
+    def released(self) -> tuple[NoisyTables, ...]:
+        """What was handed out."""
+        found: tuple[NoisyTables, ...] = self._read("released")
+        return found
+
+    @property
+    def conversion_delta(self) -> None:
+        """No kinds of budget are mixed."""
+
+    @property
+    def replayed(self) -> bool:
+        """False: there are records."""
+        return False
+
     def release(
         self,
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
-        sampling_rate: float = 1.0,
     ) -> NoisyTables:
         """Noisy tables."""
-        found: NoisyTables = self._call("release", budget=budget, cliques=cliques, sampling_rate=sampling_rate)
+        found: NoisyTables = self._call("release", budget=budget, cliques=cliques)
         self.handed.append(found)
         return found
 
@@ -205,7 +221,7 @@ def live_curator(
         source,
         structure,
         mechanism if wrap is None else wrap(inner=mechanism),
-        neighbours="add-remove",
+        terms=Terms(neighbours="add-remove"),
         budget=Budget.pure(1) if kind == "pure" else Budget.approx(1, "1e-5"),
         randomness=SeededRandomness(seed),
     )

@@ -10,12 +10,13 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import BudgetError
-from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
+from dpgm_core.noise.contract import DualTerm, Mechanism
 from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
-from dpgm_core.noise.measurement import Calibration
+from dpgm_core.noise.measurement import measure
 from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
@@ -170,19 +171,15 @@ def example_release(
     5.0
     """
     budget = Budget.pure(1) if budget is None else budget
-    sensitivity = Sensitivity.of(structure, neighbours)
-    noise: Noise = (ReferenceLaplace() if mechanism is None else mechanism).noise(sensitivity, budget)
-    calibration = Calibration(noise=noise, component=None, options={}, sensitivity=sensitivity, budget=budget)
+    terms = Terms(neighbours=neighbours, unit="one person", total=float(total))
+    made = ReferenceLaplace() if mechanism is None else mechanism
+    measurement = measure(made, structure, terms, budget)
     return NoisyTables(
         tables=Tables(structure, values),
-        calibrations=(calibration,),
-        calibration_of=(0,) * len(structure.groups),
-        neighbours=Neighbours.of(neighbours),
-        unit="one person",
-        rows_per_person=1,
+        measurement=measurement,
+        terms=terms,
         total=float(total),
-        total_policy="declared",
         total_variance=0.0,
-        cost=noise.cost,
+        cost=measurement.cost,
         private=False,
     )

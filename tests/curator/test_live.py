@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Sensitivity, Structure, Tables
+from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Sensitivity, Structure, Tables, Terms
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import (
@@ -77,7 +77,7 @@ class Learner:
         self.log.append("learn")
         if "learn" in self.fail:
             raise ArithmeticError("no luck")
-        return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)), release=release)
+        return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)))
 
 
 @attrs.frozen
@@ -343,7 +343,7 @@ def test_a_ledger_with_other_terms_or_too_little_refuses(tmp_path):
 def curator(**terms):
     """A curator over CODES with epsilon 1."""
     return LiveCurator(
-        dpgm_source(), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1),
+        dpgm_source(), STRUCTURE, dpgm.make("mechanism", "laplace"), terms=Terms(neighbours="add-remove"), budget=Budget.pure(1),
         **terms,
     )  # fmt: skip
 
@@ -395,7 +395,11 @@ def test_tied_groups_are_measured_whole():
     """A clique inside a group cannot be measured apart; naming one clique of the group measures the group."""
     tied = Structure(DOMAIN, [], tied=[[("a", "b"), ("b", "c")]])
     made = LiveCurator(
-        dpgm_source(), tied, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+        dpgm_source(),
+        tied,
+        dpgm.make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(1),
     )
     with pytest.raises(StructureError, match="tied group"):
         made.release(cliques=[("a",)])
@@ -418,7 +422,7 @@ def test_tied_groups_are_measured_whole():
 )
 def test_the_total_and_its_stamp(neighbours, total, policy, conditional):
     """Estimated from the noise, exact if public (and then conditional under add-remove), or as declared."""
-    release = dpgm.release(CODES, STRUCTURE, Budget.pure(10), neighbours=neighbours, total=total)
+    release = dpgm.release(CODES, STRUCTURE, Budget.pure(10), terms=dpgm.Terms(neighbours=neighbours, total=total))
     assert release.total_policy == policy
     assert ("CONDITIONAL ON PUBLIC N" in release.guarantee()) is conditional
     if policy == "estimated":
@@ -512,7 +516,11 @@ def test_reprs_hide_the_records():
     from dpgm_core.sources import as_source
 
     made = LiveCurator(
-        as_source(data), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+        as_source(data),
+        STRUCTURE,
+        dpgm.make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(1),
     )
     assert "421337" not in repr(made) + repr(as_source(data))
 
@@ -575,7 +583,11 @@ def test_threads_together_spend_no_more_than_the_budget() -> None:
             yield [np.zeros(3, np.uint8) for _ in columns]
 
     curator = LiveCurator(
-        Waiting(), STRUCTURE, dpgm.make("mechanism", "laplace"), neighbours="add-remove", budget=Budget.pure(1)
+        Waiting(),
+        STRUCTURE,
+        dpgm.make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(1),
     )
     results: list[object] = []
 
@@ -607,7 +619,7 @@ def test_a_message_that_a_plugin_had_core_write_is_withheld() -> None:
         source["Source"](),  # type: ignore[operator]
         STRUCTURE,
         dpgm.make("mechanism", "laplace"),
-        neighbours="add-remove",
+        terms=Terms(neighbours="add-remove"),
         budget=Budget.pure(1),
     )
     with pytest.raises(DataError) as caught:
@@ -620,5 +632,5 @@ def test_a_public_total_beside_a_person_key_is_stamped() -> None:
     rows = {"id": np.array([1, 2, 3]), **{name: np.zeros(3, int) for name in "abc"}}
     terms = {"neighbours": "replace-one", "total": "public", "randomness": SeededRandomness(1)}
     plain = dpgm.release(rows, STRUCTURE, Budget.pure(1), **terms)
-    keyed = dpgm.release(rows, STRUCTURE, Budget.pure(1), person="id", **terms)
+    keyed = dpgm.release(rows, STRUCTURE, Budget.pure(1), terms=dpgm.Terms(person="id"), **terms)
     assert "CONDITIONAL" not in plain.guarantee() and "CONDITIONAL" in keyed.guarantee()

@@ -76,7 +76,7 @@ def test_every_subsampled_release(mechanism, kind, neighbours):
         source if isinstance(source, Trap) else as_source(source),
         CHAIN,
         found("mechanism", mechanism),
-        neighbours=neighbours,
+        terms=dpgm.Terms(neighbours=neighbours),
         budget=BUDGETS[kind],
         randomness=dpgm.SeededRandomness(2),
     )
@@ -98,7 +98,7 @@ def test_both_relations_without_subsampling(learner, neighbours):
     name = learner.removesuffix("-clip")
     done = dpgm.fit(
         CODES, CHAIN, dpgm.Budget.zcdp(1), found("mechanism", "gaussian"), found("learner", name, **options, **mode),
-        neighbours=neighbours, total=300.0, randomness=dpgm.SeededRandomness(2),
+        terms=dpgm.Terms(neighbours=neighbours, total=300.0), randomness=dpgm.SeededRandomness(2),
     )  # fmt: skip
     calibration = done.release.calibrations[0]
     factor = 1 if neighbours == "add-remove" else 4 if mode else 2

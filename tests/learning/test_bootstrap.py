@@ -27,7 +27,7 @@ class Counts:
         release = curator.release()
         counts = release.tables.values + (release.total - release.tables.values.sum()) / release.structure.cells
         theta = Tables(release.structure, np.log(np.maximum(counts, 1.0)))
-        return Fit(model=Model(release.structure, theta, release=release), release=release)
+        return Fit(model=Model(release.structure, theta))
 
 
 def released(structure: Structure, records: int, epsilon: object, seed: int, total: object = "public"):
@@ -40,8 +40,7 @@ def released(structure: Structure, records: int, epsilon: object, seed: int, tot
         codes,
         structure,
         Budget.pure(epsilon),
-        neighbours="add-remove",
-        total=total,
+        terms=dpgm.Terms(neighbours="add-remove", total=total),
         randomness=SeededRandomness(seed),
     )
 
@@ -177,7 +176,7 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
         def learn(self, curator, inference, *, randomness, progress):
             release = curator.release()
             drawn.append(release.tables.values)
-            return Fit(model=Model(ONE, Tables.zeros(ONE), release=release), release=release)
+            return Fit(model=Model(ONE, Tables.zeros(ONE)))
 
     dpgm.learn(noisy, Watching()).model.bootstrap(5, learner=Watching(), randomness=SeededRandomness(7))
     assert len(drawn) == 6
@@ -220,7 +219,7 @@ def rewritten(source, target, changes: dict, **documents: object) -> None:
 
 def test_an_older_file_without_replicates_loads(chain, tmp_path):
     """Before there were replicates, model.json did not speak of them."""
-    bare = Model(chain.structure, chain.potentials, release=chain.release, provenance=chain.provenance)
+    bare = Model(chain.structure, chain.potentials, releases=[chain.release], provenance=chain.provenance)
     bare.save(tmp_path / "new.dpgm")
     with zipfile.ZipFile(tmp_path / "new.dpgm") as archive:
         document = archive.read("model.json").decode()
@@ -293,8 +292,7 @@ def test_training_in_rounds_is_refused():
         Budget.approx(1, "1e-6"),
         "gaussian",
         dpgm.make("learner", "psgd", epochs=1, sampling_rate=0.5),
-        neighbours="add-remove",
-        total=400,
+        terms=dpgm.Terms(neighbours="add-remove", total=400),
         randomness=SeededRandomness(1),
     )
     with pytest.raises(OptionError, match="psgd cannot be bootstrapped: it trains on many noisy rounds"):
@@ -304,7 +302,7 @@ def test_training_in_rounds_is_refused():
 def test_normalised_contributions_are_refused():
     """How much a simulated person would add to a table is in no release."""
     noisy = attrs.evolve(released(CHAIN, 500, 1, 1, "estimated"), contributions=dpgm.Contributions(per="clique"))
-    model = Model(CHAIN, Tables.zeros(CHAIN), release=noisy, provenance={"learner": {"name": "naive-mle"}})
+    model = Model(CHAIN, Tables.zeros(CHAIN), releases=[noisy], provenance={"learner": {"name": "naive-mle"}})
     with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
         model.bootstrap()
 
@@ -325,7 +323,7 @@ class Logs:
         release = curator.release()
         floor = self.floor or 1.0
         theta = Tables(release.structure, np.log(np.maximum(release.tables.values, floor)))
-        return Fit(model=Model(release.structure, theta, release=release), release=release, tuning={"floor": floor})
+        return Fit(model=Model(release.structure, theta), tuning={"floor": floor})
 
 
 @frozen(kw_only=True)
@@ -393,7 +391,9 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
     assert len(model.bootstrap(3, learner=Quick()).replicates) == 3
     assert calls == [1.0]
     assert model.bootstrap(3, learner=Quick()).standard_errors("a").max() < 1e-6
-    wrong = Model(ONE, model.potentials, release=model.release, provenance={**model.provenance, "tuning": {"floor": 7}})
+    wrong = Model(
+        ONE, model.potentials, releases=[model.release], provenance={**model.provenance, "tuning": {"floor": 7}}
+    )
     with pytest.raises(dpgm.IncompatiblePlugin, match="structure"):
         wrong.bootstrap(3, learner=Quick())
 

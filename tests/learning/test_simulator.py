@@ -13,6 +13,7 @@ from dpgm_core import (
     Simulator,
     Structure,
     Tables,
+    Terms,
     make,
     release,
 )
@@ -31,8 +32,7 @@ def _release(
         codes,
         structure,
         Budget.pure(epsilon),
-        neighbours="add-remove",
-        total=total,
+        terms=Terms(neighbours="add-remove", total=total),
         randomness=SeededRandomness(0),
     )
 

@@ -22,7 +22,7 @@ class Plain:
         release = curator.release(budget=self.budget(curator))
         engine = inference.compile(release.structure)
         potentials = self.potentials(release, engine, randomness, progress)
-        return Fit(model=Model(curator.structure, potentials, release=release), release=release)
+        return Fit(model=Model(curator.structure, potentials))
 
     def budget(self, curator):
         return None

@@ -309,7 +309,13 @@ class Unread:
 )
 def test_what_cannot_be_is_refused_before_any_record_is_read(arguments, message):
     with pytest.raises(dpgm.DpgmError, match=message):
-        dpgm.fit(Unread(), CHAIN, Budget.pure(1), neighbours="add-remove", person="id", rows_per_person=24, **arguments)
+        dpgm.fit(
+            Unread(),
+            CHAIN,
+            Budget.pure(1),
+            terms=dpgm.Terms(neighbours="add-remove", person="id", rows_per_person=24),
+            **arguments,
+        )
 
 
 def walks(persons: int, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -332,10 +338,9 @@ def released(per="group", empty="away", budget=None, **more):
         walks(400, 4),
         CHAIN,
         budget or Budget.pure(50),
-        neighbours="add-remove",
-        person="id",
-        rows_per_person=4,
-        contributions=Contributions(per=per, empty=empty),
+        terms=dpgm.Terms(
+            neighbours="add-remove", person="id", rows_per_person=4, contributions=Contributions(per=per, empty=empty)
+        ),
         randomness=SeededRandomness(4),
         **more,
     )
@@ -467,7 +472,7 @@ class Careless:
         assert curator.remaining == curator.budget and curator.neighbours is Neighbours.ADD_REMOVE
         view = evolve(curator.release(), unit="mine")
         model = dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure))
-        return dpgm.Fit(model=model, release=view)
+        return dpgm.Fit(model=model)
 
 
 def test_what_is_kept_is_the_release_and_not_its_levelled_view():
@@ -482,9 +487,7 @@ def test_a_plan_prices_the_weights_in_persons():
     planned = dpgm.plan(
         CHAIN,
         Budget.pure(2),
-        neighbours="add-remove",
-        rows_per_person=4,
-        contributions=noisy.contributions,
+        terms=dpgm.Terms(neighbours="add-remove", rows_per_person=4, contributions=noisy.contributions),
         records=300,
     )
     assert planned.sensitivity == noisy.calibrations[0].sensitivity and planned.cost == noisy.cost
@@ -492,7 +495,11 @@ def test_a_plan_prices_the_weights_in_persons():
     assert [table.noise for table in planned.tables] == pytest.approx([sd / 5040, 2 * sd / 5040])
     assert planned.to_dict()["contributions"]["per"] == "group"
     with pytest.raises(dpgm.BudgetError, match="too coarse"):
-        dpgm.plan(CHAIN, Budget.pure(2), neighbours="add-remove", contributions=Contributions(per="group", grid=1))
+        dpgm.plan(
+            CHAIN,
+            Budget.pure(2),
+            terms=dpgm.Terms(neighbours="add-remove", contributions=Contributions(per="group", grid=1)),
+        )
 
 
 def test_budgets_per_table_are_charged_by_their_own_weights():

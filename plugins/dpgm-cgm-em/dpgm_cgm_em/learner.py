@@ -136,8 +136,7 @@ class CgmEm:
         if not math.isnan(last["gap"]):
             certificate["largest_gap"] = max(row["gap"] for row in run.trace)
         return Fit(
-            model=Model(potentials.structure, potentials, release=release),
-            release=release,
+            model=Model(potentials.structure, potentials),
             trace=run.trace,
             converged=run.path.unconverged == 0,
             certificate=certificate,

@@ -22,8 +22,7 @@ def drawn(count, epsilon, seed):
         STRUCTURE,
         dpgm.Budget.approx(epsilon, 1 / count),
         "gaussian",
-        neighbours="add-remove",
-        total="public",
+        terms=dpgm.Terms(neighbours="add-remove", total="public"),
         randomness=SeededRandomness(seed),
     )
     return model, noisy

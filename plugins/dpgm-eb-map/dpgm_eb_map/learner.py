@@ -123,8 +123,7 @@ class EbMap:
         if curator.structure != release.structure:
             potentials = potentials.embed(curator.structure)
         return Fit(
-            model=Model(potentials.structure, potentials, release=release),
-            release=release,
+            model=Model(potentials.structure, potentials),
             trace=run.trace,
             converged=run.settled and run.distance <= self.tolerance,
             certificate=run.certificate(),

@@ -13,7 +13,7 @@ from dpgm_eb_map.matrix_free import MatrixFree
 from dpgm_eb_map.posterior import Moments
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, OptionError, Structure, Tables
+from dpgm_core import Domain, OptionError, Structure, Tables, Terms
 from dpgm_core.learning.simulator import Simulator
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
@@ -48,8 +48,7 @@ def release(model, count, epsilon, seed, total="public", mechanism="laplace"):
         model.structure,
         dpgm.Budget.pure(epsilon) if delta is None else dpgm.Budget.approx(epsilon, delta),
         mechanism,
-        neighbours="add-remove",
-        total=total,
+        terms=dpgm.Terms(neighbours="add-remove", total=total),
         randomness=dpgm.SeededRandomness(seed),
     )
 
@@ -195,7 +194,7 @@ def interaction(table):
 def test_every_noise_and_every_total(mechanism, total):
     """Laplace and Gaussian noise, public and estimated N: converged, and nearer to the truth than the uniform model."""
     truth = population(chain(5, 3), 4)
-    fit = learn(release(truth, 2000, 0.5, 4, total=total, mechanism=mechanism))
+    fit = learn(release(truth, 2000, 0.5, 4, terms=Terms(total=total), mechanism=mechanism))
     uniform = dpgm.Model(truth.structure, Tables.zeros(truth.structure))
     assert fit.converged
     assert dpgm.kl_divergence(truth, fit.model) < 0.3 * dpgm.kl_divergence(truth, uniform)
@@ -310,7 +309,7 @@ def test_senseless_counts_give_a_usable_model(small, values, total):
 def test_hardly_any_records():
     """One record, N estimated, and noise far above the counts: a finite model near the uniform one."""
     truth = population(chain(4, 3), 1)
-    for noisy in (release(truth, 1, 0.5, 1, total="estimated"), release(truth, 100, 0.001, 1)):
+    for noisy in (release(truth, 1, 0.5, 1, terms=Terms(total="estimated")), release(truth, 100, 0.001, 1)):
         fit = learn(noisy)
         assert fit.converged and fit.certificate["determined_parameters"] < 1
         assert np.abs(fit.model.potentials.values).max() < 0.5

@@ -88,8 +88,7 @@ class NaiveMLE:
                 f"above {self.tolerance:g}; raise max_iterations or l2"
             )
         return Fit(
-            model=Model(potentials.structure, potentials, release=release),
-            release=release,
+            model=Model(potentials.structure, potentials),
             trace=problem.trace,
             converged=converged,
             certificate={"gradient": problem.slope, "l2": l2, "inference_calls": problem.calls},

@@ -112,8 +112,7 @@ class Psgd:
             release = ascent.run()
         potentials = Tables(structure, ascent.potentials())
         return Fit(
-            model=Model(structure, potentials, release=release),
-            release=release,
+            model=Model(structure, potentials),
             trace=ascent.trace,
             converged=True,
             certificate={

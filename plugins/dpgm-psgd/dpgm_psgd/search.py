@@ -21,6 +21,7 @@ from dpgm_core import (
     OptionError,
     Randomness,
     Structure,
+    Terms,
     fit,
 )
 from dpgm_psgd.learner import Psgd
@@ -91,8 +92,7 @@ def oracle_grid_search(
                     mechanism,
                     learner,
                     inference,
-                    neighbours=neighbours,
-                    total=total,
+                    terms=Terms(neighbours=neighbours, total=total),
                     randomness=randomness,
                 ).model
                 scores.append(_score(model, truth, records))

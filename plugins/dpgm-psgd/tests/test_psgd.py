@@ -27,7 +27,9 @@ def mle(codes, structure):
     """The non-private maximum-likelihood estimate, through the same learner that the paper compares with."""
     budget = dpgm.Budget.pure(10**9)
     learner = {"name": "naive-mle", "l2": 0.0, "tolerance": 1e-8}
-    return dpgm.fit(codes, structure, budget, "laplace", learner, neighbours="add-remove", total="public").model
+    return dpgm.fit(
+        codes, structure, budget, "laplace", learner, terms=dpgm.Terms(neighbours="add-remove", total="public")
+    ).model
 
 
 def climbed(codes, structure, budget, **options):
@@ -42,8 +44,7 @@ def climbed(codes, structure, budget, **options):
         terms["mechanism"],
         {"name": "psgd", **options},
         terms["inference"],
-        neighbours="add-remove",
-        total=terms["total"],
+        terms=dpgm.Terms(neighbours="add-remove", total=terms["total"]),
         randomness=dpgm.SeededRandomness(7),
     )
 
@@ -77,7 +78,7 @@ def test_more_epsilon_is_better(mode):
             done = dpgm.fit(
                 codes, CHAIN, dpgm.Budget.approx(epsilon, 1e-5), "gaussian",
                 {"name": "psgd", "epochs": 4, "sampling_rate": 0.2, "mode": mode},
-                neighbours="add-remove", total=500.0, randomness=dpgm.SeededRandomness(seed),
+                terms=dpgm.Terms(neighbours="add-remove", total=500.0), randomness=dpgm.SeededRandomness(seed),
             )  # fmt: skip
             scores.append(reference.kl(done.model))
         return np.mean(scores)

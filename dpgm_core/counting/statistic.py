@@ -1,0 +1,124 @@
+"""A statistic: a whole-numbered sum over persons, and the one loop that adds it up.
+
+Counts, weighted counts and sums of clipped scores are statistics. They see records as pieces: codes of some persons,
+all rows of each, and each person's number of rows. A statistic is plain data and picklable, and sums of pieces merge by
+`+`, so the same sum can be taken in threads here or wherever the rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from dpgm_core.arrays import Array, Codes, IntArray
+from dpgm_core.domain import Domain
+from dpgm_core.errors import TooLarge
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import Progress, silent
+from dpgm_core.sources.contract import Source
+from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.reading import BATCH_ROWS, checked
+from dpgm_core.structure import Clique, Structure, human_bytes
+from dpgm_core.tables import Tables
+
+__all__ = ["Piece", "Statistic", "columns_of", "fused", "pieces", "summed", "zero_cells"]
+
+#: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
+Piece: TypeAlias = tuple[Codes, IntArray | None]
+
+
+class Statistic(Protocol):
+    """A sum over persons of whole-numbered vectors. Secret: what it sums goes to the noise and nowhere else."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The attributes it needs, in the order in which `add` takes their codes."""
+        ...
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector."""
+        ...
+
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """How far one person moves the sum."""
+        ...
+
+    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+        """Add what these persons contribute. lengths: rows of each person, in order; None: one each."""
+        ...
+
+    def tables(self, total: IntArray) -> Tables:
+        """The tables that a finished sum stands for."""
+        ...
+
+    def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
+        """The sum over these persons alone, (cells,); sums of several pieces add up."""
+        total = zero_cells(self.cells)
+        self.add(codes, lengths, total)
+        return total
+
+
+def summed(statistic: Statistic, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
+    """The whole sum, (cells,).
+
+    progress: told of the start and the end only: how many pieces there are is a function of the records.
+    """
+    total = zero_cells(statistic.cells)
+    progress("counting", 0, None)
+    # In one thread: bincount holds the interpreter lock for much of its time, and files are decoded in threads anyway.
+    for codes, lengths in parts:
+        statistic.add(codes, lengths, total)
+    progress("counting", 1, 1)
+    return total
+
+
+def pieces(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[Piece]:
+    """The records of a source. A PersonSource keeps persons together; of any other source each row is a person."""
+    if not isinstance(source, PersonSource):
+        for batch in checked(source, domain, columns):
+            yield batch, None
+        return
+    codes, lengths = source.grouped(domain, columns)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    first = 0
+    while first < len(lengths):
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + BATCH_ROWS, "right")) - 1)
+        yield [column[ends[first] : ends[last]] for column in codes], lengths[first:last]
+        first = last
+
+
+def columns_of(structure: Structure) -> tuple[str, ...]:
+    """The attributes of a structure's cliques, in the domain's order; at least one, so that records can be counted."""
+    used = {name for clique in structure for name in clique} or {structure.domain.names[0]}
+    return tuple(name for name in structure.domain.names if name in used)
+
+
+def fused(clique: Clique, sizes: Mapping[str, int], codes: Mapping[str, Array], kind: type[Any] = np.int64) -> Array:
+    """The cell of the clique's table that each row hits, (rows,): (((c_1) r_2 + c_2) r_3 + c_3) ...
+
+    kind: an unsigned or signed type that holds the number of cells. The clique names at least one attribute.
+
+    >>> fused(("a", "b"), {"a": 2, "b": 3}, {"a": np.array([0, 1]), "b": np.array([2, 1])}).tolist()
+    [2, 4]
+    """
+    cells: Array = codes[clique[0]].astype(kind)
+    for name in clique[1:]:
+        if sizes[name] > 1:
+            cells *= kind(sizes[name])
+            cells += codes[name]
+    return cells
+
+
+def zero_cells(cells: int) -> IntArray:
+    """Counts of nothing, (cells,); TooLarge with sizes if that does not fit."""
+    failed = cells > 2**40
+    if not failed:
+        try:
+            return np.zeros(cells, np.int64)
+        except (MemoryError, ValueError):
+            failed = True
+    raise TooLarge(f"counting needs {cells:,} cells ({human_bytes(8 * cells)}), more than fits; use smaller cliques")
