@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Terms
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.live import LiveCurator
@@ -91,7 +90,7 @@ class Door:
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            f"a curator offers structure, terms, budget, remaining, released, replayed, release and rounds; not {name!r}"
+            f"a curator offers structure, terms, budget, remaining, released, release and rounds; not {name!r}"
         )
 
     @property

@@ -7,10 +7,11 @@ import gc
 import math
 import random
 import weakref
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.components.options import changed
@@ -23,6 +24,8 @@ from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.learning.contract import Fit, Learner, Refitter
 from dpgm_core.learning.simulator import Simulator
+from dpgm_core.models.model import Model
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.progress import silent
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.releases.release import NoisyTables
@@ -125,15 +128,21 @@ def records_are_not_kept(subject: LearnerSubject) -> None:
 
 
 @CHECKS.add()
-def release_is_the_one_handed_out(subject: LearnerSubject) -> None:
-    """Fit.release is a release of the curator, unaltered: cost, noise and the stamp private = false. Cannot show: what
-    it was used for."""
+def cost_is_the_curators(subject: LearnerSubject) -> None:
+    """The model costs what the curator charged: a learner states no releases of its own, or all that were handed out,
+    unaltered and in their order. Cannot show: what they were used for."""
     run = _learn(subject, _draw(_truth(), 500, 1))
-    handed = run.door.handed
-    require(handed, "it asked the curator for nothing, so the model cannot be about the records")
+    require(run.door.handed, "it asked the curator for nothing, so the model cannot be about the records")
+    stated, handed = run.fit.model.releases or run.door.released, run.door.released
+    charged = Budget.sum(one.cost for one in handed)
     require(
-        any(run.fit.release is one for one in handed),
-        "Fit.release is none of the releases that the curator handed out",
+        Budget.sum(one.cost for one in stated) == charged and len(stated) == len(handed),
+        f"the model states {len(stated)} release(s) at {Budget.sum(one.cost for one in stated)}, but the curator handed "
+        f"out {len(handed)} and charged {charged}",
+    )
+    require(
+        all(one is other for one, other in zip(stated, handed, strict=True)),
+        "a release that the model states is none of those that the curator handed out",
     )
 
 
@@ -165,12 +174,13 @@ def fit_is_usable(subject: LearnerSubject) -> None:
 def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
     """Fit.tuning is plain values that the learner takes as options, and with them it learns the same model from the
     same release, to a tenth of its sampling error. Cannot show: choices that do not show in this model."""
-    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
-    if "rounds" in fit.release.provenance:  # learned from more releases than the one that is left
+    run = _learn(subject, _draw(_truth(), 500, 1))
+    fit, releases = run.fit, run.door.released
+    if releases[-1].round is not None:  # learned from more releases than the one that is left
         return
     require(plain(fit.tuning) == dict(fit.tuning), f"tuning has no form in a file: {dict(fit.tuning)!r}")
     tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
-    again = _replayed(tuned, fit.release, fit.model.structure)
+    again = _replayed(tuned, releases, fit.model.structure)
     moved = float(np.abs(_clique_marginals(again.model.potentials) - _clique_marginals(fit.model.potentials)).max())
     require(moved < 2e-3, f"with its tuning fixed it learns another model: a marginal moves by {moved:.2g}")
 
@@ -181,25 +191,26 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
     releases the difference is less than a quarter of the way. Cannot show: releases unlike the model's."""
     if not isinstance(subject.component, Refitter):
         return
-    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
+    run = _learn(subject, _draw(_truth(), 500, 1))
+    fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.door.released))
     tuned = changed(subject.component, fit.tuning, what="the learner, tuned as Fit.tuning says,")
     inference = JunctionTree()
     refit = tuned.refitter(fit.model, inference)
-    simulator = Simulator(fit.release, inference.compile(fit.model.structure), fit.model.potentials)
+    simulator = Simulator(run.door.released[-1], inference.compile(fit.model.structure), fit.model.potentials)
     randomness, start = SeededRandomness(1), _clique_marginals(fit.model.potentials)
     between = way = 0.0
     for _ in range(8):
         release = simulator.draw(randomness)
         potentials = refit(release)
         require(potentials.structure == fit.model.structure, "a refit is not over the model's structure")
-        learned = _clique_marginals(_replayed(tuned, release, fit.model.structure).model.potentials)
+        learned = _clique_marginals(_replayed(tuned, [release], fit.model.structure).model.potentials)
         between += float(np.sum((_clique_marginals(potentials) - learned) ** 2))
         way += float(np.sum((learned - start) ** 2))
     require(between < way / 16, f"refits are {math.sqrt(between / way):.2g} of the way from what `learn` finds")
 
 
-def _replayed(learner: Learner, release: NoisyTables, structure: Structure) -> Fit:
-    curator = ReplayCurator(release, structure)
+def _replayed(learner: Learner, releases: Sequence[NoisyTables], structure: Structure) -> Fit:
+    curator = ReplayCurator(releases, structure)
     return learner.learn(curator, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
 
 
