@@ -57,6 +57,11 @@ class Curator(Protocol):
         """What it may still spend."""
         ...
 
+    @property
+    def replayed(self) -> bool:
+        """Whether it hands out releases that were paid for before: what a learner asks of it then costs nothing."""
+        ...
+
     def release(
         self,
         *,

@@ -168,6 +168,11 @@ class LiveCurator:
         """What it may still spend."""
         return self._budget - self._spent
 
+    @property
+    def replayed(self) -> bool:
+        """False: its releases are new, and paid for."""
+        return False
+
     def release(
         self,
         *,

@@ -72,6 +72,11 @@ class ReplayCurator:
             left = left + one.cost
         return left
 
+    @property
+    def replayed(self) -> bool:
+        """True: its releases were paid for when they were made."""
+        return True
+
     def release(
         self,
         *,

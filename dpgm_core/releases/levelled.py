@@ -137,6 +137,11 @@ class LevelledCurator:
         """What it may still spend."""
         return self._curator.remaining
 
+    @property
+    def replayed(self) -> bool:
+        """Whether the curator's releases were paid for before."""
+        return self._curator.replayed
+
     def release(
         self,
         *,

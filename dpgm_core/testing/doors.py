@@ -89,7 +89,7 @@ class Door:
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            f"a curator offers structure, neighbours, budget, remaining, release and rounds; not {name!r}"
+            f"a curator offers structure, neighbours, budget, remaining, replayed, release and rounds; not {name!r}"
         )
 
     @property
@@ -114,6 +114,12 @@ class Door:
     def remaining(self) -> Budget:
         """What may still be spent."""
         found: Budget = self._read("remaining")
+        return found
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the releases were paid for before."""
+        found: bool = self._read("replayed")
         return found
 
     def release(

@@ -28,7 +28,6 @@ from dpgm_core import (
     OptionError,
     Progress,
     Randomness,
-    ReplayCurator,
     Structure,
     Tables,
     option,
@@ -114,7 +113,7 @@ class EbMap:
 
         Raises InferenceError when the engine fails, OptionError for scales that are not the structure's.
         """
-        if not isinstance(curator, ReplayCurator):  # it serves its own structure, and spends nothing
+        if not curator.replayed:  # a replay serves a structure of its own, and spends nothing
             self._check(curator.structure)
         release = curator.release()
         run = _Run(self, release, inference.compile(release.structure), progress)
