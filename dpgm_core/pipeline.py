@@ -7,25 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
-
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
-from dpgm_core.components.registry import default_registry, make
+from dpgm_core.components.registry import make
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
+from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.models.model import Model
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.planning import Plan, make_plan
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, SystemRandomness
-from dpgm_core.releases.levelled import LevelledCurator
+from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
@@ -100,7 +97,7 @@ def fit(
         split=split,
         contributions=contributions,
     ) as curator:
-        return _learn(curator, learner_made, inference_made, randomness, progress)
+        return run(learner_made, curator, inference_made, randomness=randomness, progress=progress)
 
 
 def release(
@@ -158,7 +155,8 @@ def learn(
     if not isinstance(release, NoisyTables):
         raise OptionError(f"learn takes a release (NoisyTables), got {type(release).__name__}; see load_release(path)")
     curator = ReplayCurator(release, structure)
-    return _learn(curator, make("learner", learner), make("inference", inference), randomness, progress)
+    made: Learner = make("learner", learner)
+    return run(made, curator, make("inference", inference), randomness=randomness, progress=progress)
 
 
 def plan(
@@ -231,54 +229,3 @@ def _curator(
     finally:
         if opened is not None and opened is not ledger:
             opened.close()
-
-
-def _learn(
-    curator: LiveCurator | ReplayCurator,
-    learner: Learner,
-    inference: Inference,
-    randomness: Randomness | None,
-    progress: Progress,
-) -> Fit:
-    source = SystemRandomness() if randomness is None else randomness
-    try:
-        return _stamped(_learned(learner, curator, inference, source, progress), learner, inference)
-    except BaseException as error:
-        if isinstance(curator, LiveCurator) and curator.released:
-            # What was paid for is not lost: dpgm learn FILE, or learn(error.release).
-            error.release = curator.released[-1]  # type: ignore[attr-defined]
-            error.add_note("the release is paid for and kept; learn from it again with learn(error.release)")
-        raise
-
-
-def _learned(
-    learner: Learner,
-    curator: LiveCurator | ReplayCurator,
-    inference: Inference,
-    randomness: Randomness,
-    progress: Progress,
-) -> Fit:
-    seen = curator if curator.contributions is None else LevelledCurator(curator)
-    try:
-        learned: object = learner.learn(seen, inference, randomness=randomness, progress=progress)
-    except SystemExit as left:
-        raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
-    if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
-        raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
-    return evolve(learned, release=seen.original(learned.release)) if isinstance(seen, LevelledCurator) else learned
-
-
-def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:
-    """The same fit with the makers' names and settings, and whether it converged, in the model's provenance."""
-    registry = default_registry()
-    provenance = {
-        **learned.model.provenance,
-        "learner": registry.record("learner", learner),
-        "inference": registry.record("inference", inference),
-        "converged": learned.converged,
-        "certificate": {name: float(value) for name, value in learned.certificate.items()},
-        "notes": list(learned.notes),
-        "tuning": dict(learned.tuning),
-    }
-    model = Model(learned.model.structure, learned.model.potentials, release=learned.release, provenance=provenance)
-    return evolve(learned, model=model)

@@ -13,12 +13,13 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.components.options import changed
 from dpgm_core.components.registry import make
+from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.contract import Engine, Inference
 from dpgm_core.learning.contract import Learner, Refitter
+from dpgm_core.learning.run import run
 from dpgm_core.learning.simulator import Simulator
 from dpgm_core.models.intervals import checked_replicates
-from dpgm_core.pipeline import learn
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.releases.release import NoisyTables
@@ -108,7 +109,8 @@ def _refit(learner: Learner, inference: Inference, model: Model, randomness: Ran
         return learner.refitter(model, inference)
 
     def through_learn(release: NoisyTables) -> Tables:
-        return learn(release, learner, inference, structure=model.structure, randomness=randomness).model.potentials
+        curator = ReplayCurator(release, model.structure)
+        return run(learner, curator, inference, randomness=randomness).model.potentials
 
     return through_learn
 
