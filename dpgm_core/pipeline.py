@@ -63,8 +63,8 @@ def fit(
     contributions: how much each of a person's rows counts (see `Contributions`); None: each counts 1.
 
     Returns a Fit with `.model`, `.release`, `.trace`. Everything that can be refused is refused before anything is
-    charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
-    attribute `release`.
+    charged. A learner that fails afterwards raises LearningFailed: the paid release is not lost, it is in
+    `save_release` and in the error's `releases`.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure

@@ -77,6 +77,11 @@ class ReplayCurator:
         """True: its releases were paid for when they were made."""
         return True
 
+    @property
+    def released(self) -> list[NoisyTables]:
+        """The releases served so far."""
+        return self._releases[: self._served]
+
     def release(
         self,
         *,

@@ -7,13 +7,14 @@ from attrs import evolve
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.errors import IncompatiblePlugin
+from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.releases.levelled import LevelledCurator
+from dpgm_core.releases.release import NoisyTables
 
 __all__ = ["run"]
 
@@ -29,17 +30,32 @@ def run(
     """Let the learner learn from what the curator hands out; its fit, checked and stamped.
 
     randomness: for post-processing, the operating system's when None. The model's provenance gets the names and options
-    of learner and inference, the certificate, notes and tuning. Raises IncompatiblePlugin for what is no Fit.
+    of learner and inference, the certificate, notes and tuning. Raises IncompatiblePlugin for what is no Fit, and
+    LearningFailed, with the releases, in place of any error after something was paid for. An interrupt stays one; the
+    LearningFailed is its cause.
     """
     source = SystemRandomness() if randomness is None else randomness
     try:
         return _stamped(_learned(learner, curator, inference, source, progress), learner, inference)
     except BaseException as error:
-        if isinstance(curator, LiveCurator) and curator.released:
-            # What was paid for is not lost: dpgm learn FILE, or learn(error.release).
-            error.release = curator.released[-1]  # type: ignore[attr-defined]
-            error.add_note("the release is paid for and kept; learn from it again with learn(error.release)")
-        raise
+        paid = () if curator.replayed else tuple(curator.released)
+        if not paid:
+            raise
+        failed = _failed(learner, error, paid)
+        if isinstance(error, Exception):
+            raise failed from error
+        raise error from failed
+
+
+def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
+    name = default_registry().name_of("learner", learner) or type(learner).__name__
+    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    what = "the release is" if len(paid) == 1 else f"{len(paid)} releases are"
+    return LearningFailed(
+        f"learner {name} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, with dpgm learn "
+        "FILE where it was saved, or with learn(error.releases[-1])",
+        releases=paid,
+    )
 
 
 def _learned(
@@ -49,14 +65,14 @@ def _learned(
     randomness: Randomness,
     progress: Progress,
 ) -> Fit:
-    seen = curator if curator.contributions is None else LevelledCurator(curator)
+    levelled = None if curator.contributions is None else LevelledCurator(curator)
     try:
-        learned: object = learner.learn(seen, inference, randomness=randomness, progress=progress)
+        learned: object = learner.learn(levelled or curator, inference, randomness=randomness, progress=progress)
     except SystemExit as left:
         raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
     if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
         raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
-    return evolve(learned, release=seen.original(learned.release)) if isinstance(seen, LevelledCurator) else learned
+    return learned if levelled is None else evolve(learned, release=levelled.original(learned.release))
 
 
 def _stamped(learned: Fit, learner: Learner, inference: Inference) -> Fit:

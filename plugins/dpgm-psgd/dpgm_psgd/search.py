@@ -14,6 +14,7 @@ from dpgm_core import (
     Budget,
     Inference,
     InferenceError,
+    LearningFailed,
     Mechanism,
     Model,
     Neighbours,
@@ -96,6 +97,10 @@ def oracle_grid_search(
                     randomness=randomness,
                 ).model
                 scores.append(_score(model, truth, records))
+            except LearningFailed as failed:
+                if not isinstance(failed.__cause__, InferenceError):
+                    raise
+                scores.append(math.inf)
             except InferenceError:
                 scores.append(math.inf)
         trials.append(Trial(settings=settings, score=float(np.mean(scores)), learner=learner))
