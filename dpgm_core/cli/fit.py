@@ -159,12 +159,13 @@ def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fi
     from attrs import evolve
 
     from dpgm_core.errors import DpgmError
+    from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.randomness import SeededRandomness
 
     assert run.intervals is not None
     seeded = None if run.seed is None else SeededRandomness(run.seed)
     try:
-        model = done.model.bootstrap(run.intervals.replicates, randomness=seeded, progress=progress)
+        model = bootstrap(done.model, run.intervals.replicates, randomness=seeded, progress=progress)
         model.save(path)
     except DpgmError as error:
         talk(f"dpgm: no intervals: {error}")

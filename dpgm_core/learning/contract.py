@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import field, frozen
 
 from dpgm_core.curator.contract import Curator
 from dpgm_core.inference.contract import Inference
+from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness
-
-if TYPE_CHECKING:
-    from dpgm_core.models.model import Model
-    from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.tables import Tables
-
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
 __all__ = ["Fit", "Learner", "Refitter"]
 

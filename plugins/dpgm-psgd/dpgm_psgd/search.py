@@ -23,6 +23,7 @@ from dpgm_core import (
     Randomness,
     Structure,
     fit,
+    log_likelihood,
 )
 from dpgm_psgd.learner import Psgd
 
@@ -117,4 +118,4 @@ def _evolved(base: Psgd, settings: Mapping[str, Any]) -> Psgd:
 def _score(model: Model, truth: Model | None, records: object) -> float:
     if truth is not None:
         return truth.kl(model)
-    return -model.log_likelihood(records, allow_non_private=True)
+    return -log_likelihood(model, records, allow_non_private=True)
