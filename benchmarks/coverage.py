@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.harness import Line, Task, arguments, choose, markdown, read, refuse, run
 from benchmarks.trials import POPULATIONS, Cell, cells, data_set
-from dpgm_core import FloatArray, SeededRandomness, learn
+from dpgm_core import FloatArray, SeededRandomness, bootstrap, learn
 from dpgm_core.models.intervals import student
 
 __all__ = ["main"]
@@ -49,7 +49,7 @@ def work(task: Task) -> Mapping[str, Any]:
     start = time.process_time()
     fit = learn(data.release, task.method, randomness=SeededRandomness(task.trial))
     fitted = time.process_time()
-    model = fit.model.bootstrap(REPLICATES, randomness=SeededRandomness(task.trial))
+    model = bootstrap(fit.model, REPLICATES, randomness=SeededRandomness(task.trial))
     done = time.process_time()
     truth = data.population.marginals
     found = model.interval_of(lambda one: one.marginals().values, level=LEVEL, within=(0.0, 1.0))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         DpgmError,
         IncompatiblePlugin,
         InferenceError,
+        LearningFailed,
         ModelFileError,
         NonPrivateError,
         NotConverged,
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
         TooLarge,
         UnknownComponent,
     )
-    from dpgm_core.evaluate import kl_divergence, total_variation
+    from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, SecondOrder
+    from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import Fit, Learner, Refitter
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
@@ -95,6 +97,7 @@ _LAZY = {
         "DpgmError",
         "IncompatiblePlugin",
         "InferenceError",
+        "LearningFailed",
         "ModelFileError",
         "NonPrivateError",
         "NotConverged",
@@ -106,8 +109,9 @@ _LAZY = {
         "TooLarge",
         "UnknownComponent",
     ],
-    "evaluate": ["kl_divergence", "total_variation"],
+    "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "SecondOrder"],
+    "learning.bootstrap": ["bootstrap"],
     "learning.consistency": ["consistent"],
     "learning.contract": ["Fit", "Learner", "Refitter"],
     "learning.discrepancy": ["expected_absolute", "expected_distance"],
@@ -169,6 +173,7 @@ __all__ = [
     "IntArray",
     "Interval",
     "Learner",
+    "LearningFailed",
     "Ledger",
     "Likelihood",
     "LiveCurator",
@@ -206,6 +211,7 @@ __all__ = [
     "UnknownComponent",
     "__version__",
     "analytic_delta",
+    "bootstrap",
     "bounded_variance",
     "combine",
     "component_option",
@@ -224,6 +230,7 @@ __all__ = [
     "levelled",
     "load_model",
     "load_release",
+    "log_likelihood",
     "log_normaliser",
     "make",
     "optimal_split",

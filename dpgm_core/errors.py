@@ -12,6 +12,7 @@
       InferenceError         an inference call failed or was asked for what it cannot do
         NotConverged         it ran out of iterations
         TooLarge             the exact answer does not fit; says the sizes
+      LearningFailed         it failed after a release was paid for; holds the release
       ModelFileError         a release, model or ledger file is damaged, hostile or too new
       NonPrivateError        an exact function of records was asked for without saying so
       PluginError            a plugin is at fault; names distribution and version
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "BudgetError",
@@ -36,6 +38,7 @@ __all__ = [
     "DpgmError",
     "IncompatiblePlugin",
     "InferenceError",
+    "LearningFailed",
     "ModelFileError",
     "NonPrivateError",
     "NotConverged",
@@ -89,6 +92,17 @@ class NotConverged(InferenceError):
 
 class TooLarge(InferenceError):
     """The exact answer does not fit in memory; the message says the sizes."""
+
+
+class LearningFailed(DpgmError):
+    """Learning failed after something was released: what was paid for is in `releases`, as the curator handed it out.
+
+    The original error is its cause. `dpgm_core.learn(error.releases[-1])` learns from a release again, at no cost.
+    """
+
+    def __init__(self, message: str, *, releases: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.releases = releases
 
 
 class ModelFileError(DpgmError):

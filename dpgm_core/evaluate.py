@@ -7,12 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from dpgm_core.arrays import Array
+from dpgm_core.counting.kernel import count
 from dpgm_core.errors import StructureError, require_non_private
+from dpgm_core.models.conditioning import expectation
 from dpgm_core.models.model import Model
+from dpgm_core.sources import as_source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["kl_divergence", "total_variation"]
+__all__ = ["kl_divergence", "log_likelihood", "total_variation"]
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
@@ -26,6 +29,23 @@ def kl_divergence(truth: Model, learned: Model) -> float:
     0.0
     """
     return truth.kl(learned)
+
+
+def log_likelihood(model: Model, records: object, *, allow_non_private: bool = False) -> float:
+    """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
+
+    An exact function of the records: raises NonPrivateError unless `allow_non_private` is True. Divide by the number
+    of records for the mean.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> uniform = Model(structure, Tables.zeros(structure))
+    >>> f"{log_likelihood(uniform, np.array([[0], [1], [1]]), allow_non_private=True) / np.log(2):.6f}"
+    '-3.000000'
+    """
+    require_non_private("log_likelihood of records", allow_non_private)
+    counted = count(as_source(records), model.structure)
+    return expectation(counted.tables.values, model.potentials.values) - counted.records * model.log_partition
 
 
 def total_variation(
@@ -50,9 +70,6 @@ def total_variation(
         tables = reference
     else:
         require_non_private("total variation against records", allow_non_private)
-        from dpgm_core.counting.kernel import count
-        from dpgm_core.sources import as_source
-
         wanted = Structure(model.domain, names or model.structure.cliques)
         tables = count(as_source(reference), wanted).tables
     if tables.structure.domain != model.domain:

@@ -6,18 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
-
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
-from dpgm_core.components.registry import default_registry, make
-from dpgm_core.curator.contract import Curator
+from dpgm_core.components.registry import make
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
+from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.models.model import Model
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.planning import Plan, make_plan
 from dpgm_core.privacy.amounts import Amount, amount
@@ -25,7 +22,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
@@ -60,8 +57,8 @@ def fit(
     written before learning. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
 
     Returns a Fit with `.model`, `.releases`, `.trace`. Everything that can be refused is refused before anything is
-    charged. When the learner fails the paid release is not lost: it is in `save_release` and on the exception's
-    attribute `release`.
+    charged. A learner that fails afterwards raises LearningFailed: the paid release is not lost, it is in
+    `save_release` and in the error's `releases`.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
@@ -89,7 +86,7 @@ def fit(
         split=split,
         progress=progress,
     )
-    return _learn(curator, learner_made, inference_made, randomness, progress)
+    return run(learner_made, curator, inference_made, randomness=randomness, progress=progress)
 
 
 def release(
@@ -146,7 +143,8 @@ def learn(
         )
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
-    return _learn(curator, make("learner", learner), make("inference", inference), randomness, progress)
+    made: Learner = make("learner", learner)
+    return run(made, curator, make("inference", inference), randomness=randomness, progress=progress)
 
 
 def plan(
@@ -177,62 +175,3 @@ def plan(
 
 def _opened(ledger: Ledger | str | Path | None) -> Ledger | None:
     return Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
-
-
-def _learn(
-    curator: Curator,
-    learner: Learner,
-    inference: Inference,
-    randomness: Randomness | None,
-    progress: Progress,
-) -> Fit:
-    source = SystemRandomness() if randomness is None else randomness
-    try:
-        return _stamped(_learned(learner, curator, inference, source, progress), curator, learner, inference)
-    except BaseException as error:
-        if not curator.replayed and curator.released:
-            # What was paid for is not lost: dpgm learn FILE, or learn(error.release).
-            error.release = curator.released[-1]  # type: ignore[attr-defined]
-            error.add_note("the release is paid for and kept; learn from it again with learn(error.release)")
-        raise
-
-
-def _learned(
-    learner: Learner,
-    curator: Curator,
-    inference: Inference,
-    randomness: Randomness,
-    progress: Progress,
-) -> Fit:
-    try:
-        learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
-    except SystemExit as left:
-        raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
-    if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
-        raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
-    return learned
-
-
-def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Inference) -> Fit:
-    """The same fit with what the curator handed out, the makers' names and settings, and whether it converged.
-
-    What a model cost is the curator's word: a learner may have shown less than it was given.
-    """
-    registry = default_registry()
-    provenance = {
-        **learned.model.provenance,
-        "learner": registry.record("learner", learner),
-        "inference": registry.record("inference", inference),
-        "converged": learned.converged,
-        "certificate": {name: float(value) for name, value in learned.certificate.items()},
-        "notes": list(learned.notes),
-        "tuning": dict(learned.tuning),
-    }
-    model = Model(
-        learned.model.structure,
-        learned.model.potentials,
-        releases=curator.released,
-        provenance=provenance,
-        conversion_delta=curator.conversion_delta,
-    )
-    return evolve(learned, model=model, releases=curator.released)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from dpgm_core._version import __version__
-from dpgm_core.errors import DpgmError, InferenceError, PluginLoadError, TooLarge
+from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge
 
 __all__ = ["cli", "main"]
 
@@ -82,9 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             _traceback()
         _say(str(error))
-        failed = isinstance(error, (InferenceError, PluginLoadError)) and not isinstance(error, TooLarge)
         # What fails after the release was paid for is work that failed, whatever it says.
-        sys.exit(1 if failed or hasattr(error, "release") else 2)
+        failed = isinstance(error, (InferenceError, PluginLoadError, LearningFailed))
+        sys.exit(1 if failed and not isinstance(error, TooLarge) else 2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

@@ -51,13 +51,12 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 progress=progress,
                 **_settings(run),
             )
-            done.model.save(path)
-        except BaseException as error:
+            _save(done, path)
+        except BaseException:
             if saved.exists():
                 talk(
                     f"dpgm: the release is paid for and saved; learn from it with: dpgm learn {shlex.quote(str(saved))}"
                 )
-                error.release = saved  # type: ignore[attr-defined]
             raise
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
@@ -143,17 +142,28 @@ def learn(
     print_fit(done, path, release_file, None, verbose=obj["verbose"], learned_again=True)
 
 
+def _save(done: Fit, path: Path) -> None:
+    """A model that cannot be written is work that failed: its release is paid for."""
+    from dpgm_core.errors import LearningFailed, ModelFileError
+
+    try:
+        done.model.save(path)
+    except ModelFileError as error:
+        raise LearningFailed(f"the model is learned but not saved: {error}", releases=(done.release,)) from error
+
+
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
     """Error bars for a fit that is paid for and saved; without them it is no worse."""
     from attrs import evolve
 
     from dpgm_core.errors import DpgmError
+    from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.randomness import SeededRandomness
 
     assert run.intervals is not None
     seeded = None if run.seed is None else SeededRandomness(run.seed)
     try:
-        model = done.model.bootstrap(run.intervals.replicates, randomness=seeded, progress=progress)
+        model = bootstrap(done.model, run.intervals.replicates, randomness=seeded, progress=progress)
         model.save(path)
     except DpgmError as error:
         talk(f"dpgm: no intervals: {error}")

@@ -39,13 +39,15 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
     A file that cannot be written stays as it is; stderr says so.
     """
     from dpgm_core.errors import ModelFileError
+    from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.randomness import SeededRandomness
 
     have = len(model.replicates)
     if have and seed is None and count in (None, have):
         return model
     with progress_bar() as progress:
-        model = model.bootstrap(
+        model = bootstrap(
+            model,
             count or have or DEFAULT_REPLICATES,
             randomness=None if seed is None else SeededRandomness(seed),
             progress=progress,

@@ -52,7 +52,6 @@ class LiveCurator:
     Raises BudgetError, StructureError and OptionError before any record is read.
     """
 
-    replayed = False
     conversion_delta = None  # all its releases cost one kind of budget
 
     def __init__(
@@ -115,6 +114,11 @@ class LiveCurator:
     def released(self) -> tuple[NoisyTables, ...]:
         """All that was handed out and paid for, oldest first; of rounds under one charge the last stands for all."""
         return tuple(self._released)
+
+    @property
+    def replayed(self) -> bool:
+        """False: its releases are new, and paid for."""
+        return False
 
     def release(
         self,

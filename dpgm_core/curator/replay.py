@@ -28,8 +28,6 @@ class ReplayCurator:
     files do not hold: other budgets, other cliques, another order, subsampling, a second helping.
     """
 
-    replayed = True
-
     def __init__(
         self,
         releases: NoisyTables | Sequence[NoisyTables],
@@ -79,6 +77,11 @@ class ReplayCurator:
     def released(self) -> tuple[NoisyTables, ...]:
         """The releases served so far."""
         return self._releases[: self._served]
+
+    @property
+    def replayed(self) -> bool:
+        """True: its releases were paid for when they were made."""
+        return True
 
     def release(
         self,

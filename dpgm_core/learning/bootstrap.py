@@ -6,54 +6,77 @@ Post-processing: records are drawn from the model, never read. Source: Efron and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpgm_core.arrays import Array
 from dpgm_core.components.options import changed
 from dpgm_core.components.registry import make
+from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
-from dpgm_core.inference.contract import Engine, Inference
+from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, Refitter
+from dpgm_core.learning.run import run
 from dpgm_core.learning.simulator import Simulator
 from dpgm_core.models.intervals import checked_replicates
-from dpgm_core.pipeline import learn
+from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 
-if TYPE_CHECKING:
-    from dpgm_core.models.model import Model
-
-__all__ = ["refitted"]
+__all__ = ["bootstrap"]
 
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 
 
-def refitted(
+def bootstrap(
     model: Model,
-    engine: Engine,
-    count: int,
+    replicates: int = 40,
     *,
-    learner: object = None,
-    inference: object = None,
+    learner: str | Mapping[str, Any] | Learner | None = None,
+    inference: str | Mapping[str, Any] | Inference | None = None,
     randomness: Randomness | None = None,
     progress: Progress | None = None,
-) -> Array:
-    """Log-potentials of `count` refits, (count, cells), float32: enough for error bars, and half of the file.
+) -> Model:
+    """The same model with `replicates` of itself: what would have been learned from other records and noise.
 
-    engine: of the model, to draw records with. learner, inference: None takes those the model was learned with; the
-    tuning that the learner found is fixed. A refit that fails stops it all: without the odd ones the error bars would
-    be too short. Raises OptionError for a model that cannot be bootstrapped, and says why.
+    Each is learned from a simulated release, records drawn from the model and fresh noise of the released kind, with
+    the tuning fixed. They give error bars to every answer. learner, inference: None takes those the model was learned
+    with; only needed when they are not registered. randomness: SeededRandomness repeats the draw; None takes the
+    operating system's. Free in privacy.
+
+    Raises OptionError, and says why, when the model or its learner cannot be bootstrapped. A refit that fails stops it
+    all: without the odd ones the error bars would be too short.
+
+    >>> from dpgm_core import Budget, Domain, Structure, fit
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 500)
+    >>> done = fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
+    >>> model = bootstrap(done.model, 20, randomness=SeededRandomness(2))
+    >>> len(model.replicates), model.standard_errors("a").round(2).tolist()
+    (20, [0.01, 0.01])
     """
-    count = checked_replicates(count)
+    refits = _refitted(model, checked_replicates(replicates), learner, inference, randomness, progress or silent)
+    return model.with_replicates(refits)
+
+
+def _refitted(
+    model: Model, count: int, learner: object, inference: object, randomness: Randomness | None, progress: Progress
+) -> Array:
+    """Log-potentials of the refits, (count, cells), float32: enough for error bars, and half of the file."""
     release = model.release
     if release is None:
         raise OptionError("the model carries no release, so its noise is unknown and cannot be drawn again")
     name = str(model.provenance.get("learner", {}).get("name", ""))
-    if "rounds" in release.provenance:
+    if len(model.releases) > 1:
+        raise OptionError(
+            f"learner {name} cannot be bootstrapped: it learned from {len(model.releases)} releases, one asked for after "
+            "another was seen, and a simulated release cannot answer what it would have asked; learn with one of a "
+            "single release"
+        )
+    if release.round is not None:
         raise OptionError(
             f"learner {name} cannot be bootstrapped: it trains on many noisy rounds that a simulated release does not "
             "hold; learn with another one"
@@ -64,21 +87,21 @@ def refitted(
         )
     made: Learner = _component("learner", learner, model.provenance, model.provenance.get("tuning", {}))
     used: Inference = _component("inference", inference, model.provenance, {})
-    source, report = _stream(randomness), progress or silent
-    simulator = Simulator(release, engine, model.potentials)
+    source = _stream(randomness)
+    simulator = Simulator(release, model.engine, model.potentials)
     rows = np.empty((count, model.structure.cells), dtype=np.float32)
     number = 0
     try:
         refit = _refit(made, used, model, source)
         for number in range(count):
-            report("bootstrap", number, count)
+            progress("bootstrap", number, count)
             rows[number] = _potentials(refit(simulator.draw(source)), model, made)
     except BudgetError as error:  # the learner wants of the curator what one simulated release cannot give
         raise OptionError(f"learner {name or type(made).__name__} cannot be bootstrapped: {error}") from error
     except DpgmError as error:
         error.add_note(f"this happened in refit {number + 1} of {count} on simulated releases")
         raise
-    report("bootstrap", count, count)
+    progress("bootstrap", count, count)
     return rows
 
 
@@ -90,7 +113,7 @@ def _component(kind: str, given: object, provenance: Mapping[str, Any], tuning: 
         return changed(made, tuning, what=f"{kind} {type(made).__name__}") if tuning else made
     if "name" not in record:
         what = f"{kind} {record['class']}, which is not registered" if "class" in record else f"an unknown {kind}"
-        raise OptionError(f"the model was learned with {what}; give it as bootstrap({kind}=...)")
+        raise OptionError(f"the model was learned with {what}; give it as bootstrap(model, {kind}=...)")
     return make(kind, {**record.get("options", {}), **tuning, "name": record["name"]})
 
 
@@ -108,7 +131,8 @@ def _refit(learner: Learner, inference: Inference, model: Model, randomness: Ran
         return learner.refitter(model, inference)
 
     def through_learn(release: NoisyTables) -> Tables:
-        return learn(release, learner, inference, structure=model.structure, randomness=randomness).model.potentials
+        curator = ReplayCurator(release, model.structure)
+        return run(learner, curator, inference, randomness=randomness).model.potentials
 
     return through_learn
 

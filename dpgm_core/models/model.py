@@ -1,7 +1,6 @@
 """The learned model: a structure, log-potentials and where they came from; answers queries, samples, saves.
 
-Everything here is post-processing of the release and free in privacy, except what compares with records, which must
-be asked for by name (`allow_non_private`).
+Everything here is post-processing of the release and free in privacy; what compares with records is in `evaluate`.
 """
 
 from __future__ import annotations
@@ -22,15 +21,12 @@ from dpgm_core.errors import (
     OptionError,
     StructureError,
     did_you_mean,
-    require_non_private,
 )
 from dpgm_core.files import plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
-from dpgm_core.learning.contract import Learner
 from dpgm_core.models.conditioning import collected, expectation, spread_over
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
-from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names
 from dpgm_core.structure import Clique, Structure
@@ -127,10 +123,15 @@ class Model:
 
     # --- inference ----------------------------------------------------------------------------------------------
 
+    @property
+    def engine(self) -> Engine:
+        """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
+        return self._engine(self.structure)
+
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole model; computed once."""
         if self._beliefs is None:
-            self._beliefs = self._engine(self.structure).infer(self.potentials)
+            self._beliefs = self.engine.infer(self.potentials)
         return self._beliefs
 
     @property
@@ -216,19 +217,6 @@ class Model:
         entropy = beliefs.log_partition - expectation(mu, ours.values)
         return max(0.0, other.log_partition - expectation(mu, theirs.values) - entropy)
 
-    def log_likelihood(self, records: object, *, allow_non_private: bool = False) -> float:
-        """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
-
-        An exact function of the records: raises NonPrivateError unless `allow_non_private` is True. Divide by the
-        number of records for the mean.
-        """
-        require_non_private("log_likelihood of records", allow_non_private)
-        from dpgm_core.counting.kernel import count
-        from dpgm_core.sources import as_source
-
-        counted = count(as_source(records), self.structure)
-        return expectation(counted.tables.values, self.potentials.values) - counted.records * self.log_partition
-
     def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
         """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
 
@@ -238,7 +226,7 @@ class Model:
 
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
             raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
-        engine = self._engine(self.structure)
+        engine = self.engine
         if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
             raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
         source = SystemRandomness() if randomness is None else randomness
@@ -251,34 +239,12 @@ class Model:
 
     # --- how sure -----------------------------------------------------------------------------------------------
 
-    def bootstrap(
-        self,
-        replicates: int = 40,
-        *,
-        learner: str | Mapping[str, Any] | Learner | None = None,
-        inference: str | Mapping[str, Any] | Inference | None = None,
-        randomness: Randomness | None = None,
-        progress: Progress | None = None,
-    ) -> Model:
-        """The same model with `replicates` of itself: what would have been learned from other records and noise.
+    def with_replicates(self, potentials: Array) -> Model:
+        """The same model with replicates of itself: their log-potentials, (B, cells), nats, B at least 2.
 
-        Each is learned from a simulated release, records drawn from this model and fresh noise of the released kind,
-        with the tuning fixed. They give error bars to every answer. learner, inference: only needed when the model was
-        learned with components that are not registered. randomness: SeededRandomness repeats the draw; None takes the
-        operating system's. Free in privacy. Raises OptionError, and says why, when the learner cannot be bootstrapped.
+        `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
         """
-        from dpgm_core.learning.bootstrap import refitted
-
-        refits = refitted(
-            self,
-            self._engine(self.structure),
-            replicates,
-            learner=learner,
-            inference=inference,
-            randomness=randomness,
-            progress=progress,
-        )
-        return self._with(self._inference, refits)
+        return self._with(self._inference, potentials)
 
     @property
     def replicates(self) -> tuple[Model, ...]:
@@ -313,7 +279,7 @@ class Model:
         within: the range of possible values. Raises OptionError before `bootstrap`, InferenceError for infinite values.
         """
         if not self.replicates:
-            raise OptionError("the model has no replicates to tell errors from; make them with Model.bootstrap()")
+            raise OptionError("the model has no replicates to tell errors from; make them with bootstrap(model)")
         found = [np.asarray(query(one), dtype=np.float64) for one in (self, *self.replicates)]
         return interval(found[0], np.stack(found[1:]), level=level, within=within)
 
@@ -327,7 +293,7 @@ class Model:
         if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
             raise OptionError(
                 f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
-                "Model.bootstrap(B) makes B replicates"
+                "bootstrap(model, B) makes B replicates"
             )
         source = SystemRandomness() if randomness is None else randomness
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])

@@ -13,6 +13,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core.cli.output import reserved
+from dpgm_core.errors import ModelFileError
 from dpgm_core.spec import load_spec
 
 
@@ -185,6 +186,21 @@ def test_a_failed_learner_leaves_the_paid_release(spec, how):
     assert run("learn", release).returncode == 0
     history = run("ledger", "history", str(spec.parent / "out/visits.ledger"), "--json").stdout
     assert len(json.loads(history)) == 1
+
+
+def test_a_model_that_cannot_be_written_leaves_the_paid_release(spec, dpgm_command, monkeypatch):
+    """Exit 1, for the work failed after the charge; the release is saved and stderr says how to learn from it."""
+
+    def full(self, path):
+        raise ModelFileError(f"cannot write {path}: the disk is full")
+
+    monkeypatch.setattr("dpgm_core.models.model.Model.save", full)
+    code, out, err = dpgm_command("fit", spec)
+    assert (code, out) == (1, "")
+    assert "the disk is full" in err
+    monkeypatch.undo()
+    hint = next(line for line in err.splitlines() if "dpgm learn " in line)
+    assert dpgm_command("learn", hint.split("dpgm learn ")[1])[0] == 0
 
 
 def test_an_unwritable_output_is_refused_before_the_charge(spec, refused):

@@ -11,7 +11,7 @@ from attrs import frozen
 from scipy import stats
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Fit, Model, SeededRandomness, Structure, Tables, combine
+from dpgm_core import Budget, Domain, Fit, Model, SeededRandomness, Structure, Tables, bootstrap, combine
 from dpgm_core.errors import BudgetError, InferenceError, ModelFileError, OptionError
 
 ONE = Structure(Domain.from_sizes({"a": 4, "b": 4}), [("a", "b")])
@@ -46,7 +46,7 @@ def released(structure: Structure, records: int, epsilon: object, seed: int, tot
 
 
 def bootstrapped(noisy, count: int = 40, seed: int = 1, learner: object = Counts()) -> Model:
-    return dpgm.learn(noisy, learner).model.bootstrap(count, learner=learner, randomness=SeededRandomness(seed))
+    return bootstrap(dpgm.learn(noisy, learner).model, count, learner=learner, randomness=SeededRandomness(seed))
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_without_replicates_the_way_to_them_is_named(chain):
     bare = Model(chain.structure, chain.potentials)
     assert bare.replicates == ()
     for ask in (lambda: bare.intervals("a"), lambda: bare.standard_errors("a"), lambda: bare.sample_datasets(5, 2)):
-        with pytest.raises(OptionError, match=r"Model\.bootstrap"):
+        with pytest.raises(OptionError, match=r"bootstrap\(model"):
             ask()
 
 
@@ -159,8 +159,8 @@ def test_without_replicates_the_way_to_them_is_named(chain):
 
 def test_a_seed_repeats_the_replicates_and_no_seed_does_not(chain):
     """Bit for bit the same with a SeededRandomness of the same seed; the system's randomness never repeats."""
-    one, again, other = (chain.bootstrap(3, randomness=SeededRandomness(seed)) for seed in (5, 5, 6))
-    free = chain.bootstrap(3)
+    one, again, other = (bootstrap(chain, 3, randomness=SeededRandomness(seed)) for seed in (5, 5, 6))
+    free = bootstrap(chain, 3)
     first, same, *others = (np.array([r.potentials.values for r in m.replicates]) for m in (one, again, other, free))
     assert np.array_equal(first, same)
     assert not any(np.array_equal(first, different) for different in others)
@@ -178,7 +178,7 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
             drawn.append(release.tables.values)
             return Fit(model=Model(ONE, Tables.zeros(ONE)))
 
-    dpgm.learn(noisy, Watching()).model.bootstrap(5, learner=Watching(), randomness=SeededRandomness(7))
+    bootstrap(dpgm.learn(noisy, Watching()).model, 5, learner=Watching(), randomness=SeededRandomness(7))
     assert len(drawn) == 6
     for one in drawn[1:]:
         assert np.abs(one - drawn[0]).max() > 4
@@ -274,13 +274,13 @@ def test_damaged_replicates_are_refused(chain, tmp_path, key):
 def test_senseless_numbers_of_replicates_are_refused(chain, count):
     """From 2 to 1000, as a whole number."""
     with pytest.raises(OptionError, match="replicates must be a whole number from 2 to 1000"):
-        chain.bootstrap(count)
+        bootstrap(chain, count)
 
 
 def test_a_model_without_a_release_is_refused(chain):
     """Nobody knows its noise."""
     with pytest.raises(OptionError, match="carries no release"):
-        Model(chain.structure, chain.potentials, provenance=chain.provenance).bootstrap()
+        bootstrap(Model(chain.structure, chain.potentials, provenance=chain.provenance))
 
 
 def test_training_in_rounds_is_refused():
@@ -296,21 +296,22 @@ def test_training_in_rounds_is_refused():
         randomness=SeededRandomness(1),
     )
     with pytest.raises(OptionError, match="psgd cannot be bootstrapped: it trains on many noisy rounds"):
-        fit.model.bootstrap()
+        bootstrap(fit.model)
 
 
 def test_normalised_contributions_are_refused():
     """How much a simulated person would add to a table is in no release."""
-    noisy = attrs.evolve(released(CHAIN, 500, 1, 1, "estimated"), contributions=dpgm.Contributions(per="clique"))
+    noisy = released(CHAIN, 500, 1, 1, "estimated")
+    noisy = attrs.evolve(noisy, terms=attrs.evolve(noisy.terms, contributions=dpgm.Contributions(per="clique")))
     model = Model(CHAIN, Tables.zeros(CHAIN), releases=[noisy], provenance={"learner": {"name": "naive-mle"}})
     with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
-        model.bootstrap()
+        bootstrap(model)
 
 
 def test_an_engine_that_cannot_sample_is_refused(chain):
     """loopy-bp answers, but draws no records."""
     with pytest.raises(InferenceError, match="cannot draw records"):
-        chain.using("loopy-bp").bootstrap(2)
+        bootstrap(chain.using("loopy-bp"), 2)
 
 
 @frozen(kw_only=True)
@@ -353,18 +354,18 @@ class Stumbles(Logs):
 def test_an_unregistered_learner_has_to_be_given():
     """A file cannot name it; given as an object, its tuning is fixed all the same."""
     model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
-    with pytest.raises(OptionError, match=r"Logs, which is not registered; give it as bootstrap\(learner=\.\.\.\)"):
-        model.bootstrap(2)
-    assert len(model.bootstrap(2, learner=Logs()).replicates) == 2
+    with pytest.raises(OptionError, match=r"Logs, which is not registered; give it as bootstrap\(model, learner="):
+        bootstrap(model, 2)
+    assert len(bootstrap(model, 2, learner=Logs()).replicates) == 2
     with pytest.raises(OptionError, match="has no option 'floor'"):
-        model.bootstrap(2, learner="naive-mle")
+        bootstrap(model, 2, learner="naive-mle")
 
 
 def test_a_learner_that_asks_for_more_says_why():
     """A simulated release is one release: whoever wants another gets the reason."""
     model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
     with pytest.raises(OptionError, match=r"Greedy cannot be bootstrapped: .*replay") as caught:
-        model.bootstrap(2, learner=Greedy())
+        bootstrap(model, 2, learner=Greedy())
     assert isinstance(caught.value.__cause__, BudgetError)
 
 
@@ -373,7 +374,7 @@ def test_one_failed_refit_stops_the_bootstrap():
     learner = Stumbles()
     model = dpgm.learn(released(ONE, 500, 1, 1), learner).model
     with pytest.raises(InferenceError, match="lost") as caught:
-        model.bootstrap(5, learner=learner)
+        bootstrap(model, 5, learner=learner)
     assert "refit 2 of 5" in caught.value.__notes__[0]
 
 
@@ -388,20 +389,30 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
             return lambda release: model.potentials if self.floor != 7 else Tables.zeros(CHAIN)
 
     model = dpgm.learn(released(ONE, 500, 1, 1), Quick()).model
-    assert len(model.bootstrap(3, learner=Quick()).replicates) == 3
+    assert len(bootstrap(model, 3, learner=Quick()).replicates) == 3
     assert calls == [1.0]
-    assert model.bootstrap(3, learner=Quick()).standard_errors("a").max() < 1e-6
+    assert bootstrap(model, 3, learner=Quick()).standard_errors("a").max() < 1e-6
     wrong = Model(
         ONE, model.potentials, releases=[model.release], provenance={**model.provenance, "tuning": {"floor": 7}}
     )
     with pytest.raises(dpgm.IncompatiblePlugin, match="structure"):
-        wrong.bootstrap(3, learner=Quick())
+        bootstrap(wrong, 3, learner=Quick())
+
+
+def test_replicates_made_elsewhere_serve_too(chain):
+    """`with_replicates` takes log-potentials, (B, cells), and shares the engine; another shape is refused."""
+    potentials = np.stack([chain.potentials.values, chain.potentials.values + 1.0])
+    made = chain.with_replicates(potentials)
+    assert made.engine is chain.engine and len(made.replicates) == 2
+    assert made.standard_errors("a") == pytest.approx(0, abs=1e-9)
+    with pytest.raises(dpgm.StructureError, match="shape"):
+        chain.with_replicates(potentials[:1])
 
 
 def test_progress_counts_the_refits(chain):
     """One report per refit, and one at the end."""
     seen = []
-    chain.bootstrap(3, progress=lambda task, done, total: seen.append((task, done, total)))
+    bootstrap(chain, 3, progress=lambda task, done, total: seen.append((task, done, total)))
     assert seen == [("bootstrap", done, 3) for done in range(4)]
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
-from dpgm_core.errors import DomainError, DpgmError, InferenceError, NonPrivateError, OptionError, TooLarge
+from dpgm_core.errors import DomainError, DpgmError, InferenceError, OptionError, TooLarge
 from dpgm_core.models.model import Model
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
@@ -107,21 +107,6 @@ def test_kl_is_infinite_where_the_other_rules_out():
     other = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     with pytest.raises(DpgmError, match="same domain"):
         free.kl(Model(other, Tables.zeros(other)))
-
-
-@pytest.mark.parametrize("name", STRUCTURES)
-def test_log_likelihood_is_asked_for_by_name(name):
-    """Without allow_non_private nothing is read; with it, it is the sum of log p."""
-    model = model_of(name)
-    rng = np.random.default_rng(5)
-    codes = np.stack([rng.integers(0, attribute.size, 50) for attribute in DOMAIN], axis=1)
-    for wrong in (False, 1, "yes"):
-        with pytest.raises(NonPrivateError, match="allow_non_private=True"):
-            model.log_likelihood(object(), allow_non_private=wrong)
-    expected = float(np.log(joint(model)[tuple(codes.T)]).sum())
-    assert model.log_likelihood(codes, allow_non_private=True) == pytest.approx(expected)
-    with pytest.raises(NonPrivateError):
-        dpgm.total_variation(model, codes)
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

@@ -524,7 +524,7 @@ def test_a_simulated_release_is_one_of_persons():
     assert abs(np.mean([one.total for one in drawn]) - noisy.total) < 10
     assert np.std([one.tables.values[0] % 1 for one in drawn]) > 0.1  # not cut off to whole numbers
     with pytest.raises(dpgm.OptionError, match="how many rows"):  # its spread is only nominal
-        model.bootstrap(3)
+        dpgm.bootstrap(model, 3)
 
 
 def test_replays_of_differently_weighted_releases_are_refused():

@@ -134,11 +134,10 @@ def cost_is_the_curators(subject: LearnerSubject) -> None:
     run = _learn(subject, _draw(_truth(), 500, 1))
     require(run.door.handed, "it asked the curator for nothing, so the model cannot be about the records")
     stated, handed = run.fit.model.releases or run.door.released, run.door.released
-    charged = Budget.sum(one.cost for one in handed)
+    claimed, charged = (Budget.sum(one.cost for one in some) for some in (stated, handed))
     require(
-        Budget.sum(one.cost for one in stated) == charged and len(stated) == len(handed),
-        f"the model states {len(stated)} release(s) at {Budget.sum(one.cost for one in stated)}, but the curator handed "
-        f"out {len(handed)} and charged {charged}",
+        claimed == charged and len(stated) == len(handed),
+        f"the model states {len(stated)} release(s) at {claimed}, but {len(handed)} at {charged} were handed out",
     )
     require(
         all(one is other for one, other in zip(stated, handed, strict=True)),

@@ -263,12 +263,33 @@ def test_given_scales_are_used_and_checked(small):
     with pytest.raises(OptionError, match=r"scales has 3 numbers.*has 4 groups"):
         learn(small, scales=[1.0] * 3)
     spent = []
-    curator = SimpleNamespace(structure=small.structure, release=lambda: spent.append(1))
+    curator = SimpleNamespace(structure=small.structure, replayed=False, release=lambda: spent.append(1))
     with pytest.raises(OptionError, match="scales has 3 numbers"):
         dpgm.make("learner", "eb-map", scales=[1.0] * 3).learn(
             curator, dpgm.make("inference", "junction-tree"), randomness=dpgm.SeededRandomness(1), progress=None
         )
     assert not spent
+
+
+@pytest.mark.parametrize("contributions", [None, dpgm.Contributions(per="clique")], ids=["rows", "weighted rows"])
+def test_given_scales_are_those_of_the_released_tables(contributions):
+    """A release learned into a larger structure has the scales of its own cliques, whatever it counts: they fit it
+    again, into that structure too."""
+    truth = population(chain(4, 3), 1)
+    codes = [column.to_pylist() for column in truth.sample(500, randomness=dpgm.SeededRandomness(1)).columns]
+    noisy = dpgm.release(
+        np.array(codes, dtype=int).T,
+        truth.structure,
+        dpgm.Budget.pure(1),
+        neighbours="add-remove",
+        contributions=contributions,
+        randomness=dpgm.SeededRandomness(1),
+    )
+    wide = Structure(noisy.structure.domain, [("x0", "x1", "x2"), ("x2", "x3")])
+    fit = dpgm.learn(noisy, "eb-map", structure=wide)
+    assert len(fit.tuning["scales"]) == group_count(noisy.structure) != group_count(wide)
+    again = dpgm.learn(noisy, dpgm.make("learner", "eb-map", **fit.tuning), structure=wide)
+    assert dpgm.kl_divergence(fit.model, again.model) < 1e-3
 
 
 def test_engines_without_second_derivatives(small):

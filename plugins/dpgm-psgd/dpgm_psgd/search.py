@@ -14,6 +14,7 @@ from dpgm_core import (
     Budget,
     Inference,
     InferenceError,
+    LearningFailed,
     Mechanism,
     Model,
     Neighbours,
@@ -23,6 +24,7 @@ from dpgm_core import (
     Structure,
     Terms,
     fit,
+    log_likelihood,
 )
 from dpgm_psgd.learner import Psgd
 
@@ -96,6 +98,10 @@ def oracle_grid_search(
                     randomness=randomness,
                 ).model
                 scores.append(_score(model, truth, records))
+            except LearningFailed as failed:
+                if not isinstance(failed.__cause__, InferenceError):
+                    raise
+                scores.append(math.inf)
             except InferenceError:
                 scores.append(math.inf)
         trials.append(Trial(settings=settings, score=float(np.mean(scores)), learner=learner))
@@ -112,4 +118,4 @@ def _evolved(base: Psgd, settings: Mapping[str, Any]) -> Psgd:
 def _score(model: Model, truth: Model | None, records: object) -> float:
     if truth is not None:
         return truth.kl(model)
-    return -model.log_likelihood(records, allow_non_private=True)
+    return -log_likelihood(model, records, allow_non_private=True)

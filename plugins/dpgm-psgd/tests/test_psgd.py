@@ -196,9 +196,9 @@ def test_options_that_make_no_sense(options):
 
 def test_running_away_is_said():
     """A learning rate far too large ends in an error that says what to lower; the paid round is kept."""
-    with pytest.raises(dpgm.InferenceError, match="learning_rate") as caught:
+    with pytest.raises(dpgm.LearningFailed, match=r"psgd failed, .*learning_rate") as caught:
         climbed(records(), CHAIN, dpgm.Budget.approx(1, 1e-6), epochs=1, sampling_rate=0.5, learning_rate=1e200)
-    assert caught.value.release.cost == dpgm.Budget.approx(1, 1e-6)
+    assert caught.value.releases[0].cost == dpgm.Budget.approx(1, 1e-6)
 
 
 # --- the oracle grid search -------------------------------------------------------------------------------------

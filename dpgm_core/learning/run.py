@@ -1,0 +1,97 @@
+"""A learner against a curator: what it returns is checked, and stamped with who made it and how."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from dpgm_core.components.registry import default_registry
+from dpgm_core.curator.contract import Curator
+from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.models.model import Model
+from dpgm_core.progress import Progress, silent
+from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.releases.release import NoisyTables
+
+__all__ = ["run"]
+
+
+def run(
+    learner: Learner,
+    curator: Curator,
+    inference: Inference,
+    *,
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> Fit:
+    """Let the learner learn from what the curator hands out; its fit, checked and stamped.
+
+    randomness: for post-processing, the operating system's when None. The model's provenance gets the names and options
+    of learner and inference, the certificate, notes and tuning. Raises IncompatiblePlugin for what is no Fit, and
+    LearningFailed, with the releases, in place of any error after something was paid for. An interrupt stays one; the
+    LearningFailed is its cause.
+    """
+    source = SystemRandomness() if randomness is None else randomness
+    try:
+        return _stamped(_learned(learner, curator, inference, source, progress), curator, learner, inference)
+    except BaseException as error:
+        paid = () if curator.replayed else curator.released
+        if not paid:
+            raise
+        failed = _failed(learner, error, paid)
+        if isinstance(error, Exception):
+            raise failed from error
+        raise error from failed
+
+
+def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
+    name = default_registry().name_of("learner", learner) or type(learner).__name__
+    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    what = "the release is" if len(paid) == 1 else f"{len(paid)} releases are"
+    return LearningFailed(
+        f"learner {name} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, with dpgm learn "
+        "FILE where it was saved, or with learn(error.releases[-1])",
+        releases=paid,
+    )
+
+
+def _learned(
+    learner: Learner,
+    curator: Curator,
+    inference: Inference,
+    randomness: Randomness,
+    progress: Progress,
+) -> Fit:
+    try:
+        learned: object = learner.learn(curator, inference, randomness=randomness, progress=progress)
+    except SystemExit as left:
+        raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
+    if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
+        raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
+    return learned
+
+
+def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Inference) -> Fit:
+    """The same fit with what the curator handed out, and with the makers' names and settings in the provenance.
+
+    What a model cost is the curator's word: a learner may show less than it was given.
+    """
+    registry = default_registry()
+    provenance = {
+        **learned.model.provenance,
+        "learner": registry.record("learner", learner),
+        "inference": registry.record("inference", inference),
+        "converged": learned.converged,
+        "certificate": {name: float(value) for name, value in learned.certificate.items()},
+        "notes": list(learned.notes),
+        "tuning": dict(learned.tuning),
+    }
+    model = Model(
+        learned.model.structure,
+        learned.model.potentials,
+        releases=curator.released,
+        provenance=provenance,
+        conversion_delta=curator.conversion_delta,
+    )
+    return evolve(learned, model=model, releases=curator.released)
