@@ -49,8 +49,8 @@ from dpgm_core.privacy.terms import default_unit, total_policy
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.releases.release import NoisyTables, estimate_total
-from dpgm_core.sources.contract import Source
-from dpgm_core.sources.persons import KeyedSource, PersonSource
+from dpgm_core.sources.contract import KeyedSource, Source
+from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -123,7 +123,7 @@ class LiveCurator:
         self._budget = budget
         self._spent = Budget.zero(budget.kind)
         self._randomness: Randomness = SystemRandomness() if randomness is None else randomness
-        own = getattr(mechanism, "own_randomness", None)
+        own = mechanism.own_randomness
         if own is not None and not self._randomness.private:
             # Its noise would refuse the seed too, but only after the charge.
             raise OptionError(
@@ -435,7 +435,7 @@ class LiveCurator:
         total: float,
         variance: float,
     ) -> NoisyTables:
-        unsafe = {getattr(one.noise, "unsafe", None) for one in calibrations} - {None}
+        unsafe = {one.noise.unsafe for one in calibrations} - {None}
         provenance: dict[str, Any] = {} if self._person is None else {"person_key": self._person}
         if self._ledger is not None:
             provenance |= {"ledger": self._ledger.name, "entry": entry}
