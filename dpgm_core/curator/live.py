@@ -7,7 +7,7 @@ the release. A crash in between wastes budget and never leaks it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -22,6 +22,7 @@ from dpgm_core.counting.kernel import Counted
 from dpgm_core.counting.kernel import count as count_records
 from dpgm_core.counting.shares import count_contributions
 from dpgm_core.counting.subsample import read_rows
+from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.shield import is_ours
 from dpgm_core.errors import BudgetError, DataError, DpgmError, OptionError, Overspent, StructureError
@@ -201,7 +202,7 @@ class LiveCurator:
 
     def rounds(
         self, n: int, *, sampling_rate: float, budget: Budget | None = None, clip: ClippedScore | None = None
-    ) -> LiveRounds:
+    ) -> AbstractContextManager[Rounds]:
         """n releases, each of a fresh Poisson subsample of persons, charged in full here; see `Rounds`.
 
         budget: of all rounds together (None: all that remains). clip: release clipped scores instead of counts. The
