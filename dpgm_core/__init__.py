@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpgm_core.attribute import Attribute
     from dpgm_core.collective.contract import Collective, CollectiveBeliefs, CollectiveEngine
     from dpgm_core.components.options import component_option, option
-    from dpgm_core.components.registry import Registry, make
+    from dpgm_core.components.registry import Broken, Offer, Registry, make
     from dpgm_core.curator.contract import Curator, Rounds
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
@@ -42,13 +42,15 @@ if TYPE_CHECKING:
         UnknownComponent,
     )
     from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
-    from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, SecondOrder
+    from dpgm_core.graphs import Elimination
+    from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import Fit, Learner, Refitter
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood
     from dpgm_core.learning.simulator import Simulator
+    from dpgm_core.ledger.file import LedgerEntry, LedgerStatus, LedgerTerms
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
@@ -61,21 +63,24 @@ if TYPE_CHECKING:
         least_variance,
         log_normaliser,
     )
+    from dpgm_core.noise.measurement import Calibration
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.split import optimal_split
     from dpgm_core.pipeline import fit, learn, plan, release
+    from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
-    from dpgm_core.privacy.budget import Budget, PrivacyEvent
+    from dpgm_core.privacy.amounts import Amount
+    from dpgm_core.privacy.budget import Budget, BudgetKind, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-    from dpgm_core.privacy.terms import Terms
+    from dpgm_core.privacy.terms import Terms, TotalPolicy
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.levelled import levelled
     from dpgm_core.releases.reading import load_release
     from dpgm_core.releases.release import NoisyTables, Round
-    from dpgm_core.sources.contract import Source
-    from dpgm_core.structure import Clique, Structure
+    from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, RawBatch, RawValues, Source
+    from dpgm_core.structure import Clique, Structure, StructureReport
     from dpgm_core.tables import Tables
 
 # module -> its public names; `__all__` is read off it
@@ -84,7 +89,7 @@ _LAZY = {
     "attribute": ["Attribute"],
     "collective.contract": ["Collective", "CollectiveBeliefs", "CollectiveEngine"],
     "components.options": ["component_option", "option"],
-    "components.registry": ["Registry", "make"],
+    "components.registry": ["Broken", "Offer", "Registry", "make"],
     "curator.contract": ["Curator", "Rounds"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
@@ -110,44 +115,53 @@ _LAZY = {
         "UnknownComponent",
     ],
     "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
-    "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "SecondOrder"],
+    "graphs": ["Elimination"],
+    "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
     "learning.consistency": ["consistent"],
     "learning.contract": ["Fit", "Learner", "Refitter"],
     "learning.discrepancy": ["expected_absolute", "expected_distance"],
     "learning.likelihood": ["Likelihood"],
     "learning.simulator": ["Simulator"],
+    "ledger.file": ["LedgerEntry", "LedgerStatus", "LedgerTerms"],
     "ledger.ledger": ["Ledger"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.reading": ["load_model"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
     "noise.gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
+    "noise.measurement": ["Calibration"],
     "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "noise.split": ["optimal_split"],
     "pipeline": ["fit", "learn", "plan", "release"],
+    "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
-    "privacy.budget": ["Budget", "PrivacyEvent"],
+    "privacy.amounts": ["Amount"],
+    "privacy.budget": ["Budget", "BudgetKind", "PrivacyEvent"],
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
-    "privacy.terms": ["Terms"],
+    "privacy.terms": ["Terms", "TotalPolicy"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.levelled": ["levelled"],
     "releases.reading": ["load_release"],
     "releases.release": ["NoisyTables", "Round"],
-    "sources.contract": ["Source"],
-    "structure": ["Clique", "Structure"],
+    "sources.contract": ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "Source"],
+    "structure": ["Clique", "Structure", "StructureReport"],
     "tables": ["Tables"],
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
+    "Amount",
     "Array",
     "Attribute",
     "Beliefs",
+    "Broken",
     "Budget",
     "BudgetError",
+    "BudgetKind",
+    "Calibration",
     "Capability",
     "ClippedScore",
     "Clique",
@@ -164,7 +178,9 @@ __all__ = [
     "DomainError",
     "DpgmError",
     "DualTerm",
+    "Elimination",
     "Engine",
+    "FileSource",
     "Fit",
     "FloatArray",
     "IncompatiblePlugin",
@@ -172,31 +188,42 @@ __all__ = [
     "InferenceError",
     "IntArray",
     "Interval",
+    "KeyedSource",
     "Learner",
     "LearningFailed",
     "Ledger",
+    "LedgerEntry",
+    "LedgerStatus",
+    "LedgerTerms",
     "Likelihood",
     "LiveCurator",
+    "Maximizer",
     "Mechanism",
     "Model",
     "ModelFileError",
+    "NamedColumns",
     "Neighbours",
     "Noise",
     "NoisyTables",
     "NonPrivateError",
     "NotConverged",
+    "Offer",
     "OptionError",
     "Overspent",
+    "Plan",
     "PluginError",
     "PluginLoadError",
     "PrivacyEvent",
     "Progress",
     "Randomness",
+    "RawBatch",
+    "RawValues",
     "Refitter",
     "Registry",
     "ReplayCurator",
     "Round",
     "Rounds",
+    "Sampler",
     "SecondOrder",
     "SeededRandomness",
     "Sensitivity",
@@ -204,10 +231,13 @@ __all__ = [
     "Source",
     "Structure",
     "StructureError",
+    "StructureReport",
     "SystemRandomness",
+    "TableError",
     "Tables",
     "Terms",
     "TooLarge",
+    "TotalPolicy",
     "UnknownComponent",
     "__version__",
     "analytic_delta",

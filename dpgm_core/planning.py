@@ -123,7 +123,7 @@ def make_plan(
             for group, cells, one, unit in zip(structure.groups, structure.sizes, noise, units.tolist(), strict=True)
         ),
         seconds_per_inference=seconds,
-        inference_cost=str(engine.cost) if hasattr(engine, "cost") else None,
+        inference_cost=engine.cost,
         notes=tuple(filter(None, [delta_note(budget, records)])),
     )
 

@@ -226,3 +226,98 @@ def test_modules_say_what_they_offer(path):
     assert isinstance(module.__all__, list), f"{path.name} has no __all__"
     for name in module.__all__:
         getattr(module, name)
+
+
+# --- contracts ----------------------------------------------------------------------------------------------------
+
+
+# What may be asked of a thing by a literal name, because it is no component: errors, the operating system, other
+# libraries' tables and values. Of components two things are left: which kind a test was given, and the kit's own hook.
+ASKED = {
+    "strerror", "sqlite_errorcode", "release", "__notes__", "__name__", "O_DIRECTORY",
+    "__arrow_c_stream__", "__arrow_c_array__", "__array_interface__", "to_arrow_reader", "iloc", "columns",
+    "categories", "cat", "storage", "kind", "tzinfo", "to_datetime64", "to_timedelta64",
+    "compile", "for_conformance",
+}  # fmt: skip
+
+
+def asked_by_name(tree: ast.AST) -> Iterator[str]:
+    """The literal names in calls of getattr and hasattr."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
+            name = node.args[1]
+            if isinstance(name, ast.Constant):
+                yield str(name.value)
+
+
+@pytest.mark.parametrize("path", CORE, ids=module_name)
+def test_components_are_asked_for_what_their_contract_says(path):
+    """No getattr or hasattr with a literal name on a component: such a member belongs into a `contract.py`."""
+    assert set(asked_by_name(ast.parse(path.read_text(encoding="utf-8")))) <= ASKED
+
+
+def test_a_question_outside_of_the_contract_is_seen():
+    """The check above can fail."""
+    assert list(asked_by_name(ast.parse("if x: y = getattr(noise, 'unsafe', None) or hasattr(a.b, 'cost')"))) == [
+        "unsafe",
+        "cost",
+    ]
+
+
+def annotations(node: ast.AST) -> Iterator[ast.expr]:
+    """What the public part of a function or class is annotated with."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
+        yield from (one.annotation for one in arguments if one is not None and one.annotation is not None)
+        if node.returns is not None:
+            yield node.returns
+    elif isinstance(node, ast.ClassDef):
+        for member in node.body:
+            name = member.target if isinstance(member, ast.AnnAssign) else member
+            shown = getattr(name, "name", None) or getattr(name, "id", "_")
+            if shown == "__init__" or not shown.startswith("_"):
+                yield from [member.annotation] if isinstance(member, ast.AnnAssign) else annotations(member)
+
+
+def types_named(module: str, tree: ast.Module, name: str) -> set[tuple[str, str]]:
+    """(module, name) of each type of core that the annotations of a top-level function or class name."""
+    known = {node.name: (module, node.name) for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            known[node.target.id] = (module, node.target.id)  # an alias
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            known |= {alias.asname or alias.name: (node.module or "", alias.name) for alias in node.names}
+    found = set()
+    for node in tree.body:
+        if getattr(node, "name", None) == name:
+            for annotation in annotations(node):
+                for part in ast.walk(annotation):
+                    if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                        package, inside = known.get(part.value.id, ("", ""))
+                        found.add((f"{package}.{inside}", part.attr))
+                    elif isinstance(part, ast.Name):
+                        found.add(known.get(part.id, ("", "")))
+    return {(place, one) for place, one in found if place in MODULES and f"{place}.{one}" not in MODULES}
+
+
+@pytest.mark.parametrize("name", sorted(set(dpgm_core.__all__) - {"__version__"}))
+def test_a_type_that_a_public_signature_names_is_public(name):
+    """Whoever is handed a type, or must hand one over, can import and read about it."""
+    module = f"dpgm_core.{dpgm_core._HOME[name]}"
+    named = types_named(module, ast.parse(MODULES[module].read_text(encoding="utf-8")), name)
+    public = set(dpgm_core.__all__) | set(importlib.import_module("dpgm_core.plugin").__all__)
+    assert not {f"{place}.{one}" for place, one in named if one not in public}
+
+
+def test_types_are_seen_wherever_they_are_named():
+    """Fields, arguments, results, strings of modules: the check above can fail."""
+    tree = ast.parse(
+        "from dpgm_core import graphs\nfrom dpgm_core.tables import Tables\n"
+        "from dpgm_core.privacy.amounts import Amount\n"
+        "class Mine:\n  x: list[Tables]\n  _y: Amount\n  def f(self, z: Other) -> graphs.Elimination: ...\n"
+        "class Other: ...\n"
+    )
+    assert types_named("dpgm_core.domain", tree, "Mine") == {
+        ("dpgm_core.tables", "Tables"), ("dpgm_core.domain", "Other"), ("dpgm_core.graphs", "Elimination"),
+    }  # fmt: skip

@@ -30,6 +30,8 @@ class PairsOnly:
 class PairsSilently:
     """The same, but it does not say so."""
 
+    max_order: ClassVar[None] = None
+
     def compile(self, structure):
         return PairsOnly().compile(structure)
 

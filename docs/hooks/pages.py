@@ -1,4 +1,6 @@
-"""Writes what the code itself says into docs/cli.md, components.md and conformance.md. With --check: only compares.
+"""Writes what the code itself says into four pages of docs: commands, components, checks and contracts.
+
+With --check it only compares.
 
 Everything below the line `<!-- generated -->` of a page is generated; edit what stands above it, or the code.
 """
@@ -8,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import click
 
+import dpgm_core
 from dpgm_core.cli import cli
 from dpgm_core.components.options import describe
 from dpgm_core.components.registry import Registry
@@ -37,6 +41,15 @@ WHY = {
     "records through the curator alone, survive whatever the noise does, and be worth its budget.",
     "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "
     "code that depends on other records.",
+}
+
+# The protocols of each door, with the values they hand out.
+CONTRACTS = {
+    "Mechanism": ["Mechanism", "Noise", "DualTerm", "Randomness"],
+    "Inference": ["Inference", "Engine", "Maximizer", "Sampler", "SecondOrder", "Beliefs"],
+    "Collective": ["Collective", "CollectiveEngine", "CollectiveBeliefs"],
+    "Learner": ["Learner", "Refitter", "Curator", "Rounds"],
+    "Source": ["Source", "KeyedSource", "NamedColumns", "RawValues", "RawBatch", "FileSource"],
 }
 
 
@@ -103,6 +116,47 @@ def check_section(title: str, checks: list[Check]) -> str:
     return "\n".join([*lines, ""])
 
 
+def contract_sections() -> Iterator[str]:
+    """Every contract in short, to be read where the file lies, then in full, made by mkdocstrings."""
+    yield "## In short\n"
+    for title, names in CONTRACTS.items():
+        yield f"### {title}\n"
+        yield from map(contract_section, names)
+    yield "## In full\n"
+    others = ("Capability", "Codes", "Progress", "silent")
+    for name in [*(name for names in CONTRACTS.values() for name in names), *others]:
+        yield f"::: dpgm_core.{name}\n"
+
+
+def contract_section(name: str) -> str:
+    """A protocol or value: what it is in one sentence, and its members with theirs."""
+    cls = getattr(dpgm_core, name)
+    bases = [f"`{base.__name__}`" for base in cls.__bases__ if base.__name__ in dpgm_core.__all__]
+    besides = f" Besides what {' and '.join(bases)} asks:" if bases else ""
+    if attrs.has(cls):
+        fields = ", ".join(f"{field.name}: {field.type}" for field in attrs.fields(cls))
+        explained = (inspect.getdoc(cls) or "").split("\n\n")[1:2]
+        return "\n\n".join([f"**`{name}`** {sentence(cls)} Fields: `{fields}`.", *explained, ""])
+    lines = [f"**`{name}`** {sentence(cls)}{besides}", "", "| member | |", "|---|---|"]
+    for member, value in vars(cls).items():
+        if member.startswith("_"):
+            continue
+        if isinstance(value, property):
+            shown = f"{member}: {inspect.get_annotations(value.fget)['return']}"
+        elif inspect.isfunction(value):
+            signature = inspect.signature(value)
+            shown = member + str(signature.replace(parameters=list(signature.parameters.values())[1:])).replace("'", "")
+        else:
+            continue
+        lines.append(f"| `{cell(shown)}` | {cell(sentence(value))} |")
+    return "\n".join([*lines, ""])
+
+
+def sentence(thing: object) -> str:
+    """The first paragraph of a docstring."""
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
 def cell(text: str) -> str:
     """Text that may stand in a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
@@ -114,6 +168,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         "cli.md": (command_section(*entry) for entry in commands(cli, "dpgm")),
         "components.md": component_sections(),
         "conformance.md": check_sections(),
+        "reference/contracts.md": contract_sections(),
     }
     for name, sections in bodies.items():
         head = (DOCS / name).read_text(encoding="utf-8").split(MARK)[0]

@@ -224,6 +224,7 @@ def _check_before_creating(run: Spec) -> None:
     from dpgm_core.errors import DataError, Overspent
     from dpgm_core.pipeline import plan as make_plan
     from dpgm_core.sources import as_source
+    from dpgm_core.sources.contract import FileSource, NamedColumns
     from dpgm_core.sources.reading import locate
 
     whole = None if run.ledger is None else run.ledger.budget
@@ -232,10 +233,10 @@ def _check_before_creating(run: Spec) -> None:
     make("learner", run.learner)
     source = as_source(records_of(run))
     LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_settings(run))
-    path = getattr(source, "path", None)
+    path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    if hasattr(source, "names"):  # a header is public, so its columns can be looked at before anything is paid
+    if isinstance(source, NamedColumns):  # a header is public, so its columns can be looked at before anything is paid
         columns = [] if run.terms.person is None else [run.terms.person, *run.domain.names]
         columns += [name for clique in run.structure for name in clique]
         locate(str(path), dict.fromkeys(columns), source.names())

@@ -298,9 +298,19 @@ def _import_target(target: str, where: str) -> type:
 @lru_cache
 def _contract(kind: str) -> Mapping[str, Callable[..., Any]]:
     """The methods that a component of this kind must have, as its protocol spells them."""
+    members = vars(_protocol(kind)).items()
+    return {method: call for method, call in members if inspect.isfunction(call) and method[0] != "_"}
+
+
+def _declarations(kind: str) -> list[str]:
+    """What a component of this kind must declare besides its methods."""
+    return [name for name, member in vars(_protocol(kind)).items() if isinstance(member, property)]
+
+
+def _protocol(kind: str) -> type:
     module, _, name = KINDS[kind].partition(":")
-    protocol = getattr(importlib.import_module(module), name)
-    return {method: call for method, call in vars(protocol).items() if inspect.isfunction(call) and method[0] != "_"}
+    protocol: type = getattr(importlib.import_module(module), name)
+    return protocol
 
 
 def _check_contract(kind: str, cls: type, where: str) -> None:
@@ -342,6 +352,9 @@ def _check_methods(kind: str, owner: object, where: str) -> None:
             raise IncompatiblePlugin(
                 f"{where}: {method}{found} does not accept what its contract says, {method}{expected}"
             ) from None
+    for member in _declarations(kind):
+        if not hasattr(owner, member):
+            raise IncompatiblePlugin(f"{where}: it does not declare {member}; the contract of a {kind} says what it is")
 
 
 def _cause(error: BaseException) -> str:

@@ -32,8 +32,8 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.release import NoisyTables, estimate_total
-from dpgm_core.sources.contract import Source
-from dpgm_core.sources.persons import KeyedSource, PersonSource
+from dpgm_core.sources.contract import KeyedSource, Source
+from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -77,7 +77,7 @@ class LiveCurator:
         self._structure = structure
         self._mechanism = mechanism
         self._randomness: Randomness = SystemRandomness() if randomness is None else randomness
-        own = getattr(mechanism, "own_randomness", None)
+        own = mechanism.own_randomness
         if own is not None and not self._randomness.private:
             # Its noise would refuse the seed too, but only after the charge.
             raise OptionError(

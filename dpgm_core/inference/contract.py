@@ -39,11 +39,17 @@ class Beliefs:
 class Inference(Protocol):
     """A plain engine factory: junction-tree, loopy-bp, or a third party's."""
 
+    @property
+    def max_order(self) -> int | None:
+        """The most attributes with several labels that one clique may have; None if only size limits it."""
+        ...
+
     def compile(self, structure: Structure) -> Engine:
         """All structure work once; raises TooLarge, with sizes, for what cannot fit."""
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Inference on one fixed structure, called hundreds of times with new potentials; keeps no state between calls."""
 
@@ -60,6 +66,11 @@ class Engine(Protocol):
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What it can do besides marginals: see `Maximizer`, `Sampler` and `SecondOrder`."""
+        ...
+
+    @property
+    def cost(self) -> str | None:
+        """What one inference takes, in the engine's words on sizes, for people who plan; None if it cannot say."""
         ...
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:

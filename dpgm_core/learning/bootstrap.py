@@ -72,9 +72,9 @@ def _refitted(
     name = str(model.provenance.get("learner", {}).get("name", ""))
     if len(model.releases) > 1:
         raise OptionError(
-            f"learner {name} cannot be bootstrapped: it learned from {len(model.releases)} releases, one asked for after "
-            "another was seen, and a simulated release cannot answer what it would have asked; learn with one of a "
-            "single release"
+            f"learner {name} cannot be bootstrapped: it learned from {len(model.releases)} releases, one asked for "
+            "after another was seen, and a simulated release cannot answer what it would have asked; learn with one of "
+            "a single release"
         )
     if release.round is not None:
         raise OptionError(

@@ -23,9 +23,9 @@ from dpgm_core.privacy.amounts import amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.privacy.sensitivity import Neighbours
 
-__all__ = ["LedgerEntry", "LedgerTerms", "check_amounts", "connected", "read", "text_line", "write_new"]
+__all__ = ["LedgerEntry", "LedgerStatus", "LedgerTerms", "check_amounts", "connected", "read", "text_line", "write_new"]
 
-Status: TypeAlias = Literal["charged", "released"]
+LedgerStatus: TypeAlias = Literal["charged", "released"]
 
 BUSY_SECONDS = 30.0  # how long a call waits for another process
 
@@ -117,7 +117,7 @@ class LedgerEntry:
     when: str
     cost: Budget
     note: str
-    status: Status
+    status: LedgerStatus
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, amounts as exact texts."""

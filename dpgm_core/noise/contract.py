@@ -1,4 +1,7 @@
-"""What a mechanism must offer, and the noise it calibrates. Units are records."""
+"""What a mechanism must offer, and the noise it calibrates. Units are records.
+
+Constants may be declared on the class: `support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)`.
+"""
 
 from __future__ import annotations
 
@@ -55,21 +58,46 @@ class Noise(Protocol):
         """The dual form of logpdf; None when only the general, slower evidence path serves it."""
         ...
 
+    @property
+    def exact(self) -> bool:
+        """Whether draws are whole numbers (int64), made by exact arithmetic; textbook noise is float64."""
+        ...
+
+    @property
+    def unsafe(self) -> str | None:
+        """Why the guarantee does not hold to the letter, in words; None if it does."""
+        ...
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest value a draw can take, records; infinite where there is none."""
+        ...
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether logpdf is concave on the support; what follows the likelihood of single cells needs it."""
+        ...
+
     def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise: int64 for exact noise, float64 for textbook noise."""
         ...
 
     def logpdf(self, residual: FloatArray) -> FloatArray:
-        """Concave extension of the log mass to the reals; residual = noisy - true."""
+        """Log mass, extended to the reals between whole numbers; -inf off the support; residual = noisy - true."""
         ...
 
     def score(self, residual: FloatArray) -> FloatArray:
-        """d logpdf / d residual; a subgradient at kinks."""
+        """d logpdf / d residual on the support; a subgradient at kinks."""
         ...
 
 
 class Mechanism(Protocol):
     """Calibrates a noise to a sensitivity and a budget."""
+
+    @property
+    def own_randomness(self) -> str | None:
+        """Why a seed cannot steer its draws, in words; None when they come from the randomness they are given."""
+        ...
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> Noise:
         """Raises BudgetError for budgets it cannot serve; touches no data."""

@@ -86,8 +86,8 @@ class Measurement:
     @property
     def unsafe(self) -> str | None:
         """Why the guarantee does not hold to the letter (textbook noise), if so."""
-        reasons = {getattr(one.noise, "unsafe", None) for one in self.calibrations} - {None}
-        return "; ".join(sorted(map(str, reasons))) or None
+        reasons = {one.noise.unsafe for one in self.calibrations if one.noise.unsafe is not None}
+        return "; ".join(sorted(reasons)) or None
 
     def draw(self, counts: Tables, randomness: Randomness) -> Tables:
         """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before."""
@@ -169,14 +169,18 @@ def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Bu
 
 def _check_noise(noise: Noise, budget: Budget) -> None:
     """Refuse a noise that costs more than was asked, has no finite variance or cannot be drawn, before any charge."""
-    for member in ("cost", "variance", "sample", "logpdf", "score"):
-        if not hasattr(noise, member):
+    for member in vars(Noise):
+        if not member.startswith("_") and not hasattr(noise, member):
             raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
     if not isinstance(noise.cost, Budget) or not noise.cost <= budget:
         raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
     variance: object = noise.variance
     if not isinstance(variance, (int, float)) or not np.isfinite(variance) or variance <= 0:
         raise BudgetError(f"mechanism fault: its noise has variance {variance!r}; it must be finite and positive")
+    support: object = noise.support
+    ends = isinstance(support, tuple) and len(support) == 2 and all(isinstance(end, (int, float)) for end in support)
+    if not ends or not noise.support[0] <= 0 <= noise.support[1]:
+        raise BudgetError(f"mechanism fault: its noise has support {support!r}; it must be two ends around 0, records")
     check_sample(noise.sample((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
 
 

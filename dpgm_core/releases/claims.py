@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from dpgm_core.arrays import Array
 from dpgm_core.errors import ModelFileError
 from dpgm_core.noise.contract import Noise
@@ -16,7 +18,7 @@ from dpgm_core.privacy.accounting import MOST_ROUNDS, amplified, compose, sampli
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
-from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import Round
 
@@ -31,10 +33,11 @@ def check_noise_facts(noise: Noise, fresh: Noise) -> None:
 
     fresh: what the mechanism gives for the calibration's sensitivity and budget.
     """
-    for name in ("l1", "sensitivity", "exact", "unsafe"):
-        if getattr(noise, name, None) != getattr(fresh, name, None):
+    facts, expected = _calibrated_to(noise), _calibrated_to(fresh)
+    for name in expected:
+        if facts.get(name) != expected[name]:
             raise ModelFileError(f"the {name} of its noise is not that of its calibration; the file was edited")
-    if _calibrated_to(noise) != _calibrated_to(fresh):
+    if noise.event.sensitivity != fresh.event.sensitivity:
         raise ModelFileError("its noise was calibrated to another sensitivity than the file states; it was edited")
 
 
@@ -101,14 +104,16 @@ def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) ->
 
     values: the noisy tables, whole numbers where all noise is exact.
     """
-    if values.dtype.kind == "f" and all(getattr(noise, "exact", False) is True for noise in noises):
+    if values.dtype.kind == "f" and all(noise.exact for noise in noises):
         raise ModelFileError("its noise is said to be exact, but its tables hold no whole numbers; it was edited")
-    reasons = sorted({str(reason) for noise in noises if (reason := getattr(noise, "unsafe", None)) is not None})
+    reasons = sorted({noise.unsafe for noise in noises if noise.unsafe is not None})
     if reasons and not stated:
         raise ModelFileError("its noise is unsafe, which the file conceals; it was edited")
     return "; ".join(reasons) or stated
 
 
-def _calibrated_to(noise: Noise) -> float | None:
-    event = getattr(noise, "event", None)
-    return None if event is None else float(event.sensitivity)
+def _calibrated_to(noise: Noise) -> dict[str, object]:
+    """What a noise says of itself, and its fields that are sensitivities or whole: widths may come out otherwise."""
+    fields = attrs.asdict(noise, recurse=False)  # type: ignore[arg-type]
+    told = {"exact": noise.exact, "unsafe": noise.unsafe, "log_concave": noise.log_concave}
+    return told | {name: value for name, value in fields.items() if isinstance(value, (int, Sensitivity))}

@@ -64,6 +64,27 @@ class ScaledNoise:
             return None
         return DualTerm(bound=term.bound / self.factor, curvature=term.curvature * self.factor**2)
 
+    @property
+    def exact(self) -> bool:
+        """False: its values are multiples of the factor."""
+        return False
+
+    @property
+    def unsafe(self) -> str | None:
+        """That of the noise as it was drawn."""
+        return self.noise.unsafe
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """That of the noise, scaled."""
+        low, high = self.noise.support
+        return low * self.factor, high * self.factor
+
+    @property
+    def log_concave(self) -> bool:
+        """That of the noise."""
+        return self.noise.log_concave
+
     def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise, float64."""
         return self.factor * self.noise.sample(shape, randomness).astype(np.float64)

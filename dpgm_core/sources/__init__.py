@@ -27,6 +27,8 @@ def as_source(data: Any) -> Source:
     'visits.csv.gz'
     """
     # Imported here so that no format is loaded before it is needed.
+    from dpgm_core.sources.contract import Source
+
     if isinstance(data, (str, PathLike)):
         return _file(Path(data))
     if isinstance(data, type):
@@ -35,9 +37,8 @@ def as_source(data: Any) -> Source:
         from dpgm_core.sources.arrow import ArrowSource
 
         return ArrowSource(data=data)
-    if callable(getattr(data, "batches", None)):
-        source: Source = data
-        return source
+    if isinstance(data, Source):
+        return data
     if isinstance(data, Mapping) or hasattr(data, "__array_interface__"):
         import numpy as np
 

@@ -12,7 +12,8 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
-from dpgm_core.sources.encoding import RawBatch, encoders
+from dpgm_core.sources.contract import RawBatch
+from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
 from dpgm_core.sources.texts import is_textual, plain

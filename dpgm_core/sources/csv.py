@@ -22,7 +22,8 @@ from attrs import field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, OptionError
-from dpgm_core.sources.encoding import RawBatch, encoders
+from dpgm_core.sources.contract import RawBatch
+from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
 
 if TYPE_CHECKING:

@@ -17,30 +17,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
 
 from dpgm_core.attribute import Attribute, code_dtype, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
+from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, plain
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import Codes
 
-__all__ = ["RawBatch", "encoder", "encoders"]
+__all__ = ["encoder", "encoders"]
 
 CodeArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 #: Whole-number labels within such a span are looked up in an array, others in a hash table.
 _SPAN = 2**16
-
-
-@frozen(repr=False)
-class RawBatch:
-    """Raw values of some records, one Arrow array per column, and how many malformed lines came with them."""
-
-    columns: Sequence[Any]
-    malformed: int = 0
 
 
 def encoders(domain: Domain, columns: Sequence[str]) -> Callable[[RawBatch], tuple[Codes, list[Any]]]:

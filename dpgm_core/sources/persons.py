@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,26 +13,16 @@ from attrs import field, frozen
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.amounts import whole
+from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 from dpgm_core.sources.texts import as_text, plain
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import Codes, IntArray
 
-__all__ = ["KeyedSource", "PersonSource"]
+__all__ = ["PersonSource"]
 
 _Words = np.ndarray[Any, np.dtype[np.uint64]]
-
-
-@runtime_checkable
-class KeyedSource(Protocol):
-    """A source that can read a person key next to the codes; what `PersonSource` needs of the source it wraps."""
-
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]: ...
-
-    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Batches of codes, each with the Arrow array of raw person keys."""
-        ...
 
 
 @frozen(kw_only=True)

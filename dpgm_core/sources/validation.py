@@ -17,6 +17,7 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.codes import CodesSource, arrow_column
+from dpgm_core.sources.contract import RawValues
 from dpgm_core.sources.csv import MAX_LINE, CsvSource, malformed_lines
 from dpgm_core.sources.encoding import encoder
 from dpgm_core.sources.reading import attempt
@@ -119,7 +120,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     source: Any = as_source(data)
     if isinstance(source, CodesSource):  # codes mean positions, whatever the labels are
         source, domain = _as_frame(source, domain), Domain(map(_positions, domain))
-    if not hasattr(source, "raw_batches"):
+    if not isinstance(source, RawValues):
         raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
     present = source.names()
     wanted = [*domain.names, *([person] if person is not None and person not in domain else [])]
@@ -142,7 +143,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
         missing=tuple(name for name in wanted if name not in present),
         present=present,
         malformed_lines=malformed,
-        malformed=tuple(islice(explained(source), _SHOWN)) if malformed else (),
+        malformed=tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else (),
         person=_persons(person, keys, rows_per_person) if person in names else None,
     )
 

@@ -184,6 +184,22 @@ class _SunkNoise:
     def dual(self) -> DualTerm | None:
         return self.inner.dual
 
+    @property
+    def exact(self) -> bool:
+        return self.inner.exact
+
+    @property
+    def unsafe(self) -> str | None:
+        return self.inner.unsafe
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return self.inner.support
+
+    @property
+    def log_concave(self) -> bool:
+        return self.inner.log_concave
+
     def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         return np.full(shape, -1_000_000, dtype=np.int64)
 
@@ -199,6 +215,11 @@ class SunkMechanism:
     """A mechanism out of luck: it calibrates as `inner` does, and every draw is -1 000 000."""
 
     inner: Mechanism
+
+    @property
+    def own_randomness(self) -> str | None:
+        """That of `inner`."""
+        return self.inner.own_randomness
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> Noise:
         """The sunk noise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -40,6 +41,11 @@ class ReferenceLaplaceNoise:
     scale: Fraction
     l1: int
     cost: Budget
+
+    exact: ClassVar[bool] = True
+    unsafe: ClassVar[None] = None
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    log_concave: ClassVar[bool] = True
 
     @property
     def event(self) -> PrivacyEvent:
@@ -80,6 +86,8 @@ class ReferenceLaplace:
     Fraction(30, 1)
     """
 
+    own_randomness: ClassVar[None] = None
+
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> ReferenceLaplaceNoise:
         """Raises BudgetError for other budgets."""
         if not isinstance(sensitivity, Sensitivity) or not isinstance(budget, Budget):
@@ -97,6 +105,11 @@ class ReferenceGaussianNoise:
     sigma_squared: Fraction
     l2_squared: int
     cost: Budget
+
+    exact: ClassVar[bool] = True
+    unsafe: ClassVar[None] = None
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    log_concave: ClassVar[bool] = True
 
     @property
     def event(self) -> PrivacyEvent:
@@ -136,6 +149,8 @@ class ReferenceGaussian:
     >>> ReferenceGaussian().noise(Sensitivity(l0=2, l1=2, l2_squared=2, linf=1), Budget.zcdp("0.02")).sigma_squared
     Fraction(50, 1)
     """
+
+    own_randomness: ClassVar[None] = None
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> ReferenceGaussianNoise:
         """Raises BudgetError for other budgets."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -40,6 +40,8 @@ class SpyNoise(ReferenceLaplaceNoise):
 
 class SpyMechanism:
     """Notes what it is asked for."""
+
+    own_randomness: ClassVar[None] = None
 
     def __init__(self, log: list[Any]) -> None:
         self.log = log

@@ -76,7 +76,7 @@ class MechanismSubject(Subject):
     @cached_property
     def capabilities(self) -> frozenset[str]:
         """Budget kinds served, and "argument" unless the noise draws from randomness of its own."""
-        own = {"argument"} if getattr(self.component, "own_randomness", None) is None else set()
+        own = {"argument"} if self.component.own_randomness is None else set()
         return frozenset(own | {kind for kind, budgets in BUDGETS.items() if self._serves(budgets[1])})
 
     def _serves(self, budget: Budget) -> bool:
@@ -100,8 +100,8 @@ class MechanismSubject(Subject):
         return self.profile.draws if "argument" in self.capabilities else self.profile.draws // 10
 
     def exact(self, noise: Noise) -> bool:
-        """Whether the noise is whole-numbered, by what it draws."""
-        return noise.sample((1,), self.randomness(0)).dtype.kind == "i"
+        """Whether the noise is whole-numbered, as it declares (`integers-in-integers-out` holds it to that)."""
+        return noise.exact
 
     def noises(self, kind: str | None = None) -> list[tuple[str, Sensitivity, Budget, Noise]]:
         """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served."""
@@ -132,7 +132,7 @@ class InferenceSubject(Subject):
 
     def engine(self, structure: Structure) -> Engine:
         """The engine for a structure, fresh. Beyond `max_order`: Unserved if it is refused, else CheckFailed."""
-        most = getattr(self.component, "max_order", None)
+        most = self.component.max_order
         sizes = structure.domain.sizes
         order = max(sum(sizes[name] > 1 for name in clique) for clique in structure.cliques)
         if most is None or order <= most:

@@ -22,6 +22,8 @@ class Laplace:
     def variance(self):
         return 2 * self.scale**2
 
+    support, log_concave = (-math.inf, math.inf), True
+
     @property
     def dual(self):
         return DualTerm(bound=1 / self.scale, curvature=0.0)
@@ -42,6 +44,8 @@ class Gaussian:
     @property
     def variance(self):
         return self.sd**2
+
+    support, log_concave = (-math.inf, math.inf), True
 
     @property
     def dual(self):
@@ -65,6 +69,8 @@ class Huber:
     def variance(self):
         return self.curvature + 2 / self.bound**2
 
+    support, log_concave = (-math.inf, math.inf), True
+
     @property
     def dual(self):
         return DualTerm(bound=self.bound, curvature=self.curvature)
@@ -86,6 +92,8 @@ class Hidden:
     @property
     def variance(self):
         return self.noise.variance
+
+    support, log_concave = (-math.inf, math.inf), True
 
     @property
     def dual(self):

@@ -164,6 +164,8 @@ except UnknownComponent as error:
 class Plain:
     """No attrs class."""
 
+    own_randomness = None
+
     def noise(self, sensitivity, budget): ...
 
 
@@ -180,12 +182,16 @@ class Positional:
 class Fewer:
     """A method that takes too little."""
 
+    own_randomness = None
+
     def noise(self, sensitivity): ...
 
 
 @attrs.frozen(kw_only=True)
 class Renamed:
     """A method whose arguments cannot be named."""
+
+    own_randomness = None
 
     def noise(self, what, budget): ...
 
@@ -196,8 +202,17 @@ class Lacking:
 
 
 @attrs.frozen(kw_only=True)
+class Silent:
+    """It does not say where its draws come from."""
+
+    def noise(self, sensitivity, budget): ...
+
+
+@attrs.frozen(kw_only=True)
 class Good:
     """A mechanism in form."""
+
+    own_randomness = None
 
     x: int = 1
 
@@ -218,6 +233,7 @@ def registry_of(cls: type) -> Registry:
         (Fewer, r"noise\(self, sensitivity\) does not accept.*noise\(self, sensitivity: "),
         (Renamed, "noise"),
         (Lacking, "no method noise"),
+        (Silent, "does not declare own_randomness"),
     ],
 )
 def test_classes_are_held_against_their_contract(cls, words):

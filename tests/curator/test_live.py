@@ -91,6 +91,7 @@ class Noise:
     cost = property(lambda self: self.inner.cost)
     event = property(lambda self: self.inner.event)
     variance = property(lambda self: self.inner.variance)
+    exact, unsafe, support, log_concave = True, None, (-math.inf, math.inf), True
     dual = property(lambda self: self.inner.dual)
 
     def sample(self, shape, randomness):
@@ -109,6 +110,8 @@ class Noise:
 
 class Mechanism:
     """A third party's mechanism that nobody registered; `change` spoils its noise."""
+
+    own_randomness = None
 
     def __init__(self, log=None, fail=(), make=Noise):
         self.log, self.fail, self.make = [] if log is None else log, fail, make
@@ -275,6 +278,7 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
 
     class Bare:  # no attrs class at all
         cost, variance, dual, event = Budget.pure("1/2"), 2.0, None, None
+        exact, unsafe, support, log_concave = True, None, (0, 2), True
 
         def sample(self, shape, randomness):
             return (randomness.words(math.prod(shape)) % np.uint64(3)).astype(np.int64).reshape(shape)

@@ -123,6 +123,7 @@ def test_an_option_of_that_name_elsewhere_is_fine():
     @attrs.frozen(kw_only=True)
     class Fine:
         source: str = option("x", help="h")
+        own_randomness = None
 
         def noise(self, sensitivity, budget):
             raise NotImplementedError

@@ -122,6 +122,8 @@ def test_replicates_share_the_engines(chain):
 
     @frozen(kw_only=True)
     class Counting:
+        max_order = None
+
         def compile(self, structure):
             compiled.append(structure)
             return dpgm.make("inference", "junction-tree").compile(structure)

@@ -20,6 +20,7 @@ class Wrapped:
 
     exact = True
     capabilities = frozenset({"maximize", "sample"})
+    cost = None
 
     def __init__(self, inner):
         self.inner = inner
@@ -40,6 +41,8 @@ def factory(engine_class, inner=JunctionTree):
 
     @frozen(kw_only=True)
     class Mutant:
+        max_order = None
+
         def compile(self, structure):
             return engine_class(inner().compile(structure))
 
@@ -226,6 +229,8 @@ class SamplesIndependently(Wrapped):
 @frozen(kw_only=True)
 class NoLimit:
     """Promises to compile anything."""
+
+    max_order = None
 
     def compile(self, structure):
         small = math.prod(structure.domain.sizes.values()) < 10**6

@@ -131,6 +131,8 @@ class BoastfulEventNoise(ReferenceLaplaceNoise):
 class RefusesAll:
     """Serves nobody."""
 
+    own_randomness = None
+
     def noise(self, sensitivity, budget):
         raise BudgetError("not today")
 
@@ -299,6 +301,8 @@ class Unfrozen(ReferenceLaplaceNoise):
 class PositionalOptions:
     """Options that are not keyword-only."""
 
+    own_randomness = None
+
     clamp: bool = option(True, help="does nothing")
 
     def noise(self, sensitivity, budget):
@@ -308,6 +312,8 @@ class PositionalOptions:
 @attrs.define(kw_only=True)
 class Changeable:
     """Options that can be changed after the component was checked."""
+
+    own_randomness = None
 
     clamp: bool = option(True, help="does nothing")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from attrs import field, frozen, validators
@@ -58,6 +59,8 @@ class JunctionTree:
     ([[2.0, 2.0], [2.0, 2.0]], 8.0)
     """
 
+    max_order: ClassVar[None] = None
+
     max_bytes: int = field(
         default=2 * 2**30,
         validator=[validators.instance_of(int), validators.not_(validators.instance_of(bool)), validators.ge(1)],
@@ -77,9 +80,9 @@ class JunctionTree:
         )
         closest: Cost | None = None
         for engine in engines:
-            if engine.cost.peak_bytes <= self.max_bytes:
+            if engine.needs.peak_bytes <= self.max_bytes:
                 return engine
-            closest = min(closest or engine.cost, engine.cost, key=lambda cost: cost.peak_bytes)
+            closest = min(closest or engine.needs, engine.needs, key=lambda cost: cost.peak_bytes)
         assert closest is not None
         raise self._too_large(structure, closest.treewidth, str(closest), closest.peak_bytes)
 
@@ -128,8 +131,13 @@ class JunctionTreeEngine:
         """The most probable record, exact samples and second derivatives."""
         return frozenset({"curvature", "maximize", "sample"})
 
+    @property
+    def cost(self) -> str:
+        """`needs` in words."""
+        return str(self.needs)
+
     @cached_property
-    def cost(self) -> Cost:
+    def needs(self) -> Cost:
         """Sizes of one inference, known before any is run."""
         made = [self.plan.cells(step.out) for step in self.plan.steps] or [0]
         doubles = 2 * self._structure.cells + self._program.arena + self._program.ones

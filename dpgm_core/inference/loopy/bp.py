@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from attrs import Attribute, frozen
@@ -81,6 +81,8 @@ class LoopyBP:
     ([[1.0, 2.0], [3.0, 4.0]], 10.0)
     """
 
+    max_order: ClassVar[None] = None
+
     damping: float = option(
         0.5,
         help="exponent of the old message in the new one; 0 sends the new one as it is",
@@ -131,6 +133,11 @@ class LoopyEngine:
     def capabilities(self) -> frozenset[Capability]:
         """None: max-product on a loopy graph decodes to nothing that could be promised."""
         return frozenset()
+
+    @property
+    def cost(self) -> None:
+        """It does not say."""
+        return None
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Beliefs of p(x) proportional to exp(sum of potentials); log_partition is Bethe's approximation.

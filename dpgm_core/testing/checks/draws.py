@@ -29,19 +29,23 @@ CHECKS = Checklist("mechanism")
 
 @CHECKS.add()
 def integers_in_integers_out(subject: MechanismSubject) -> None:
-    """Noise has the shape asked for and is int64; float64 only if `unsafe` says in words why the guarantee does not
-    hold to the letter. Cannot show: that whole numbers were not made of rounded floats."""
+    """Noise has the shape asked for and is int64; float64 only if it is not `exact`, and `unsafe` says in words why the
+    guarantee does not hold to the letter. Cannot show: that whole numbers were not made of rounded floats."""
     for what, _, _, noise in subject.one_per_kind():
         for shape in ((), (0,), (3,), (2, 3), (2, 0, 2)):
             drawn = noise.sample(shape, subject.randomness(1))
             require(
                 isinstance(drawn, np.ndarray) and drawn.shape == shape, f"{what}: sample({shape}) has no such shape"
             )
-            allowed = (np.int64,) if getattr(noise, "unsafe", None) is None else (np.int64, np.float64)
+            wanted = np.int64 if noise.exact else np.float64
             require(
-                drawn.dtype in allowed,
-                f"{what}: sample gives {drawn.dtype}; exact noise is int64, and other noise must say why in `unsafe`",
+                drawn.dtype == wanted,
+                f"{what}: sample gives {drawn.dtype}; with exact = {noise.exact} it is {wanted.__name__}",
             )
+        require(
+            noise.exact or bool(noise.unsafe),
+            f"{what}: noise that is not exact must say in `unsafe` why it falls short",
+        )
 
 
 @CHECKS.add()

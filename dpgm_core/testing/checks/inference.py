@@ -10,7 +10,7 @@ import numpy as np
 
 from dpgm_core.arrays import Array
 from dpgm_core.domain import Domain
-from dpgm_core.inference.contract import Beliefs
+from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, explore, require
@@ -32,7 +32,9 @@ def tables_are_distributions(subject: InferenceSubject) -> None:
     are right."""
 
     def claim(theta: Tables) -> None:
-        beliefs = subject.engine(theta.structure).infer(theta)
+        engine = subject.engine(theta.structure)
+        require(isinstance(engine, Engine), f"{type(engine).__name__} lacks members of Engine")
+        beliefs = engine.infer(theta)
         require(
             beliefs.marginals.structure == theta.structure, f"the marginals are over another structure, {say(theta)}"
         )

@@ -8,6 +8,7 @@ import math
 import random
 import weakref
 from collections.abc import Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -19,7 +20,7 @@ from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError
 from dpgm_core.files import plain
-from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.learning.contract import Fit, Learner, Refitter
@@ -305,6 +306,8 @@ def engines_can_be_swapped(subject: LearnerSubject) -> None:
 class _Poisoned:
     """A broken engine: every marginal is NaN."""
 
+    max_order: ClassVar[None] = None
+
     def compile(self, structure: Structure) -> _PoisonedEngine:
         return _PoisonedEngine(inner=JunctionTree().compile(structure))
 
@@ -313,7 +316,8 @@ class _Poisoned:
 class _PoisonedEngine:
     inner: Engine
     exact: bool = True
-    capabilities: frozenset[str] = frozenset()
+    capabilities: frozenset[Capability] = frozenset()
+    cost: str | None = None
 
     @property
     def structure(self) -> Structure:
@@ -328,7 +332,7 @@ class _PoisonedEngine:
 def nan_is_not_swallowed(subject: LearnerSubject) -> None:
     """An engine that answers NaN makes learning fail with an error of dpgm: no model is handed out. Cannot show:
     engines that are wrong in other ways."""
-    poisoned: Inference = _Poisoned()  # type: ignore[assignment]
+    poisoned: Inference = _Poisoned()
     with np.errstate(all="ignore"):
         try:
             _learn(subject, _draw(_truth(), 500, 1), inference=poisoned)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -62,6 +63,9 @@ class GaussianNoise:
     cost: Budget
     sensitivity: Sensitivity
     exact: bool
+
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    log_concave: ClassVar[bool] = True
 
     def __attrs_post_init__(self) -> None:
         width = self.sigma_squared
@@ -160,6 +164,8 @@ class Gaussian:
     >>> round(Gaussian().noise(sensitivity, Budget.approx(1, "1e-6")).variance, 2)
     428.35
     """
+
+    own_randomness: ClassVar[None] = None
 
     exact: bool = option(
         True,

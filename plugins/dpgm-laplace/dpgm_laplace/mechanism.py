@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -60,6 +61,9 @@ class LaplaceNoise:
     cost: Budget
     l1: int
     exact: bool
+
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    log_concave: ClassVar[bool] = True
 
     def __attrs_post_init__(self) -> None:
         scale = self.scale
@@ -164,6 +168,8 @@ class Laplace:
     >>> noise.scale, noise.cost == Budget.pure("0.1")
     (Fraction(240, 1), True)
     """
+
+    own_randomness: ClassVar[None] = None
 
     exact: bool = option(
         True,

@@ -296,16 +296,16 @@ def test_the_limit_is_the_memory_taken():
     """A limit of exactly the announced bytes is enough; one byte less is not."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 5 for i in range(8)}), order=3)
     engine = JunctionTree().compile(structure)
-    assert JunctionTree(max_bytes=engine.cost.peak_bytes).compile(structure).cost == engine.cost
+    assert JunctionTree(max_bytes=engine.needs.peak_bytes).compile(structure).needs == engine.needs
     with pytest.raises(TooLarge, match="treewidth 3"):
-        JunctionTree(max_bytes=engine.cost.peak_bytes - 1).compile(structure)
+        JunctionTree(max_bytes=engine.needs.peak_bytes - 1).compile(structure)
 
 
 def test_cost_of_a_chain():
     """Sizes by hand: a - b - c of 2, 3, 2 labels; sum a, product with (b, c) summing b, sum c."""
     engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
-    assert (engine.cost.treewidth, engine.cost.cells, engine.cost.largest) == (1, 3 + 2 + 1, 3)
-    assert engine.cost.multiply_adds == 2 * 6 + 3 * 6 + 2 * 2
+    assert (engine.needs.treewidth, engine.needs.cells, engine.needs.largest) == (1, 3 + 2 + 1, 3)
+    assert engine.needs.multiply_adds == 2 * 6 + 3 * 6 + 2 * 2
 
 
 def test_results_own_their_memory_and_calls_share_nothing():

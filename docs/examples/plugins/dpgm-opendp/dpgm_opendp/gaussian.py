@@ -91,6 +91,11 @@ class OpendpGaussianNoise:
     sensitivity: Sensitivity
     cost: Budget
 
+    exact: ClassVar[bool] = True
+    unsafe: ClassVar[None] = None
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    log_concave: ClassVar[bool] = True
+
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.scale, float) or not 0 < self.scale <= MOST:
             raise BudgetError(f"Gaussian noise needs a scale in (0, 2**31] records, got {self.scale!r}")

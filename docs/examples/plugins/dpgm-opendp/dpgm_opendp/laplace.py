@@ -58,6 +58,11 @@ class OpendpLaplaceNoise:
     l1: int
     cost: Budget
 
+    exact: ClassVar[bool] = True
+    unsafe: ClassVar[None] = None
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    log_concave: ClassVar[bool] = True
+
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.scale, float) or not 0 < self.scale <= MOST:
             raise BudgetError(f"Laplace noise needs a scale in (0, 2**31] records, got {self.scale!r}")

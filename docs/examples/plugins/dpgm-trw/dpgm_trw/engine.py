@@ -65,7 +65,7 @@ class TrwBP:
     ([[2.0, 2.0], [2.0, 2.0]], 8.0)
     """
 
-    max_order: ClassVar[int] = 2  # what the conformance kit asks of it
+    max_order: ClassVar[int] = 2  # pairs only
 
     damping: float = option(
         0.2,
@@ -114,6 +114,11 @@ class TrwEngine:
     def capabilities(self) -> frozenset[Capability]:
         """None."""
         return frozenset()
+
+    @property
+    def cost(self) -> None:
+        """It does not say."""
+        return None
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Pseudo-marginals, and an upper bound on log Z: up to `tolerance` when converged, with certainty when not.
