@@ -11,7 +11,7 @@ import numpy as np
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy import Budget, Sensitivity
 from dpgm_core.protocols import Noise
-from dpgm_core.testing import checks_draws
+from dpgm_core.testing import checks_draws, checks_large_changes, checks_streams
 from dpgm_core.testing.checks import Checklist, require
 from dpgm_core.testing.privacy_loss import (
     grid,
@@ -212,4 +212,6 @@ def dual_is_the_conjugate(subject: MechanismSubject) -> None:
         )
 
 
+CHECKS += checks_large_changes.CHECKS
 CHECKS += checks_draws.CHECKS
+CHECKS += checks_streams.CHECKS

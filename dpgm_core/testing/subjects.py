@@ -102,6 +102,13 @@ class MechanismSubject(Subject):
         """Whether the noise is whole-numbered, by what it draws."""
         return noise.sample((1,), self.randomness(0)).dtype.kind == "i"
 
+    def served(self, sensitivity: Sensitivity, budget: Budget) -> Noise | None:
+        """The noise, or None where it is refused with BudgetError (too wide, say)."""
+        try:
+            return self.component.noise(sensitivity, budget)
+        except BudgetError:
+            return None
+
     def noises(self, kind: str | None = None) -> list[tuple[str, Sensitivity, Budget, Noise]]:
         """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served."""
         kinds = [one for one in BUDGETS if one in self.capabilities] if kind is None else [kind]
