@@ -138,7 +138,7 @@ def largest_loss(noise: Noise, shift: int) -> float:
     >>> from dpgm_core.privacy import Budget
     >>> from dpgm_core.testing.reference import ReferenceLaplace
     >>> wide = Sensitivity(l0=10**4, l1=10**4, l2_squared=10**4, linf=1)
-    >>> round(10**4 * largest_loss(ReferenceLaplace().noise(wide, Budget.pure("0.01")), 1), 9)
+    >>> round(10**4 * largest_loss(ReferenceLaplace().noise(wide, Budget.pure("0.01")), 1), 7)
     0.01
     """
     reach = 50 * math.sqrt(noise.variance) + 2 * shift + 200
