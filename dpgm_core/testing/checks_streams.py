@@ -141,7 +141,7 @@ def _bits(seed: object) -> int | None:
 def noise_never_repeats(subject: MechanismSubject) -> None:
     """In an eighth of a million cells, drawn in several calls, shapes and streams, no stretch comes back, at whatever
     lag, nor with its sign changed. False alarm below 1e-11 per noise. Cannot show: periods beyond what was drawn."""
-    count = subject.draws // 8 // 1024 * 1024
+    count = max(1, subject.draws // 8192) * 1024
     for what, _, _, noise in subject.one_per_kind():
         stream, other = subject.randomness(8), subject.randomness(9)
         parts = [noise.sample((count // 4,), stream), noise.sample((64, count // 256), stream)]
