@@ -47,7 +47,10 @@ class Component:
     """A declaration of one component; cheap, and importable without numpy.
 
     kind: mechanism, inference, collective, learner or source. name: kebab-case, what users type. target:
-    "package.module:Class", imported on first use. summary: one line for `dpgm plugins`. Raises PluginError.
+    "package.module:Class", imported on first use. summary: one line for `dpgm plugins`. records: for a source,
+    "package.module:function", which the conformance kit alone imports: given a pyarrow Table and an empty folder
+    (pathlib.Path, may be written to), the function returns a source of this class that holds the table's rows; without
+    it most checks of a source are skipped. Raises PluginError.
 
     >>> Component(kind="learner", name="mine", target="my_package.learner:Mine", summary="a demonstration").name
     'mine'
@@ -57,6 +60,7 @@ class Component:
     name: str
     target: str
     summary: str
+    records: str | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -69,6 +73,12 @@ class Component:
             raise PluginError(f"component {self.name!r}: target {self.target!r} must be 'package.module:Class'")
         if not isinstance(self.summary, str) or not self.summary.strip() or "\n" in self.summary:
             raise PluginError(f"component {self.name!r} needs a summary, one line of text")
+        if self.records is None:
+            return
+        if self.kind != "source":
+            raise PluginError(f"component {self.name!r}: a {self.kind} takes no records; only a source declares them")
+        if not isinstance(self.records, str) or not _TARGET.fullmatch(self.records):
+            raise PluginError(f"component {self.name!r}: records {self.records!r} must be 'package.module:function'")
 
 
 @hookspec

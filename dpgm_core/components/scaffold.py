@@ -39,7 +39,7 @@ _TODO = {
 2. Say `converged`, and put into `notes` what users should know.
 3. Choose every setting without looking at the truth: what needs the true records has no place in a learner.""",
     "source": """\
-1. Replace the reading, and in `tests/` how a table of records gets into your format.
+1. Replace the reading, and in `conformance.py` how a table of records gets into your format.
 2. Keep the three rules at the head of the module: they are privacy, not style.""",
 }
 
@@ -73,6 +73,8 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
         "Class": "".join(part.capitalize() for part in name.split("-")),
         "core": __version__,
         "todo": _TODO[kind],
+        "records": "",
+        "row": "",
     }
     conformance = "test_conformance_source.py" if kind == "source" else "test_conformance.py"
     templates = {
@@ -82,6 +84,10 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
         f"{package}/{kind}.py": f"{kind}.py",
         "tests/test_conformance.py": conformance,
     }
+    if kind == "source":
+        templates[f"{package}/conformance.py"] = "conformance_source.py"
+        words["records"] = f'        records="{package}.conformance:holding",\n'
+        words["row"] = f"| `{package}/conformance.py` | how the conformance kit gives the source its records |\n"
     folder = resources.files("dpgm_core.components") / "templates"
     files = {
         path: Template((folder / f"{template}.txt").read_text("utf-8")).substitute(words)

@@ -19,10 +19,13 @@ from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "admissible_shifts",
+    "even_shifts",
     "grid",
     "hockey_stick",
+    "largest_loss",
     "log_masses",
     "renyi_divergence",
+    "summed_hockey_stick",
     "worst_hockey_stick",
     "worst_loss",
     "worst_renyi",
@@ -32,6 +35,7 @@ __all__ = [
 _REACH = 45.0
 _MOST_POINTS = 400_000
 _MOST_LOSSES = 40_000
+_LONGEST = 1 << 20
 
 
 def admissible_shifts(sensitivity: Sensitivity) -> Iterator[tuple[int, ...]]:
@@ -55,6 +59,21 @@ def admissible_shifts(sensitivity: Sensitivity) -> Iterator[tuple[int, ...]]:
     return extend(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared, sensitivity.linf)
 
 
+def even_shifts(sensitivity: Sensitivity) -> Iterator[tuple[int, int]]:
+    """(size, cells): for sizes from 1 to linf in steps of up to fourfold, as many cells as may move by it at once.
+
+    Admissible and few whatever the sensitivity: what can be looked at when `admissible_shifts` are too many.
+
+    >>> list(even_shifts(Sensitivity(l0=100, l1=100, l2_squared=2000, linf=20)))
+    [(1, 100), (4, 25), (16, 6), (20, 5)]
+    """
+    sizes = {4**power for power in range(32) if 4**power < sensitivity.linf} | {sensitivity.linf}
+    for size in sorted(sizes - {0}):
+        cells = min(sensitivity.l0, sensitivity.l1 // size, sensitivity.l2_squared // size**2)
+        if cells:
+            yield size, cells
+
+
 def grid(noise: Noise, *, exact: bool, reach: float = _REACH, beyond: int = 0) -> tuple[FloatArray, float]:
     """Noise values to look at, (points,), and the distance between them: whole numbers, or a fine grid for floats.
 
@@ -73,8 +92,10 @@ def log_masses(noise: Noise, points: FloatArray, step: float) -> FloatArray:
     return np.asarray(noise.logpdf(points) + math.log(step))
 
 
-def _pair(noise: Noise, shift: int, *, exact: bool, beyond: int = 0) -> tuple[FloatArray, FloatArray]:
-    points, step = grid(noise, exact=exact, beyond=beyond + shift)
+def _pair(
+    noise: Noise, shift: int, *, exact: bool, beyond: int = 0, reach: float = _REACH
+) -> tuple[FloatArray, FloatArray]:
+    points, step = grid(noise, exact=exact, reach=reach, beyond=beyond + shift)
     here, there = log_masses(noise, points, step), log_masses(noise, points - shift, step)
     if not exact:  # a density summed on a grid is a little off 1, which small orders would take for a loss
         here, there = here - logsumexp(here), there - logsumexp(there)
@@ -109,9 +130,35 @@ def worst_loss(noise: Noise, sensitivity: Sensitivity, *, exact: bool = True) ->
     return _worst(loss, sensitivity)
 
 
-def renyi_divergence(noise: Noise, shift: int, order: float, *, exact: bool = True) -> float:
-    """D_alpha(P || P shifted by s) = log sum P(z)^alpha P(z - s)^(1 - alpha) / (alpha - 1), nats; alpha > 1."""
-    here, there = _pair(noise, shift, exact=exact, beyond=math.ceil(order * shift))
+def largest_loss(noise: Noise, shift: int) -> float:
+    """The largest log P(y) / P(y - s) over some 1,500 outputs near and far, nats: a lower bound whatever the width.
+
+    What rounding may have added, up to 64 units in the last place of both terms, is taken off.
+
+    >>> from dpgm_core.privacy.budget import Budget
+    >>> from dpgm_core.testing.reference import ReferenceLaplace
+    >>> wide = Sensitivity(l0=10**4, l1=10**4, l2_squared=10**4, linf=1)
+    >>> round(10**4 * largest_loss(ReferenceLaplace().noise(wide, Budget.pure("0.01")), 1), 7)
+    0.01
+    """
+    reach = 50 * math.sqrt(noise.variance) + 2 * shift + 200
+    far = np.round(np.geomspace(1, reach, 250))
+    points = np.unique(np.concatenate([-far, far, np.arange(-100.0, 101.0)]))
+    points = np.unique(np.concatenate([points, points + shift]))
+    here, there = np.asarray(noise.logpdf(points)), np.asarray(noise.logpdf(points - shift))
+    seen = ~np.isneginf(here)
+    if np.isneginf(there[seen]).any():
+        return math.inf
+    slack = 64 * np.finfo(float).eps * (np.abs(here[seen]) + np.abs(there[seen]))
+    return float(np.max(here[seen] - there[seen] - slack))
+
+
+def renyi_divergence(noise: Noise, shift: int, order: float, *, exact: bool = True, reach: float = _REACH) -> float:
+    """D_alpha(P || P shifted by s) = log sum P(z)^alpha P(z - s)^(1 - alpha) / (alpha - 1), nats; alpha > 1.
+
+    reach: standard deviations looked at, besides what the shift adds.
+    """
+    here, there = _pair(noise, shift, exact=exact, beyond=math.ceil(order * shift), reach=reach)
     seen = ~np.isneginf(here)
     if np.isneginf(there[seen]).any():
         return math.inf
@@ -166,6 +213,52 @@ def worst_hockey_stick(
     for shift in _maximal(sensitivity):
         best = max(best, (hockey_stick(noise, shift, epsilon, exact=exact), shift))
     return best
+
+
+def summed_hockey_stick(noise: Noise, size: int, cells: int, epsilon: float, *, exact: bool = True) -> float:
+    """delta(epsilon) of the *sum* of `cells` noisy cells when each moves by `size`: at most that of the cells.
+
+    Post-processing loses no more, and nothing is lost by it for Gaussian noise, whose sum is sufficient. The law of the
+    sum is a power by FFT, tilted to where a Gaussian's loss is epsilon, so that tails keep their digits; what rounding
+    may have added is taken off. 0 where this does not reach: epsilon far out, sums too wide, or heavy tails.
+
+    >>> from dpgm_core.privacy.budget import Budget
+    >>> from dpgm_core.testing.reference import ReferenceGaussian
+    >>> many = Sensitivity(l0=1000, l1=1000, l2_squared=1000, linf=1)
+    >>> f"{summed_hockey_stick(ReferenceGaussian().noise(many, Budget.approx(1, '1e-6')), 1, 1000, 1.0):.4g}"
+    '1e-06'
+    """
+    spread, shift = cells * noise.variance, size * cells
+    middle = epsilon * spread / shift + shift / 2
+    tilt = middle / spread
+    sd = math.sqrt(noise.variance)
+    per_record = 1 if exact else max(1, math.ceil(40 / sd))
+    ends = math.ceil((12 + tilt * sd) * sd * per_record) + 4
+    length = 1 << math.ceil(math.log2(2 * (shift + 8 * math.sqrt(spread)) * per_record + 16))
+    if max(length, ends) > _LONGEST or epsilon > 600 or shift * per_record >= length:
+        return 0.0
+    points = np.arange(-ends, ends + 1) / per_record
+    logs = log_masses(noise, points, 1 / per_record)
+    if max(logs[0], logs[-1]) + epsilon + math.log(cells * ends) > -20:  # what lies beyond must not count
+        return 0.0
+    if not exact:  # a density summed on a grid is a little off 1
+        logs = logs - logsumexp(logs)
+    log_moment = float(logsumexp(logs + tilt * points))
+    places = np.arange(-ends, ends + 1) % length
+    law = np.bincount(places, weights=np.exp(logs + tilt * points - log_moment), minlength=length)
+    first = round(middle * per_record) - length // 2
+    tilted = np.roll(np.fft.irfft(np.fft.rfft(law) ** cells, length), -first)
+    rounding = (1e-13 + 1e-14 * cells) * float(tilted.max())
+    if np.abs(tilted[[0, 1, -2, -1]]).max() > rounding:
+        return 0.0
+    slack = rounding + 1e-9 * np.abs(tilted)
+    sums = (np.arange(length) + first) / per_record
+    moved = shift * per_record
+    # both laws without their common factor exp(-tilt w), so that neither overflows
+    near = (tilted - slack)[:-moved] * math.exp(tilt * shift) if tilt * shift < 700 else np.zeros(length - moved)
+    gain = near - math.exp(epsilon) * (tilted + slack)[moved:]
+    seen = gain > 0
+    return float(np.sum(gain[seen] * np.exp(cells * log_moment - tilt * sums[moved:][seen])))
 
 
 def _maximal(sensitivity: Sensitivity) -> Iterator[tuple[int, ...]]:

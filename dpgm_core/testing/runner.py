@@ -144,7 +144,8 @@ def check_component(
     component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner
     or source; None: found from the component. profile: "default" or "thorough". expected_failures: check name ->
     reason; strict: such a check that passes is reported as a failure. records: for sources, how to make one that
-    holds given records (see `SourceConformance`). Raises OptionError for a wrong kind, profile or check name.
+    holds given records (see `SourceConformance`); None: as its declaration says. Raises OptionError for a wrong kind,
+    profile or check name, PluginLoadError for a declared function that cannot be imported.
 
     >>> from dpgm_core.testing.reference import ReferenceLaplace
     >>> tiny = Profile(name="tiny", examples=1, draws=2000, shrink=False)
@@ -170,7 +171,7 @@ def check_component(
 def run_check(check: Check, subject: Subject) -> str | None:
     """Run one check: None if it ran and held, else why it was skipped. Raises what the check raises."""
     if check.needs is not None and check.needs not in subject.capabilities:
-        return f"needs {check.needs!r}, which {subject.name} does not declare"
+        return subject.why_skipped(check.needs)
     check.run(subject)
     return None
 
@@ -183,7 +184,15 @@ def check_distribution(
     for offer in offers_of(distribution, found):
         one = offer.component
         cls = found.load(one.kind, one.name)
-        yield check_component(cls, one.kind, profile=profile)
+        yield check_component(cls, one.kind, profile=profile, records=_records(offer))
+
+
+def _records(offer: Offer) -> Callable[..., Any] | None:
+    if offer.component.records is None:
+        return None
+    from dpgm_core.testing.source_records import records_of
+
+    return records_of(offer)
 
 
 def offers_of(distribution: str, registry: Registry) -> list[Offer]:
@@ -230,9 +239,10 @@ def subject_of(
     if offer is None and name != cls.__qualname__:
         offer = registry.find(found, name)
     if found == "source":
-        from dpgm_core.testing.source_records import features_of, opener_of
+        from dpgm_core.testing.source_records import features_of
 
-        return SourceSubject(cls, chosen, name, records or opener_of(cls), features_of(cls)), offer
+        declared = _records(offer) if records is None and offer is not None else records
+        return SourceSubject(cls, chosen, name, declared, features_of(cls)), offer
     ready = component
     if isinstance(component, type):  # with default options, as the registry makes it; OptionError if one is required
         ready = build(component, {}, what=f"{found} {name!r}", resolve=registry.make)

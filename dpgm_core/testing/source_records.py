@@ -1,23 +1,29 @@
-"""Records to hold a source to, and how core's own sources are given them.
+"""Records to hold a source to, and how a source is given them.
 
-Another source says how it is given records by a static method ``for_conformance(table, folder)`` of its class that
-returns a source holding the rows of a pyarrow table (it may write into the empty folder), or through the attribute
-`records` of its `SourceConformance`. Without either, checks that need records are skipped.
+A source's declaration names a function ``(table, folder) -> source`` that makes a source holding the rows of a pyarrow
+table (it may write into the empty folder): ``Component(..., records="package.module:function")``. A class that is not
+installed is given one by `check_component(records=...)` or its `SourceConformance`. Without either, checks that need
+records are skipped.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import IncompatiblePlugin, PluginLoadError
 from dpgm_core.sources.contract import Source
+
+if TYPE_CHECKING:
+    from dpgm_core.components.registry import Offer
 
 __all__ = [
     "DOMAIN",
@@ -26,7 +32,7 @@ __all__ = [
     "example_table",
     "expected_codes",
     "features_of",
-    "opener_of",
+    "records_of",
     "text_table",
 ]
 
@@ -81,69 +87,23 @@ def codes_of(source: Source, domain: Domain = DOMAIN, columns: Sequence[str] | N
     return found
 
 
-def _csv(table: Any, folder: Path, cls: Any) -> Source:
-    path = folder / "records.csv"
-    rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
-    lines = [",".join("" if value is None else str(value) for value in row) for row in rows]
-    path.write_text("\n".join([",".join(table.column_names), *lines]) + "\n", encoding="utf-8", newline="\n")
-    source: Source = cls(path=path)
-    return source
+def records_of(offer: Offer) -> Callable[[Any, Path], Source] | None:
+    """The function that a declaration names as `records`, imported; None if it names none.
 
-
-def _parquet(table: Any, folder: Path, cls: Any) -> Source:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, folder / "records.parquet", row_group_size=100_000)
-    source: Source = cls(path=folder / "records.parquet")
-    return source
-
-
-def _ipc(table: Any, folder: Path, cls: Any) -> Source:
-    import pyarrow.feather as feather
-
-    feather.write_feather(table, str(folder / "records.arrow"), chunksize=50_000)
-    source: Source = cls(path=folder / "records.arrow")
-    return source
-
-
-def _stream(table: Any, folder: Path, cls: Any) -> Source:
-    source: Source = cls(data=pa.Table.from_batches(table.to_batches(max_chunksize=50_000), table.schema))
-    return source
-
-
-def _codes(table: Any, folder: Path, cls: Any) -> Source:
-    # What has no code is unknown, which any code outside of the labels says; null has a code of its own.
-    data = {
-        name: np.array(
-            [DOMAIN[name].code(None if v is None else str(v)) for v in table[name].to_pylist()], dtype=np.int64
-        )
-        for name in table.column_names
-        if name in DOMAIN
-    }
-    source: Source = cls(data=data)
-    return source
-
-
-_WRITERS: dict[str, Callable[[Any, Path, Any], Source]] = {
-    "dpgm_core.sources.csv:CsvSource": _csv,
-    "dpgm_core.sources.arrow:ParquetSource": _parquet,
-    "dpgm_core.sources.arrow:ArrowIpcSource": _ipc,
-    "dpgm_core.sources.arrow:ArrowSource": _stream,
-    "dpgm_core.sources.codes:CodesSource": _codes,
-}
-
-
-def opener_of(cls: type) -> Callable[[Any, Path], Source] | None:
-    """How a source class, or one derived from a source of core, is given records; None if it does not say."""
-    own: Callable[[Any, Path], Source] | None = getattr(cls, "for_conformance", None)
-    if own is not None:
-        return own
-    for base in cls.__mro__:
-        writer = _WRITERS.get(f"{base.__module__}:{base.__qualname__}")
-        if writer is not None:
-            write = writer
-            return lambda table, folder: write(table, folder, cls)
-    return None
+    Raises PluginLoadError, and IncompatiblePlugin for what cannot be called.
+    """
+    target = offer.component.records
+    if target is None:
+        return None
+    where = f"the records {target!r} of {offer.component.kind} {offer.component.name!r} of {offer}"
+    module, _, name = target.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:
+        raise PluginLoadError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise IncompatiblePlugin(f"{where}: it is a {type(found).__name__}, not a function (table, folder) -> source")
+    return cast("Callable[[Any, Path], Source]", found)
 
 
 def features_of(cls: type) -> dict[str, bool]:

@@ -63,6 +63,10 @@ class Subject:
         """What it declares, or shows by what it refuses."""
         return frozenset()
 
+    def why_skipped(self, needs: str) -> str:
+        """Why a check that needs this capability is not run."""
+        return f"needs {needs!r}, which {self.name} does not declare"
+
 
 class ClassSubject(Subject):
     """A class of core itself (LiveCurator, Ledger) or a patched copy; `component` is the class."""
@@ -102,6 +106,13 @@ class MechanismSubject(Subject):
     def exact(self, noise: Noise) -> bool:
         """Whether the noise is whole-numbered, as it declares (`integers-in-integers-out` holds it to that)."""
         return noise.exact
+
+    def served(self, sensitivity: Sensitivity, budget: Budget) -> Noise | None:
+        """The noise, or None where it is refused with BudgetError (too wide, say)."""
+        try:
+            return self.component.noise(sensitivity, budget)
+        except BudgetError:
+            return None
 
     def noises(self, kind: str | None = None) -> list[tuple[str, Sensitivity, Budget, Noise]]:
         """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served."""
@@ -201,12 +212,25 @@ class SourceSubject(Subject):
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """ "records" if the kit can give it records, plus the features it declares."""
-        found = {name for name, present in self.features.items() if present}
-        return frozenset(found | ({"records"} if self.open_records is not None else set()))
+        """ "records" if the kit can give it records, and then the features it declares; nothing without."""
+        if self.open_records is None:
+            return frozenset()
+        return frozenset({"records"} | {name for name, present in self.features.items() if present})
+
+    def why_skipped(self, needs: str) -> str:
+        """Why a check is not run; where no records can be given, what would do."""
+        if self.open_records is not None:
+            return super().why_skipped(needs)
+        return (
+            f"needs records, and {self.name} does not say how it is given some: declare "
+            "Component(..., records='package.module:function')"
+        )
 
     def open(self, table: Any, folder: Path) -> Source:
-        """A source that holds the table's records."""
+        """A source that holds the table's records. Raises CheckFailed for anything else."""
         if self.open_records is None:
             raise OptionError(f"{self.name} does not say how it is given records")
-        return self.open_records(table, folder)
+        made: Source = self.open_records(table, folder)
+        if not issubclass(type(made), self.component):  # another class could be right where this one is wrong
+            raise CheckFailed(f"records made a {type(made).__name__}, not a {self.component.__name__} with the rows")
+        return made

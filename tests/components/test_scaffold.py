@@ -61,6 +61,26 @@ def test_a_new_plugin_passes_the_conformance_kit(made, tmp_path):
     assert report.ok, str(report)
 
 
+def test_a_new_source_passes_dpgm_check_with_the_record_checks_run(tmp_path):
+    """What `dpgm new` tells the user to run next passes, and skips no check of a source: the declaration says how the
+    kit gives it records. The dist-info stands for `pip install -e`."""
+    pytest.importorskip("hypothesis")
+    folder = scaffold("source", "trial-fresh", tmp_path)
+    info = folder / "dpgm_trial_fresh-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dpgm-trial-fresh\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[dpgm]\ndpgm-trial-fresh = dpgm_trial_fresh\n")
+    path = os.pathsep.join([str(folder), str(Path(dpgm_core.__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-c", "from dpgm_core.cli import main; main()", "check", "dpgm-trial-fresh", "--json"],
+        env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (report,) = json.loads(done.stdout)
+    assert report["target"] == "source 'trial-fresh'"
+    assert {one["status"] for one in report["outcomes"]} == {"passed"} and len(report["outcomes"]) >= 15
+
+
 def test_a_new_plugin_imports_the_public_face_only(made):
     """Names of `dpgm_core.__all__` and of dpgm_core.plugin; discovery loads no numpy."""
     kind, folder, _ = made

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from attrs import frozen
+from numpy.random import default_rng
 
 from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, Sensitivity, option
 from dpgm_core.noise.gaussian import analytic_delta, least_variance
@@ -156,6 +157,84 @@ class MoreBudgetMoreNoise(ReferenceLaplace):
         return attrs.evolve(good, scale=good.scale * (10 if budget.epsilon > 2 else 1))
 
 
+# --- large changes, large budgets, last digits --------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class CapsL1At30(ReferenceLaplace):
+    """Believes that nobody changes more than 30 records."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=min(good.l1, 30) / budget.epsilon)
+
+
+@frozen(kw_only=True)
+class CapsLinfAt16(ReferenceGaussian):
+    """Believes that no cell moves by more than 16, whatever the budget."""
+
+    def noise(self, sensitivity, budget):
+        super().noise(sensitivity, budget)  # refuses what is no sensitivity
+        capped = attrs.evolve(sensitivity, l2_squared=min(sensitivity.l2_squared, 16**2 * sensitivity.l0))
+        good = super().noise(capped, budget)
+        return attrs.evolve(good, l2_squared=max(sensitivity.l2_squared, 1), cost=budget)
+
+
+@frozen(kw_only=True)
+class CapsCellsAt64(ReferenceGaussian):
+    """Believes, for (epsilon, delta) only, that nobody changes more than 64 cells."""
+
+    def noise(self, sensitivity, budget):
+        if isinstance(budget, Budget) and budget.kind != "approx":
+            raise BudgetError("(epsilon, delta) only")
+        super().noise(sensitivity, budget)  # refuses what is no sensitivity
+        good = super().noise(attrs.evolve(sensitivity, l2_squared=min(sensitivity.l2_squared, 64)), budget)
+        return attrs.evolve(good, l2_squared=max(sensitivity.l2_squared, 1))
+
+
+@frozen(kw_only=True)
+class BoldFromTenOn(ReferenceLaplace):
+    """From epsilon = 10 on, where "it hardly matters", 10 % less noise."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * (1 if budget.epsilon < 10 else Fraction(9, 10)))
+
+
+class LenientBudget(Budget):
+    """A budget that is within every other."""
+
+    def __le__(self, other):
+        return True
+
+
+@frozen(kw_only=True)
+class CostsLeniently(ReferenceLaplace):
+    """Costs twice what was asked, and says that it does not."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale / 2, cost=LenientBudget("pure", epsilon=2 * budget.epsilon))
+
+
+@frozen(kw_only=True)
+class CostRoundedDown(ReferenceLaplace):
+    """Rounds its cost to ten digits, downwards."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, cost=Budget.pure(budget.epsilon * (1 - Fraction(1, 10**11))))
+
+
+@frozen(kw_only=True)
+class EventRoundedDownNoise(ReferenceGaussianNoise):
+    """The square root of 18 as the nearest double, which is below it."""
+
+    @property
+    def event(self):
+        return attrs.evolve(super().event, sensitivity=math.sqrt(self.l2_squared))
+
+
 # --- what is drawn ------------------------------------------------------------------------------------------------
 
 
@@ -230,6 +309,109 @@ class SilentFloatNoise(ReferenceLaplaceNoise):
 
     def sample(self, shape, randomness):
         return super().sample(shape, randomness).astype(np.float64)
+
+
+def stretched(generator, scale, shape):
+    """Discrete Laplace noise from a numpy generator, as textbooks draw it."""
+    p = -math.expm1(-1 / float(scale))
+    return np.asarray(generator.geometric(p, shape) - generator.geometric(p, shape))
+
+
+@frozen(kw_only=True)
+class FourWordsForAll(ReferenceLaplaceNoise):
+    """All cells from a generator with a good seed of 256 bits: computational privacy, sold as pure."""
+
+    def sample(self, shape, randomness):
+        return stretched(np.random.default_rng(randomness.words(4)), self.scale, shape)
+
+
+@frozen(kw_only=True)
+class PretendsToUseWords(ReferenceLaplaceNoise):
+    """Takes as many words as it should, and uses the first four."""
+
+    def sample(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        return stretched(np.random.default_rng(words[:4]), self.scale, shape)
+
+
+@frozen(kw_only=True)
+class SeedOf32Bits(ReferenceLaplaceNoise):
+    """Folds all its words into the 32 bits that a seed may have."""
+
+    def sample(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        seed = int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF
+        return stretched(np.random.RandomState(seed), self.scale, shape)
+
+
+@frozen(kw_only=True)
+class ImportedByName(ReferenceLaplaceNoise):
+    """The same, with a maker of generators that was imported by its own name."""
+
+    def sample(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        return stretched(default_rng(int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF), self.scale, shape)
+
+
+@frozen(kw_only=True)
+class ShortPeriod(ReferenceLaplaceNoise):
+    """Draws 5,000 cells and begins again."""
+
+    def sample(self, shape, randomness):
+        count = math.prod(shape)
+        return np.resize(super().sample((min(count, 5000),), randomness), shape)
+
+
+@frozen(kw_only=True)
+class AntitheticNoise(ReferenceLaplaceNoise):
+    """The second half of the cells is the first with its sign changed, so that sums are exact."""
+
+    def sample(self, shape, randomness):
+        count = math.prod(shape)
+        half = super().sample(((count + 1) // 2,), randomness)
+        return np.concatenate([half, -half])[:count].reshape(shape)
+
+
+@frozen(kw_only=True)
+class RowsRepeat(ReferenceLaplaceNoise):
+    """One row for all rows of a table."""
+
+    def sample(self, shape, randomness):
+        row = super().sample(shape[-1:], randomness)
+        return np.array(np.broadcast_to(row, shape))
+
+
+@frozen(kw_only=True)
+class PoolOfNoise(ReferenceLaplaceNoise):
+    """A pool of noise drawn once, handed out slice by slice again and again."""
+
+    def sample(self, shape, randomness):
+        pool = POOLS.setdefault(self, super().sample((20_000,), randomness))
+        start = int(randomness.words(1)[0] % np.uint64(len(pool)))
+        return np.resize(np.roll(pool, -start), shape)
+
+
+POOLS: dict = {}
+
+
+@frozen(kw_only=True)
+class NarrowTotals(ReferenceLaplaceNoise):
+    """A number that is no table gets a third of the noise."""
+
+    def sample(self, shape, randomness):
+        scale = self.scale / 3 if shape == () else self.scale
+        return discrete_laplace(scale, math.prod(shape), randomness).reshape(shape)
+
+
+@frozen(kw_only=True)
+class FirstCellBare(ReferenceLaplaceNoise):
+    """No noise for the first cell of tables with several axes, by a slip of an index."""
+
+    def sample(self, shape, randomness):
+        noise = super().sample(shape, randomness)
+        if noise.ndim > 1 and noise.size:
+            noise[(0,) * noise.ndim] = 0
+        return noise
 
 
 # --- what is said about the law -----------------------------------------------------------------------------------
@@ -374,6 +556,23 @@ MUTANTS = [
     (laplace_with(OwnRandomnessNoise), "randomness-comes-from-the-argument"),
     (laplace_with(GeneratorNoise), "randomness-comes-from-the-argument"),
     (laplace_with(SilentFloatNoise), "integers-in-integers-out"),
+    (CapsL1At30, "large-changes-within-cost"),
+    (CapsLinfAt16, "large-changes-within-cost"),
+    (CapsCellsAt64, "large-changes-within-cost"),
+    (BoldFromTenOn, "large-changes-within-cost"),
+    (CostsLeniently, "costs-compare-as-fractions"),
+    (CostRoundedDown, "costs-compare-as-fractions"),
+    (gaussian_with(EventRoundedDownNoise), "costs-compare-as-fractions"),
+    (laplace_with(FourWordsForAll), "words-suffice-for-the-noise"),
+    (laplace_with(PretendsToUseWords), "words-suffice-for-the-noise"),
+    (laplace_with(SeedOf32Bits), "no-narrow-seed"),
+    (laplace_with(ImportedByName), "no-narrow-seed"),
+    (laplace_with(ShortPeriod), "noise-never-repeats"),
+    (laplace_with(AntitheticNoise), "noise-never-repeats"),
+    (laplace_with(RowsRepeat), "noise-never-repeats"),
+    (laplace_with(PoolOfNoise), "noise-never-repeats"),
+    (laplace_with(NarrowTotals), "shapes-share-one-law"),
+    (laplace_with(FirstCellBare), "shapes-share-one-law"),
     (laplace_with(ContinuousVariance), "masses-sum-to-one"),
     (laplace_with(ContinuousLogpdf), "masses-sum-to-one"),
     (laplace_with(RisingScore), "score-is-the-slope-of-logpdf"),

@@ -1,5 +1,6 @@
 """Deliberately wrong sources, each killed by the check meant for it."""
 
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,10 +21,6 @@ class Plain:
 
     table: Any = field(eq=id, metadata={"help": "the records"})
     rows: int = field(default=100_000, metadata={"help": "records per batch"})
-
-    @classmethod
-    def for_conformance(cls, table, folder):
-        return cls(table=table)
 
     def batches(self, domain, columns) -> Iterator:
         for name in columns:
@@ -207,6 +204,143 @@ class FirstBatchDiffers(Plain):
             yield [part % last if number else part for part, last in zip(batch, lasts, strict=True)]
 
 
+@frozen(kw_only=True)
+class DropsThePartialBatch(Plain):
+    """Full batches only, as `drop_last=True` of data loaders; small data sets are one batch."""
+
+    rows: int = field(default=1000, metadata={"help": "records per batch"})
+
+    def read(self, domain, columns):
+        for number, batch in enumerate(super().read(domain, columns)):
+            if not number or len(batch[0]) == self.rows:
+                yield batch
+
+
+@frozen(kw_only=True)
+class DropsTheLastFullBatch(Plain):
+    """Hands a batch out when the next record comes, and after the last one only what is left over."""
+
+    rows: int = field(default=10_007, metadata={"help": "records per batch"})
+
+    def read(self, domain, columns):
+        for batch in super().read(domain, columns):
+            if len(batch[0]) < self.rows or len(self.table) % self.rows:
+                yield batch
+
+
+@frozen(kw_only=True)
+class DropsATail(Plain):
+    """Leaves out a last batch that is tiny, to save a round trip."""
+
+    rows: int = field(default=33_331, metadata={"help": "records per batch"})
+
+    def read(self, domain, columns):
+        for number, batch in enumerate(super().read(domain, columns)):
+            if not number or len(batch[0]) >= 8:
+                yield batch
+
+
+@frozen(kw_only=True)
+class RoundsTheCount(Plain):
+    """Reads in thousands of records where there are many."""
+
+    def read(self, domain, columns):
+        whole = len(self.table) // 1000 * 1000 if len(self.table) > 100_000 else len(self.table)
+        yield from Plain(table=self.table.slice(0, whole), rows=20_000).read(domain, columns)
+
+
+@frozen(kw_only=True)
+class SinglePrecision(Plain):
+    """Numbers through float32."""
+
+    def code(self, attribute, value):
+        return super().code(attribute, float(np.float32(value)) if isinstance(value, float) else value)
+
+
+@frozen(kw_only=True)
+class FifteenDigits(Plain):
+    """Numbers through a text of 15 digits, which is what many writers call full precision."""
+
+    def code(self, attribute, value):
+        return super().code(attribute, f"{value:.15g}" if isinstance(value, float) else value)
+
+
+@frozen(kw_only=True)
+class StripsOnTheRight(Plain):
+    """Blanks at the end do not count, as in SQL's CHAR."""
+
+    def code(self, attribute, value):
+        return super().code(attribute, value.rstrip(" ") if isinstance(value, str) else value)
+
+
+@frozen(kw_only=True)
+class IgnoresCase(Plain):
+    """Where no label has the value's own case, another one will do, if it is longer than a letter."""
+
+    def code(self, attribute, value):
+        if isinstance(value, str) and value not in attribute.labels and len(value) > 1:
+            value = next((label for label in attribute.labels if label.casefold() == value.casefold()), value)
+        return super().code(attribute, value)
+
+
+@frozen(kw_only=True)
+class OneUnicodeForm(Plain):
+    """Texts are composed (NFC) before they are matched."""
+
+    def code(self, attribute, value):
+        return super().code(attribute, unicodedata.normalize("NFC", value) if isinstance(value, str) else value)
+
+
+@frozen(kw_only=True)
+class ReadsLines(Plain):
+    """The source that mutants of text files are made from: tables as lines, fields between tabs, read as UTF-8."""
+
+    path: Any = field(default=None, metadata={"help": "the file"})
+    errors = "surrogateescape"
+
+    @classmethod
+    def written(cls, table, folder):
+        path = folder / "records.tsv"
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        lines = ["\t".join("\\N" if value is None else str(value) for value in row) for row in rows]
+        path.write_text("\n".join(["\t".join(table.column_names), *lines, ""]), encoding="utf-8")
+        return cls(path=path, table=None)
+
+    def batches(self, domain, columns):
+        try:
+            head, *lines = self.path.read_bytes().decode("utf-8", self.errors).split("\n")[:-1]
+        except UnicodeDecodeError:
+            raise DataError(f"{self.path} is not UTF-8") from None
+        rows = [[None if value == "\\N" else value for value in line.split("\t")] for line in lines]
+        values = {name: [row[place] for row in rows] for place, name in enumerate(head.split("\t"))}
+        yield [np.array([domain[name].code(value) for value in values[name]], np.uint8) for name in columns]
+
+
+@frozen(kw_only=True)
+class StrictUtf8(ReadsLines):
+    """One record that is not UTF-8 refuses the file, so that whether it is there shows."""
+
+    errors = "strict"
+
+
+@frozen(kw_only=True)
+class SkipsBrokenText(ReadsLines):
+    """Leaves out the lines that are not UTF-8."""
+
+    def batches(self, domain, columns):
+        kept = [line for line in self.path.read_bytes().split(b"\n") if is_utf8(line)]
+        self.path.write_bytes(b"\n".join(kept))
+        return super().batches(domain, columns)
+
+
+def is_utf8(line):
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 MUTANTS = [
     (DropsNulls, "codes-are-the-domains"),
     (SortsColumns, "codes-are-the-domains"),
@@ -224,20 +358,37 @@ MUTANTS = [
     (QuotesInTheCause, "errors-quote-no-record"),
     (OneBatch, "records-are-streamed"),
     (FirstBatchDiffers, "records-are-streamed"),
+    (RoundsTheCount, "records-are-streamed"),
+    (DropsThePartialBatch, "no-batch-is-dropped"),
+    (DropsTheLastFullBatch, "no-batch-is-dropped"),
+    (DropsATail, "no-batch-is-dropped"),
+    (SinglePrecision, "numbers-keep-every-digit"),
+    (FifteenDigits, "numbers-keep-every-digit"),
+    (StripsOnTheRight, "labels-match-byte-for-byte"),
+    (IgnoresCase, "labels-match-byte-for-byte"),
+    (OneUnicodeForm, "labels-match-byte-for-byte"),
+    (StrictUtf8, "broken-text-is-a-record"),
+    (SkipsBrokenText, "broken-text-is-a-record"),
 ]
+
+
+def opener(source):
+    """How the kit gives a source of this file its records."""
+    return getattr(source, "written", lambda table, folder: source(table=table))
 
 
 @pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
 def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
     """The named check fails; the mutant's docstring says what is wrong with it."""
-    found = verdict(mutant, "source", check)
+    found = verdict(mutant, "source", check, opener(mutant))
     assert found is not None and found.startswith(("CheckFailed", "IndexError")), found
 
 
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
 def test_the_original_passes(verdict, check):
     """The source that the mutants are made from passes."""
-    assert verdict(Plain, "source", check) is None
+    original = ReadsLines if check == "broken-text-is-a-record" else Plain
+    assert verdict(original, "source", check, opener(original)) is None
 
 
 def test_every_check_kills_a_mutant():

@@ -35,6 +35,7 @@ from dpgm_core.testing import (
     worst_loss,
     worst_renyi,
 )
+from dpgm_core.testing.privacy_loss import even_shifts, largest_loss, summed_hockey_stick
 
 ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 HOME = Sensitivity(l0=3, l1=3, l2_squared=9, linf=3)
@@ -87,6 +88,53 @@ def test_the_hockey_stick_divergence_agrees_with_the_exact_delta(cells):
     upper = unit_shift_delta(noise.sigma_squared, cells, Fraction(1))
     assert lower <= upper and math.isclose(lower, upper, rel_tol=1e-6)
     assert worst_hockey_stick(noise, sensitivity, 1.0) == (lower, (1,) * cells)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [1, 20])
+def test_the_sum_of_gaussian_cells_loses_what_the_cells_do(cells, epsilon):
+    """By FFT and by convolving losses: delta agrees to four digits, at epsilon = 20 too, and is never above core's."""
+    sensitivity = Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
+    noise = ReferenceGaussian().noise(sensitivity, Budget.approx(epsilon, "1e-6"))
+    found = summed_hockey_stick(noise, 1, cells, float(epsilon))
+    upper = unit_shift_delta(noise.sigma_squared, cells, Fraction(epsilon))
+    if math.sqrt(noise.sigma_squared) > 0.4:  # narrower noise leaves the FFT no digits, and it claims nothing
+        assert math.isclose(found, hockey_stick(noise, (1,) * cells, float(epsilon)), rel_tol=1e-4)
+    assert found <= upper * (1 + 1e-6)
+
+
+def test_ten_thousand_cells_cost_what_core_says():
+    """Where no enumeration reaches: delta of unit shifts in 10,000 cells, to four digits; half the variance shows."""
+    wide = Sensitivity(l0=10**4, l1=10**4, l2_squared=10**4, linf=1)
+    noise = ReferenceGaussian().noise(wide, Budget.approx(1, "1e-6"))
+    assert math.isclose(summed_hockey_stick(noise, 1, 10**4, 1.0), 1e-6, rel_tol=1e-3)
+    small = ReferenceGaussian().noise(wide, Budget.approx("1.6", "1e-6"))
+    assert summed_hockey_stick(small, 1, 10**4, 1.0) > 1e-4
+
+
+def test_heavy_tails_are_not_judged_by_their_sum():
+    """Laplace noise has tails that the FFT cannot bound: no claim is made, instead of a wrong one."""
+    assert summed_hockey_stick(ReferenceLaplace().noise(ONE, Budget.pure(1)), 1, 1, 1.0) == 0.0
+
+
+@given(sensitivities())
+@settings(max_examples=60)
+def test_even_shifts_are_admissible_and_reach_the_ends(sensitivity):
+    """They are among all shifts, and hold the largest single move and the most cells."""
+    all_shifts = set(admissible_shifts(sensitivity))
+    found = [(size,) * cells for size, cells in even_shifts(sensitivity)]
+    assert set(found) <= all_shifts
+    ones = max((len(shift) for shift in all_shifts if set(shift) == {1}), default=0)
+    assert not ones or (1,) * ones in found
+
+
+@given(st.integers(1, 10**4), st.sampled_from(["1/100", "1", "20"]))
+@settings(max_examples=40)
+def test_the_largest_loss_is_a_lower_bound_to_twelve_digits(size, epsilon):
+    """One cell moved by L1 under Laplace noise loses epsilon: never more by the bound, and hardly less."""
+    one = Sensitivity(l0=1, l1=size, l2_squared=size**2, linf=size)
+    found = largest_loss(ReferenceLaplace().noise(one, Budget.pure(epsilon)), size)
+    assert Fraction(found) <= Fraction(epsilon) and math.isclose(found, float(Fraction(epsilon)), rel_tol=1e-10)
 
 
 def test_enumeration_is_the_model():

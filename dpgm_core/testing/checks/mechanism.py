@@ -14,6 +14,8 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.checks import draws as checks_draws
+from dpgm_core.testing.checks import large_changes as checks_large_changes
+from dpgm_core.testing.checks import streams as checks_streams
 from dpgm_core.testing.privacy_loss import (
     grid,
     log_masses,
@@ -213,4 +215,6 @@ def dual_is_the_conjugate(subject: MechanismSubject) -> None:
         )
 
 
+CHECKS += checks_large_changes.CHECKS
 CHECKS += checks_draws.CHECKS
+CHECKS += checks_streams.CHECKS

@@ -16,6 +16,7 @@ from dpgm_core.domain import Attribute, Domain, code_dtype
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.sources.contract import Source
 from dpgm_core.testing.check import Checklist, explore, require
+from dpgm_core.testing.checks import source_values as checks_source_values
 from dpgm_core.testing.source_records import DOMAIN, ODD_TEXTS, codes_of, example_table, expected_codes, text_table
 from dpgm_core.testing.subjects import SourceSubject
 
@@ -209,11 +210,13 @@ def _error(call: Callable[[], object]) -> BaseException | None:
 
 @CHECKS.add(needs="records")
 def records_are_streamed(subject: SourceSubject) -> None:
-    """Of 400 000 records no batch holds half of them, and all batches together are the records: memory does not grow
-    with the data, and where a batch ends means nothing. Cannot show: what is held behind the batches."""
+    """Of 400,003 records, a count that no batch size divides, no batch holds half of them, and all batches together are
+    the records: memory does not grow with the data, and where a batch ends means nothing. Cannot show: what is held
+    behind the batches."""
     towns, times = ["A", "C", None, "Zürich", "B"], 80_000
-    domain, rows = Domain([DOMAIN["town"]]), len(towns) * times
-    table = pa.table({"town": pa.array(towns * times), "note": pa.array(["x" * 40] * rows)})
+    domain, rows = Domain([DOMAIN["town"]]), len(towns) * times + 3
+    last = ["Zürich"] * 3  # the last batch shows in the counts
+    table = pa.table({"town": pa.array(towns * times + last), "note": pa.array(["x" * 40] * rows)})
     sizes, counts = [], np.zeros(domain["town"].size, dtype=np.int64)
     with _opened(subject, table) as source:
         for (codes,) in source.batches(domain, ["town"]):
@@ -222,4 +225,8 @@ def records_are_streamed(subject: SourceSubject) -> None:
     require(sum(sizes) == rows, f"{sum(sizes):,} of {rows:,} records came")
     require(max(sizes) <= rows // 2, f"one batch holds {max(sizes):,} of {rows:,} records")
     expected = np.bincount([domain["town"].code(town) for town in towns], minlength=len(counts)) * times
+    expected += np.bincount([domain["town"].code(town) for town in last], minlength=len(counts))
     require(np.array_equal(counts, expected), f"over many batches the counts are {counts}, not {expected}")
+
+
+CHECKS += checks_source_values.CHECKS
