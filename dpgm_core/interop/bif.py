@@ -33,8 +33,8 @@ def read_bif(path: str | Path) -> tuple[Structure, Tables]:
     """Read a network: one clique (child, *parents) per table, potentials log p(child | parents), -inf for zeros.
 
     Labels may hold any character but blanks and brackets (`Asy/Patch`, `<5`). Unknown and null values go to an
-    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file; variables
-    that are their own ancestors are spelled out, from parent to child.
+    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file, and
+    spells variables out that are their own ancestors, from parent to child.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
