@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.protocols import Beliefs
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Array, Tables
-from dpgm_core.testing import checks_engine
+from dpgm_core.testing import checks_engine, checks_engine_calls
 from dpgm_core.testing.checks import Checklist, explore, require
 from dpgm_core.testing.checks_engine import awkward_potentials, close, say
 from dpgm_core.testing.oracles import enumerated, in_local_polytope, in_marginal_polytope
@@ -243,3 +243,4 @@ def nothing_underflows(subject: InferenceSubject) -> None:
 
 
 CHECKS += checks_engine.CHECKS
+CHECKS += checks_engine_calls.CHECKS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Beliefs, Tables
+from dpgm_core import Beliefs, InferenceError, Tables
 from dpgm_core.inference.junction_tree import JunctionTree
 from dpgm_core.inference.loopy_bp import LoopyBP
 from dpgm_core.testing import checks_of
@@ -199,6 +199,69 @@ class ReusesItsBuffer(Wrapped):
         return attrs.evolve(beliefs, marginals=Tables(self.structure, self.buffer))
 
 
+class SharesItsScratch(Wrapped):
+    """The potentials of a call lie in the engine while it works: of two calls at once one takes the other's."""
+
+    scratch = None
+
+    def infer(self, potentials, *, total=1.0):
+        self.scratch = potentials
+        return super().infer(self.scratch, total=total)
+
+
+class AnswersInPlace(Wrapped):
+    """What a call found lies in the engine for a moment, before it is copied out."""
+
+    found = None
+
+    def infer(self, potentials, *, total=1.0):
+        self.found = super().infer(potentials, total=total)
+        marginals = self.found.marginals.map(np.copy)
+        return attrs.evolve(self.found, marginals=marginals)
+
+
+class WorksAlone(Wrapped):
+    """Refuses a call while another one is under way."""
+
+    busy = False
+
+    def infer(self, potentials, *, total=1.0):
+        if self.busy:
+            raise InferenceError("busy")
+        self.busy = True
+        try:
+            return super().infer(potentials, total=total)
+        finally:
+            self.busy = False
+
+
+class KeepsEveryAnswer(Wrapped):
+    """A cache by potentials, without an end."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.known = {}
+
+    def infer(self, potentials, *, total=1.0):
+        key = potentials.values.tobytes(), total
+        if key not in self.known:
+            self.known[key] = super().infer(potentials, total=total)
+        return self.known[key]
+
+
+class KeepsADiary(Wrapped):
+    """One number per call, of no use to anybody."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.diary = []
+
+    def infer(self, potentials, *, total=1.0):
+        beliefs = super().infer(potentials, total=total)
+        self.diary.append(beliefs.log_partition)
+        return beliefs
+
+
 class MaximisesMargins(Wrapped):
     """Each attribute's own most likely code, instead of the most likely record."""
 
@@ -254,6 +317,11 @@ MUTANTS = [
     (factory(EvidenceIsAHint), "evidence-is-conditioning"),
     (factory(Remembers), "calls-are-independent"),
     (factory(ReusesItsBuffer), "calls-are-independent"),
+    (factory(SharesItsScratch), "threads-do-not-meet"),
+    (factory(AnswersInPlace), "threads-do-not-meet"),
+    (factory(WorksAlone), "threads-do-not-meet"),
+    (factory(KeepsEveryAnswer), "calls-leave-nothing-behind"),
+    (factory(KeepsADiary), "calls-leave-nothing-behind"),
     (NoLimit, "what-cannot-fit-is-refused"),
     (factory(MaximisesMargins), "maximum-is-the-most-probable-record"),
     (factory(SamplesIndependently), "samples-follow-the-model"),
