@@ -340,8 +340,9 @@ class Fit:
     """What a learner returns.
 
     model: the learned model. release: the noisy tables it was learned from. trace: one mapping of numbers per
-    logged iteration. converged: whether the stopping rule was met. certificate: proven bounds, e.g. a gradient norm or
-    duality gap, by name. notes: sentences for the user, e.g. that the maximum-likelihood estimate does not exist.
+    logged iteration. converged: whether the stopping rule was met, by an engine that converged. certificate: proven
+    bounds, e.g. a gradient norm or duality gap, by name. notes: sentences for the user, e.g. that the
+    maximum-likelihood estimate does not exist.
     tuning: options of the learner, by name, with which it would make again the choices it made in this fit; plain
     values. Empty: it chose nothing.
     """

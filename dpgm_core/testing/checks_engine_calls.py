@@ -62,7 +62,8 @@ def calls_leave_nothing_behind(subject: InferenceSubject) -> None:
     engine = subject.engine(structure)
     generator = np.random.default_rng(1)
     left = growth(lambda: engine.infer(Tables(structure, generator.normal(size=structure.cells))), _CALLS)
-    require(left <= _BYTES * _CALLS, f"of a thousand calls the last {_CALLS} leave {left:,} bytes behind, {left / _CALLS:.0f} each")
+    each = left / _CALLS
+    require(each <= _BYTES, f"of a thousand calls the last {_CALLS} leave {left:,} bytes behind, {each:.0f} each")
 
 
 def at_once(one: Callable[[], T], two: Callable[[], T], *, times: int) -> list[tuple[int, T | Exception]]:
