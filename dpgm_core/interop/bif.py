@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ MAX_BYTES = 2**26
 MAX_CELLS = 10**7
 # How far the probabilities of one row may be from 1 in sum: published networks are rounded to two digits.
 ROUNDING = 0.02
+# A cycle of more variables is spelled out at its ends only: an error is one line.
+MAX_SPELLED = 30
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
@@ -31,7 +34,8 @@ def read_bif(path: str | Path) -> tuple[Structure, Tables]:
     """Read a network: one clique (child, *parents) per table, potentials log p(child | parents), -inf for zeros.
 
     Labels may hold any character but blanks and brackets (`Asy/Patch`, `<5`). Unknown and null values go to an
-    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file.
+    attribute's first label. Tables are taken as they are, not renormalised. Raises DataError, naming the file, and
+    spells variables out that are their own ancestors, from parent to child.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -81,11 +85,53 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
     without = [name for name in domain.names if name not in tables]
     if without:
         raise DataError(f"{where}: variable {without[0]!r} has no table")
+    cycle = _cycle({child: clique[1:] for child, (clique, _) in tables.items()})
+    if cycle:
+        raise _round(where, cycle)
     structure = Structure(domain, [clique for clique, _ in tables.values()])
-    if structure.duplicates:
-        raise DataError(f"{where}: variables {structure.duplicates[0]!r} are each other's parents")
     with np.errstate(divide="ignore"):
         return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
+
+
+def _cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Variables each the parent of the next, and the last of the first; none if there is no directed cycle.
+
+    Linear in the number of parents: variables whose parents are all gone go (Kahn 1962); each that stays has a parent
+    that stays, so that walking from parent to parent must come back.
+    """
+    waiting = {child: len(above) for child, above in parents.items()}
+    children: dict[str, list[str]] = {name: [] for name in parents}
+    for child, above in parents.items():
+        for parent in above:
+            children[parent].append(child)
+    free = [name for name, count in waiting.items() if not count]
+    while free:
+        name = free.pop()
+        del waiting[name]
+        for child in children[name]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                free.append(child)
+    if not waiting:
+        return []
+    walked: dict[str, int] = {}
+    name = next(iter(waiting))
+    while name not in walked:
+        walked[name] = len(walked)
+        name = next(parent for parent in parents[name] if parent in waiting)
+    found = list(walked)[walked[name] :][::-1]
+    first = min(range(len(found)), key=found.__getitem__)
+    return found[first:] + found[:first]
+
+
+def _round(where: str, cycle: Sequence[str]) -> DataError:
+    names = [name[:40] for name in (*cycle, cycle[0])]
+    if len(cycle) > MAX_SPELLED:
+        names[5:-5] = [f"... {len(names) - 10:,} more ..."]
+    return DataError(
+        f"{where}: variables are their own ancestors: {' -> '.join(names)}; a Bayesian network has no directed cycle, "
+        "take a parent out"
+    )
 
 
 class _Words:
@@ -169,6 +215,8 @@ def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
     for name in names:
         if name not in domain:
             raise DataError(f"{words.where}: a table names {name[:40]!r}, which is no variable declared before it")
+    if names and names[0] in names[1:]:
+        raise _round(words.where, names[:1])
     if not names or len(set(names)) < len(names):
         raise DataError(f"{words.where}: a table needs a variable and distinct parents, got {names!r}")
     child, *parents = names

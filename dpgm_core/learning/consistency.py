@@ -14,13 +14,16 @@ from dpgm_core.tables import Tables
 __all__ = ["consistent"]
 
 
-def consistent(tables: Tables) -> Tables:
+def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     """The nearest tables (least squares over all cells) whose shared margins agree.
 
-    tables: one table per clique, any units; tied groups are left alone. The result may be negative. This is the
-    orthogonal projection on the span of the model's statistics, so it changes no maximum-likelihood fit, but takes out
-    the directions along which the likelihood would fall forever. With e_S^C the pure interaction of attributes S in
-    table C and K the cells of C outside S, the agreed interaction is sum_C e_S^C / K over sum_C 1 / K.
+    tables: one table per clique, any units; tied groups are left alone. variances: of the noise in a cell of each
+    group, (groups,), in any common unit, by which the squares are divided; the same everywhere when None. The result
+    may be negative. Unweighted this is the orthogonal projection on the span of the model's statistics, so it changes
+    no maximum-likelihood fit, but takes out the directions along which the likelihood would fall forever; weighted it
+    lets quiet tables count for more where they contradict loud ones. With e_S^C the pure interaction of attributes S in
+    table C, K the cells of C outside S and v its variance, the agreed interaction is sum_C e_S^C / (K v) over
+    sum_C 1 / (K v).
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -31,6 +34,8 @@ def consistent(tables: Tables) -> Tables:
     """
     structure = tables.structure
     values = tables.values.astype(np.float64)
+    # Relative to the loudest: exactly 1 where all are the same, so that then weights change no digit.
+    loudness = np.ones(len(structure.groups)) if variances is None else variances / np.max(variances)
     holders: dict[frozenset[str], list[int]] = {}
     for number, group in enumerate(structure.groups):
         if len(group) == 1:
@@ -43,8 +48,9 @@ def consistent(tables: Tables) -> Tables:
         names = tuple(sorted(shared))
         effects = [_interaction(tables.group(number), structure.groups[number][0], names) for number in numbers]
         outside = [structure.sizes[number] // math.prod(structure.domain.shape(names)) for number in numbers]
-        weight = sum(1 / cells for cells in outside)
-        agreed = sum(effect / cells for effect, cells in zip(effects, outside, strict=True)) / weight
+        spreads = [cells * float(loudness[number]) for cells, number in zip(outside, numbers, strict=True)]
+        weight = sum(1 / spread for spread in spreads)
+        agreed = sum(effect / spread for effect, spread in zip(effects, spreads, strict=True)) / weight
         for number, effect, cells in zip(numbers, effects, outside, strict=True):
             clique = structure.groups[number][0]
             block = values[structure.slices[number]].reshape(structure.shapes[number])

@@ -178,7 +178,7 @@ class CollectiveSubject(Subject):
     @cached_property
     def capabilities(self) -> frozenset[str]:
         """ "certificate" if it gives a duality gap over an exact engine."""
-        from dpgm_core.testing.checks.collective import solved
+        from dpgm_core.testing.evidence import solved
 
         try:
             return frozenset({"certificate"} if solved(self.component, "chain").gap is not None else ())

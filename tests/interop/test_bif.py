@@ -83,6 +83,55 @@ def test_malformed_networks_are_refused_by_name(old, new, message, tmp_path):
         read_bif(path)
 
 
+def network(parents):
+    """Binary variables in the order given, each uniform whatever its parents (child -> parents) are."""
+    text = "".join(f"variable {name} {{ type discrete [2] {{u, v}}; }}\n" for name in parents)
+    for child, above in parents.items():
+        head = f"{child} | {', '.join(above)}" if above else child
+        text += f"probability ( {head} ) {{ {'default' if above else 'table'} .5, .5; }}\n"
+    return text
+
+
+@pytest.mark.parametrize(
+    ("parents", "cycle"),
+    [
+        ({"a": ["a"]}, "a -> a"),
+        ({"a": ["b"], "b": ["a"]}, "a -> b -> a"),
+        ({"a": ["c"], "b": ["a"], "c": ["b"]}, "a -> b -> c -> a"),
+        # a two-cycle with more parents has no two tables over the same attributes
+        ({"r": [], "a": ["b", "r"], "b": ["a"]}, "a -> b -> a"),
+        # neither what leads to the cycle (r) nor what hangs from it (s, t) is part of it
+        ({"t": ["s"], "s": ["d", "r"], "r": [], "a": ["d"], "b": ["r", "a"], "c": ["b"], "d": ["c"]},
+         "a -> b -> c -> d -> a"),
+        # a chord makes two cycles; the shorter way round is as good as the longer, and the diamond e is none
+        ({"a": ["d"], "e": ["a"], "b": ["a"], "d": ["e", "b"]}, "a -> (e|b) -> d -> a"),
+    ],
+)  # fmt: skip
+def test_a_cycle_of_parents_is_refused_and_spelled_out(parents, cycle, tmp_path):
+    """A directed cycle is no Bayesian network; the error names the file and the variables from parent to child."""
+    path = tmp_path / "round.bif"
+    path.write_text(network(parents))
+    with pytest.raises(DataError, match=rf"^\S*round\.bif: .*: {cycle}; "):
+        read_bif(path)
+
+
+def test_a_diamond_is_no_cycle():
+    """Two ways from one variable to another are fine, in whatever order the tables stand."""
+    parents = {"d": ["b", "c"], "c": ["a"], "b": ["a"], "a": []}
+    structure, _ = parse_bif(network(parents))
+    assert structure.cliques == (("d", "b", "c"), ("c", "a"), ("b", "a"), ("a",))
+
+
+def test_a_long_cycle_is_found_without_recursion():
+    """20,000 variables in a circle are refused on one short line; the same in a chain are read."""
+    names = [f"v{number}" for number in range(20_000)]
+    chain = {name: [before] if before else [] for before, name in zip([None, *names], names, strict=False)}
+    assert len(parse_bif(network(chain))[0].cliques) == len(names)
+    with pytest.raises(DataError, match=r"v0 -> v1 -> .* -> v19999 -> v0; ") as refusal:
+        parse_bif(network(chain | {"v0": [names[-1]]}))
+    assert len(str(refusal.value)) < 400
+
+
 def test_a_hostile_parent_list_allocates_nothing():
     """Forty binary parents would need 2^41 cells; the declaration is refused."""
     names = [f"v{i}" for i in range(41)]

@@ -43,6 +43,20 @@ def test_consistent_is_the_orthogonal_projection(seed):
     assert np.allclose(consistent(Tables(OVERLAPPING, values)).values, nearest, atol=1e-9)
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_consistent_weighs_tables_by_their_noise(seed):
+    """Generalised least squares computed another way; equal variances change no digit."""
+    generator = np.random.default_rng(seed)
+    tables = Tables(OVERLAPPING, generator.normal(size=OVERLAPPING.cells) * 100)
+    variances = 10.0 ** generator.uniform(-1, 1, size=len(OVERLAPPING.groups))
+    scale = np.repeat(variances**0.5, OVERLAPPING.sizes)
+    basis = statistics(OVERLAPPING)
+    nearest = basis @ np.linalg.lstsq(basis / scale[:, None], tables.values / scale, rcond=None)[0]
+    assert np.allclose(consistent(tables, variances).values, nearest, atol=1e-8)
+    same = consistent(tables, np.full(len(OVERLAPPING.groups), 0.3))
+    assert np.array_equal(same.values, consistent(tables).values)
+
+
 @pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "5", "40"])
 def test_the_expected_noise_of_discrete_laplace(epsilon):
     """E|Z| = 2 p / (1 - p^2) with p = exp(-epsilon), from narrow to wide."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, option
+from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, consistent, option
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
 
@@ -22,7 +22,10 @@ class Plain:
         release = curator.release(budget=self.budget(curator))
         engine = inference.compile(release.structure)
         potentials = self.potentials(release, engine, randomness, progress)
-        return Fit(model=Model(curator.structure, potentials))
+        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+
+    def converged(self, engine, potentials):
+        return engine.infer(potentials).converged
 
     def budget(self, curator):
         return None
@@ -35,7 +38,11 @@ class Plain:
     def target(self, release):
         clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
         tables = Tables(release.structure, clipped)
-        return tables.like(clipped * tables.repeat(np.array(release.structure.multiplicities) / tables.sums()))
+        target = tables.like(clipped * tables.repeat(np.array(release.structure.multiplicities) / tables.sums()))
+        return consistent(target, self.variances(release))
+
+    def variances(self, release):
+        return release.variances
 
     def start(self, release, randomness):
         return np.zeros(release.structure.cells)
@@ -267,6 +274,60 @@ class RefitsHalfway(Tunes):
         return lambda release: (whole(release) + model.potentials) * 0.5
 
 
+@frozen(kw_only=True)
+class AlwaysConverged(Plain):
+    """Says that it converged, whatever happened."""
+
+    def converged(self, engine, potentials):
+        return True
+
+
+@frozen(kw_only=True)
+class OneStepIsEnough(AlwaysConverged):
+    """One gradient step, and says that it converged."""
+
+    def potentials(self, release, engine, randomness, progress):
+        marginals = engine.infer(Tables.zeros(release.structure)).marginals
+        return (self.target(release) - marginals) * 0.5
+
+
+@frozen(kw_only=True)
+class DoublesTheTotal(Plain):
+    """Each table holds twice as many records as it does: half of what a record does is left to the uniform model."""
+
+    def target(self, release):
+        halves = super().target(release) * 0.5
+        rest = np.array(release.structure.multiplicities) / np.array(release.structure.sizes) * 0.5
+        return halves.like(halves.values + halves.repeat(rest))
+
+
+@frozen(kw_only=True)
+class ForgetsTheTies(Plain):
+    """Starts from tied tables as if each were one clique's, and adds what lacks evenly."""
+
+    def target(self, release):
+        target = super().target(release)
+        tied = np.array(release.structure.multiplicities)
+        one = target.values * target.repeat(1 / tied)
+        return target.like(one + target.repeat((tied - 1) / np.array(release.structure.sizes)))
+
+
+@frozen(kw_only=True)
+class TakesTablesAlike(Plain):
+    """Takes the noise for the same in every table."""
+
+    def variances(self, release):
+        return None
+
+
+@frozen(kw_only=True)
+class TakesTheLoudForTheQuiet(Plain):
+    """Weighs tables by their variance instead of its inverse."""
+
+    def variances(self, release):
+        return 1 / release.variances
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -289,6 +350,12 @@ MUTANTS = [
     (IndependentModel, "improves-with-more-records"),
     (ExactEnginesOnly, "engines-can-be-swapped"),
     (SwallowsNan, "nan-is-not-swallowed"),
+    (AlwaysConverged, "what-never-settled-is-not-converged"),
+    (OneStepIsEnough, "what-never-settled-is-not-converged"),
+    (DoublesTheTotal, "many-records-are-followed"),
+    (ForgetsTheTies, "many-records-are-followed"),
+    (TakesTablesAlike, "quiet-tables-count-for-more"),
+    (TakesTheLoudForTheQuiet, "quiet-tables-count-for-more"),
 ]
 
 

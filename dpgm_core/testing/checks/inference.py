@@ -15,6 +15,7 @@ from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, explore, require
 from dpgm_core.testing.checks import engine as checks_engine
+from dpgm_core.testing.checks import engine_calls as checks_engine_calls
 from dpgm_core.testing.checks.engine import awkward_potentials, close, say
 from dpgm_core.testing.oracles import enumerated, in_local_polytope, in_marginal_polytope
 from dpgm_core.testing.strategies import potentials, structures
@@ -246,3 +247,4 @@ def nothing_underflows(subject: InferenceSubject) -> None:
 
 
 CHECKS += checks_engine.CHECKS
+CHECKS += checks_engine_calls.CHECKS

@@ -7,33 +7,34 @@ import gc
 import math
 import random
 import weakref
-from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.components.options import changed
-from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, DpgmError
+from dpgm_core.errors import DpgmError
 from dpgm_core.files import plain
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
-from dpgm_core.learning.contract import Fit, Learner, Refitter
+from dpgm_core.learning.contract import Fit, Refitter
 from dpgm_core.learning.simulator import Simulator
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.progress import silent
 from dpgm_core.randomness import SeededRandomness
-from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, require
-from dpgm_core.testing.doors import Door, SunkMechanism, TrappedRecords, live_curator
+from dpgm_core.testing.checks import learner_told as checks_learner_told
+from dpgm_core.testing.doors import TrappedRecords
+from dpgm_core.testing.learning import CHAIN as _CHAIN
+from dpgm_core.testing.learning import clique_marginals as _clique_marginals
+from dpgm_core.testing.learning import draw as _draw
+from dpgm_core.testing.learning import learn as _learn
+from dpgm_core.testing.learning import replayed as _replayed
+from dpgm_core.testing.learning import truth as _truth
 from dpgm_core.testing.oracles import all_records, enumerated
 from dpgm_core.testing.strategies import awkward_structures
 from dpgm_core.testing.subjects import LearnerSubject
@@ -41,52 +42,6 @@ from dpgm_core.testing.subjects import LearnerSubject
 __all__ = ["CHECKS"]
 
 CHECKS = Checklist("learner")
-
-_CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
-
-
-@frozen(kw_only=True)
-class _Run:
-    """One call of `learn` and what it left behind."""
-
-    fit: Fit
-    door: Door
-
-
-def _truth(structure: Structure = _CHAIN, seed: int = 3) -> Tables:
-    return Tables(structure, np.random.default_rng(seed).normal(scale=1.2, size=structure.cells))
-
-
-def _draw(theta: Tables, count: int, seed: int) -> IntArray:
-    rows = all_records(theta.structure)
-    return rows[np.random.default_rng(seed).choice(len(rows), size=count, p=enumerated(theta).probabilities)]
-
-
-def _learn(
-    subject: LearnerSubject,
-    codes: IntArray,
-    structure: Structure = _CHAIN,
-    *,
-    inference: Inference | None = None,
-    seed: int = 1,
-    sunk: bool = False,
-    source: TrappedRecords | None = None,
-) -> _Run:
-    """Learn with the first budget that the learner takes: pure epsilon with Laplace noise, else (epsilon, delta)."""
-    engine: Inference = JunctionTree() if inference is None else inference
-    refusal: BudgetError | None = None
-    for kind in ("pure", "approx"):
-        records = TrappedRecords(codes) if source is None else source
-        curator = live_curator(records, structure, kind, seed=seed, wrap=SunkMechanism if sunk else None)
-        door = Door(curator)
-        try:
-            fit = subject.component.learn(door, engine, randomness=SeededRandomness(seed), progress=silent)
-        except BudgetError as error:
-            refusal = error
-            continue
-        return _Run(fit=fit, door=door)
-    assert refusal is not None
-    raise refusal
 
 
 def _usable(fit: Fit, structure: Structure, where: str) -> None:
@@ -207,15 +162,6 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
         between += float(np.sum((_clique_marginals(potentials) - learned) ** 2))
         way += float(np.sum((learned - start) ** 2))
     require(between < way / 16, f"refits are {math.sqrt(between / way):.2g} of the way from what `learn` finds")
-
-
-def _replayed(learner: Learner, releases: Sequence[NoisyTables], structure: Structure) -> Fit:
-    curator = ReplayCurator(releases, structure)
-    return learner.learn(curator, JunctionTree(), randomness=SeededRandomness(1), progress=silent)
-
-
-def _clique_marginals(potentials: Tables) -> FloatArray:
-    return JunctionTree().compile(potentials.structure).infer(potentials).marginals.values
 
 
 @CHECKS.add()
@@ -339,3 +285,6 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
         except DpgmError:
             return
     require(False, "the engine answered NaN, and a model came out")
+
+
+CHECKS += checks_learner_told.CHECKS

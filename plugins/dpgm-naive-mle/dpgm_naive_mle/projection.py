@@ -32,8 +32,8 @@ def targets(release: NoisyTables, *, project: bool) -> Tables:
     """What the model's marginals should be: y / N, each group's table summing to its number of cliques m_g.
 
     project: move each table to the nearest one without negative cells first; otherwise only its sum is set right, by
-    spreading the excess evenly. Then overlapping tables are made to agree, which no fit can tell apart from their
-    disagreement (see `consistent`).
+    spreading the excess evenly. Then overlapping tables are made to agree, by the noise of each; what is left of their
+    disagreement no fit could follow (see `consistent`).
     """
     parts = []
     for table, tied in zip(release.tables.arrays(), release.structure.multiplicities, strict=True):
@@ -43,4 +43,4 @@ def targets(release: NoisyTables, *, project: bool) -> Tables:
         else:
             part = share + (tied - share.sum()) / share.size
         parts.append(part.reshape(-1))
-    return consistent(Tables(release.structure, np.concatenate(parts)))
+    return consistent(Tables(release.structure, np.concatenate(parts)), release.variances)

@@ -114,12 +114,13 @@ class Psgd:
         return Fit(
             model=Model(structure, potentials),
             trace=ascent.trace,
-            converged=True,
+            converged=ascent.unsettled == 0,
             certificate={
                 "steps": self.steps,
                 "inference_calls": self.steps,
                 "noise_per_cell": math.sqrt(release.variances.max()) / (self.grid if clip else 1) / ascent.batch,
             },
+            notes=ascent.notes(),
         )
 
 
@@ -134,6 +135,7 @@ class _Ascent:
         # the tail always holds the last step
         self.first_averaged = min(math.floor((1 - settings.averaging) * settings.steps), settings.steps - 1)
         self.batch = 0.0
+        self.unsettled = 0  # steps whose inference had not converged
         self.trace: list[Mapping[str, float]] = []
 
     def run(self) -> NoisyTables:
@@ -149,9 +151,19 @@ class _Ascent:
         """The average over the last steps, (cells,), nats."""
         return self.tail / (self.settings.steps - self.first_averaged)
 
+    def notes(self) -> list[str]:
+        """What the user should know."""
+        if not self.unsettled:
+            return []
+        return [
+            f"inference did not converge in {self.unsettled} of {self.settings.steps} steps, so their gradients may be "
+            "wrong; lower learning_rate, or use junction-tree"
+        ]
+
     def _step(self, step: int) -> NoisyTables:
         settings = self.settings
         beliefs = self.engine.infer(Tables(self.engine.structure, self.theta))
+        self.unsettled += not beliefs.converged
         clipped = settings.mode == "clip"
         release = self.rounds.next(beliefs if clipped else None)
         # q N: public, or estimated from all rounds so far

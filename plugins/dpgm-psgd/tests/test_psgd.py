@@ -233,3 +233,11 @@ def test_the_oracle_search_scores_against_records_or_a_truth():
     assert [math.isfinite(trial.score) for trial in trials] == [True, False]
     with pytest.raises(dpgm.OptionError, match="no such"):
         dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, records=records(), grid={"rate": [1]}, **common)
+
+
+def test_an_engine_that_did_not_converge_is_admitted():
+    """One sweep of belief propagation around a loop settles nothing: the fit says so, and in how many steps."""
+    codes = records(LOOP)
+    engine = {"name": "loopy-bp", "max_iterations": 1}
+    done = climbed(codes, LOOP, dpgm.Budget.approx(1, 1e-6), epochs=2, sampling_rate=0.5, inference=engine)
+    assert not done.converged and any("3 of 4 steps" in note for note in done.notes), done.notes

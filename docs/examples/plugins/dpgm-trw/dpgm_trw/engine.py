@@ -167,9 +167,13 @@ class _Run:
         self.sweeps, self.mismatch = 0, math.inf
 
     def propagate(self) -> None:
-        """On a forest: sweep until nothing changes any more, which is once news has travelled the longest path."""
+        """On a forest: sweep until nothing changes any more, which is once news has travelled the longest path.
+
+        It has after as many sweeps as there are edges; what changes then are last digits, to and fro for ever.
+        """
+        longest = sum(one.shape[0] for one in self.plan.edges)
         settled = False
-        while not settled:
+        while not settled and self.sweeps <= longest:
             fresh, self.mismatch = self._sweep()
             settled, self.messages = np.array_equal(fresh, self.messages), fresh
             self.sweeps += 1

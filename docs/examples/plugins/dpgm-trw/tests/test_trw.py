@@ -97,6 +97,15 @@ def test_forests_are_exact(name):
         assert beliefs.marginals.values == pytest.approx(exact.marginals.values, abs=1e-10)
 
 
+def test_forests_take_no_more_sweeps_than_edges():
+    """Three edges need three sweeps and one to see that nothing changes, also where last digits change for ever."""
+    structure = Structure.chain(domain(2, 3, 2, 3))
+    engine, generator = TrwBP().compile(structure), np.random.default_rng(1)
+    for _ in range(200):
+        theta = Tables(structure, generator.normal(size=structure.cells))
+        assert engine.infer(theta).iterations <= 4
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_marginals_are_the_gradient_of_the_bound(name):
     """Central differences of log_partition along the directions of eight parameters, at random."""

@@ -1,0 +1,107 @@
+"""Fixed releases to infer from: tables of a random population with noise, the same in each table or unequal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from dpgm_core.arrays import Array
+from dpgm_core.domain import Domain
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.noise.measurement import Measurement
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+from dpgm_core.testing.oracles import incidence
+from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, example_release
+from dpgm_core.testing.strategies import awkward_structures
+
+if TYPE_CHECKING:
+    from dpgm_core.collective.contract import Collective, CollectiveBeliefs
+    from dpgm_core.inference.contract import Engine
+    from dpgm_core.noise.contract import Mechanism
+
+__all__ = ["EVIDENCE", "NOISES", "evidence_on", "solved", "theta_on", "torn", "uneven_release"]
+
+#: Structures that evidence is taken on, by their names among the awkward ones.
+EVIDENCE = ("chain", "cycle", "third order", "nested", "tied", "one label", "empty clique")
+#: The noise of that evidence; "uneven": every other table has ten times the noise.
+NOISES = ("Laplace", "Gaussian", "uneven Laplace", "uneven Gaussian")
+
+_MECHANISMS: dict[str, tuple[Mechanism, Budget, Budget]] = {
+    "Laplace": (ReferenceLaplace(), Budget.pure(1), Budget.pure("1/10")),
+    "Gaussian": (ReferenceGaussian(), Budget.zcdp("1/4"), Budget.zcdp("1/400")),
+}
+
+
+def uneven_release(
+    structure: Structure, values: Array, *, total: float, loud: Collection[int], noise: str = "Laplace"
+) -> NoisyTables:
+    """A release of the given noisy values whose tables in the groups `loud` have ten times the noise of the others.
+
+    values: (cells,), records. noise: Laplace or Gaussian.
+
+    >>> release = uneven_release(awkward_structures()["chain"], np.zeros(18, dtype=np.int64), total=9, loud={1})
+    >>> [round(one.variance) for one in release.noise]
+    [18, 1800, 18]
+    """
+    mechanism, *budgets = _MECHANISMS[noise]
+    quiet, other = (
+        example_release(structure, values, total=total, mechanism=mechanism, budget=budget) for budget in budgets
+    )
+    if not loud:
+        return quiet
+    measurement = Measurement(
+        structure=structure,
+        calibrations=quiet.calibrations + other.calibrations,
+        of_group=tuple(int(number in loud) for number in range(len(structure.groups))),
+    )
+    return attrs.evolve(quiet, measurement=measurement, cost=measurement.cost)
+
+
+@lru_cache(maxsize=128)
+def evidence_on(name: str, noise: str = "Laplace", total: int = 500, seed: int = 1) -> NoisyTables:
+    """A release over an awkward structure: tables of a random population plus noise of the stated size."""
+    structure = awkward_structures()[name]
+    generator = np.random.default_rng(seed)
+    matrix = incidence(structure)
+    true = matrix @ generator.multinomial(total, generator.dirichlet(np.ones(matrix.shape[1])))
+    loud = range(1, len(structure.groups), 2) if noise.startswith("uneven ") else ()
+    release = uneven_release(structure, true, total=total, loud=loud, noise=noise.removeprefix("uneven "))
+    scales = np.repeat(release.variances**0.5, structure.sizes)
+    noisy = (true + np.round(scales * generator.normal(size=structure.cells))).astype(np.int64)
+    return attrs.evolve(release, tables=Tables(structure, noisy))
+
+
+def theta_on(structure: Structure, seed: int = 2) -> Tables:
+    """Mild potentials."""
+    return Tables(structure, np.random.default_rng(seed).normal(scale=0.5, size=structure.cells))
+
+
+def solved(
+    component: Collective, name: str, noise: str = "Laplace", weight: float = 1.0, start: Tables | None = None
+) -> CollectiveBeliefs:
+    """One call over an exact engine."""
+    evidence = evidence_on(name, noise)
+    engine: Engine = JunctionTree().compile(evidence.structure)
+    return component.compile(engine, evidence).infer(theta_on(evidence.structure), evidence_weight=weight, start=start)
+
+
+def torn(quiet: int, noise: str = "Laplace", total: int = 5000) -> NoisyTables:
+    """Two tables on a chain that contradict each other: b = 0 in four of five records, and in one of five.
+
+    quiet: the table, 0 or 1, with a tenth of the other's noise.
+
+    >>> [torn(0).tables[clique].tolist() for clique in torn(0).structure.cliques]
+    [[[2000, 500], [2000, 500]], [[500, 500], [2000, 2000]]]
+    """
+    structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+    first = np.array([[0.4, 0.1], [0.4, 0.1]])
+    values = np.concatenate([first.reshape(-1), first[:, ::-1].T.reshape(-1)])
+    tables = np.rint(total * values).astype(np.int64)
+    return uneven_release(structure, tables, total=total, loud={1 - quiet}, noise=noise)

@@ -1,0 +1,238 @@
+"""Deliberately wrong collective engines, each killed by the check meant for it."""
+
+import attrs
+import numpy as np
+import pytest
+from attrs import frozen
+
+from dpgm_core import Tables
+from dpgm_core.collective.dual import CollectiveDual
+from dpgm_core.testing import checks_of
+from dpgm_core.testing.evidence import uneven_release
+
+
+class WrappedCollective:
+    """A collective engine that hands everything on."""
+
+    def __init__(self, engine, evidence):
+        self.engine, self.evidence = engine, evidence
+        self.inner = CollectiveDual().compile(engine, evidence)
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        return self.inner.infer(potentials, evidence_weight=evidence_weight, start=start)
+
+
+def collective(engine_class):
+    """A component that compiles to the mutant collective engine."""
+
+    @frozen(kw_only=True)
+    class Mutant:
+        def compile(self, engine, evidence):
+            return engine_class(engine, evidence)
+
+    return Mutant
+
+
+class SumsToTheNoisyTotal(WrappedCollective):
+    """Tables scaled to each noisy table's own sum."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        factor = self.evidence.tables.sums() / beliefs.marginals.sums()
+        scaled = beliefs.marginals.like(beliefs.marginals.values * beliefs.marginals.repeat(factor))
+        return attrs.evolve(beliefs, marginals=scaled)
+
+
+class ProjectsTableByTable(WrappedCollective):
+    """Each noisy table clipped and rescaled on its own: they need not fit together."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        clipped = np.maximum(self.evidence.tables.values.astype(float), 1e-9)
+        tables = Tables(self.evidence.structure, clipped)
+        factor = self.evidence.totals / tables.sums()
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        return attrs.evolve(beliefs, marginals=tables.like(tables.values * tables.repeat(factor)))
+
+
+class PulledAway(WrappedCollective):
+    """The sign of the multipliers is wrong."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        away = self.engine.infer(potentials - beliefs.multipliers, total=self.evidence.total)
+        return attrs.evolve(beliefs, marginals=away.marginals, multipliers=-beliefs.multipliers)
+
+
+class WeightIgnored(WrappedCollective):
+    """Full weight, always."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        return super().infer(potentials, evidence_weight=max(evidence_weight, 1.0), start=start)
+
+
+class GapOfZero(WrappedCollective):
+    """Stops after one step and claims a gap of 0."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        half = beliefs.multipliers / 2
+        marginals = self.engine.infer(potentials + half, total=self.evidence.total).marginals
+        return attrs.evolve(
+            beliefs, marginals=marginals, multipliers=half, gap=0.0 if beliefs.gap is not None else None
+        )
+
+
+class StaysWhereItStarts(WrappedCollective):
+    """Takes the start for the answer."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        if start is None:
+            return beliefs
+        marginals = self.engine.infer(potentials + start, total=self.evidence.total).marginals
+        return attrs.evolve(beliefs, marginals=marginals)
+
+
+class Timid(WrappedCollective):
+    """The pull of the evidence is cut at a tenth."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        return super().infer(potentials, evidence_weight=evidence_weight * 0.1, start=start)
+
+
+class CertifiesLoopyBeliefs(WrappedCollective):
+    """A gap over an engine that is not exact certifies nothing."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        return attrs.evolve(beliefs, gap=0.0)
+
+
+class WarmStartsInSecret(WrappedCollective):
+    """The last multipliers are the next start."""
+
+    last = None
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start or self.last)
+        self.last = beliefs.multipliers
+        return beliefs
+
+
+class ReusesItsTables(WrappedCollective):
+    """One output buffer for all calls."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        if not hasattr(self, "buffer"):
+            self.buffer = np.empty(potentials.values.size)
+        self.buffer[:] = beliefs.marginals.values
+        return attrs.evolve(beliefs, marginals=Tables(potentials.structure, self.buffer))
+
+
+class NanIsNothing(WrappedCollective):
+    """NaN potentials count as 0, and an infinite weight as a large one."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        clean = potentials.map(np.nan_to_num)
+        return super().infer(clean, evidence_weight=evidence_weight, start=start)
+
+
+class EarlierTables(WrappedCollective):
+    """Hands out the tables of the step before its multipliers, and no gap."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        before = self.engine.infer(potentials + beliefs.multipliers * 0.9, total=self.evidence.total)
+        return attrs.evolve(beliefs, marginals=before.marginals, gap=None)
+
+
+class SharesMultipliersOut(WrappedCollective):
+    """Divides a tied table's multipliers by its number of cliques, and gives no gap."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        u = beliefs.multipliers
+        shares = u.repeat(1 / np.array(u.structure.multiplicities))
+        return attrs.evolve(beliefs, multipliers=u.like(u.values * shares), gap=None)
+
+
+class MultipliersPerWeight(WrappedCollective):
+    """States the pull of the evidence at weight 1, whatever the weight was."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        return attrs.evolve(beliefs, multipliers=beliefs.multipliers / evidence_weight, gap=None)
+
+
+class OwnsToAResidual(WrappedCollective):
+    """Says that it converged, and excuses tables of other multipliers by a large residual."""
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        beliefs = super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        half = beliefs.multipliers * 0.5
+        return attrs.evolve(beliefs, multipliers=half, gap=None, residual=2.0, converged=True)
+
+
+class OneNoiseForAll(WrappedCollective):
+    """Takes the first table's noise for that of every table."""
+
+    def __init__(self, engine, evidence):
+        same = attrs.evolve(evidence, calibration_of=(evidence.calibration_of[0],) * len(evidence.calibration_of))
+        super().__init__(engine, same)
+
+
+class TakesNoiseForGranted(WrappedCollective):
+    """Knows its own noise, the same in every table, whatever the release says, and gives no gap."""
+
+    def __init__(self, engine, evidence):
+        own = uneven_release(evidence.structure, evidence.tables.values, total=evidence.total, loud=())
+        super().__init__(engine, own)
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        return attrs.evolve(super().infer(potentials, evidence_weight=evidence_weight, start=start), gap=None)
+
+
+class CertifiesOneNoise(OneNoiseForAll):
+    """Its certificate is of another problem than the one posed: that of the first table's noise."""
+
+
+MUTANTS = [
+    (collective(SumsToTheNoisyTotal), "tables-sum-to-the-total"),
+    (collective(ProjectsTableByTable), "tables-in-the-marginal-polytope"),
+    (collective(PulledAway), "evidence-is-heeded"),
+    (collective(WeightIgnored), "no-evidence-gives-the-model"),
+    (collective(EarlierTables), "multipliers-explain-the-tables"),
+    (collective(SharesMultipliersOut), "multipliers-explain-the-tables"),
+    (collective(MultipliersPerWeight), "multipliers-explain-the-tables"),
+    (collective(OwnsToAResidual), "multipliers-explain-the-tables"),
+    (collective(OneNoiseForAll), "quiet-tables-count-for-more"),
+    (collective(TakesNoiseForGranted), "quiet-tables-count-for-more"),
+    (collective(CertifiesOneNoise), "gap-is-a-certificate"),
+    (collective(GapOfZero), "gap-is-a-certificate"),
+    (collective(StaysWhereItStarts), "answer-does-not-depend-on-the-start"),
+    (collective(Timid), "certain-evidence-is-followed"),
+    (collective(CertifiesLoopyBeliefs), "approximate-engines-will-do"),
+    (collective(WarmStartsInSecret), "calls-are-independent"),
+    (collective(ReusesItsTables), "calls-are-independent"),
+    (collective(NanIsNothing), "nonsense-is-refused"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
+def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    assert verdict(mutant, "collective", check).startswith("CheckFailed")
+
+
+@pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
+def test_the_original_passes(verdict, check):
+    """The engine that the mutants wrap passes the same checks, wrapped in the same way."""
+    assert verdict(collective(WrappedCollective), "collective", check) is None
+
+
+def test_every_check_kills_a_mutant():
+    """No check is there for show."""
+    assert {name for _, name in MUTANTS} == {
+        check.name for check in checks_of("collective") if check.kind != "declaration"
+    }
