@@ -22,11 +22,22 @@ def test_the_signature_of_fit():
     assert positional == ["data", "structure", "budget", "mechanism", "learner", "inference"]
     defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
     assert (defaults["mechanism"], defaults["learner"]) == ("laplace", "eb-map")
-    assert (defaults["inference"], defaults["total"]) == ("junction-tree", "estimated")
+    assert (defaults["inference"], defaults["split"]) == ("junction-tree", "even")
     assert defaults["randomness"] is defaults["ledger"] is None
-    assert parameters["neighbours"].default is inspect.Parameter.empty
-    with pytest.raises(TypeError, match="neighbours"):
-        dpgm.fit(CODES, STRUCTURE, Budget.pure(1))
+    assert len(parameters) <= 13 and len(inspect.signature(dpgm.release).parameters) <= 11
+    assert len(inspect.signature(dpgm.plan).parameters) <= 8
+    assert len(inspect.signature(dpgm.LiveCurator).parameters) <= 10
+
+
+def test_the_relation_is_stated_once():
+    """By itself or within terms; there is no default, and twice is refused."""
+    for said in (
+        {},
+        {"terms": dpgm.Terms(neighbours="add-remove"), "neighbours": "add-remove"},
+        {"terms": "add-remove"},
+    ):
+        with pytest.raises(dpgm.BudgetError, match="neighbours"):
+            dpgm.fit(CODES, STRUCTURE, Budget.pure(1), **said)
 
 
 def test_names_tables_and_objects_are_the_same(tmp_path):
@@ -84,7 +95,7 @@ def test_releases_go_without_a_learner():
         ({"data": 3}, dpgm.DataError),
         ({"data": "no-such-file.csv"}, dpgm.DataError),
         ({"data": CODES.astype(float)}, dpgm.DataError),
-        ({"total": -1}, dpgm.BudgetError),
+        ({"terms": "add-remove"}, dpgm.BudgetError),
         ({"ledger": "no.ledger"}, dpgm.ModelFileError),
         ({"structure": Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))}, dpgm.TooLarge),
     ],

@@ -233,7 +233,7 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
     converted at; BudgetError without it. Source: see `Ledger`.
 
     >>> print(composed([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
-    (epsilon, delta) = (~6.75651, 1e-06)
+    (epsilon, delta) = (~6.75652, 1e-06)
     """
     costs = list(costs)
     kinds = sorted({cost.kind for cost in costs})
