@@ -23,6 +23,9 @@ SHARES = np.arange(10, 26) / 280
 class Counts:
     """A learner whose answer is known in closed form: one table, moved evenly to sum to N, and taken at its word."""
 
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         counts = release.tables.values + (release.total - release.tables.values.sum()) / release.structure.cells
@@ -320,6 +323,9 @@ class Logs:
     """A learner of this file, not registered: the logarithm of the counts, above a floor that it finds itself."""
 
     floor: float = 0.0
+
+    def check(self, structure, inference):
+        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()

@@ -120,6 +120,10 @@ class CgmEm:
         1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=_positive
     )
 
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
+
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine or the E-step fails."""
         release = curator.release()
