@@ -73,7 +73,7 @@ def fit(
     learner_made: Learner = make("learner", learner)
     inference_made: Inference = make("inference", inference)
     mechanism_made: Mechanism = make("mechanism", mechanism)
-    inference_made.compile(structure)  # a structure that cannot be served is refused before anything is charged
+    learner_made.check(structure, inference_made)  # what it cannot learn is refused before anything is charged
     curator = LiveCurator(
         as_source(data),
         structure,

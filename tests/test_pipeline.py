@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import attrs
 import numpy as np
 import pytest
 
@@ -97,7 +98,14 @@ def test_releases_go_without_a_learner():
         ({"data": CODES.astype(float)}, dpgm.DataError),
         ({"terms": "add-remove"}, dpgm.BudgetError),
         ({"ledger": "no.ledger"}, dpgm.ModelFileError),
-        ({"structure": Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))}, dpgm.TooLarge),
+        ({"learner": {"name": "eb-map", "scales": [1.0]}}, dpgm.OptionError),
+        *(
+            (
+                {"structure": Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)})), "learner": name},
+                kind,
+            )
+            for name, kind in (("eb-map", dpgm.TooLarge), ("naive-mle", dpgm.TooLarge), ("cgm-em", dpgm.TooLarge))
+        ),
     ],
 )
 def test_wrong_entries_charge_nothing(tmp_path, change, error):
@@ -110,6 +118,27 @@ def test_wrong_entries_charge_nothing(tmp_path, change, error):
         dpgm.fit(**{**right, "ledger": ledger, "save_release": tmp_path / "r.dpgm", **change})
     assert ledger.history() == ()
     assert not (tmp_path / "r.dpgm").exists()
+
+
+@attrs.frozen(kw_only=True)
+class Independent:
+    """Every attribute on its own: it has no use for an engine."""
+
+    def check(self, structure, inference):
+        pass
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        structure = Structure(release.structure.domain, [(name,) for name in release.structure.domain.names])
+        return dpgm.Fit(model=dpgm.Model(structure, Tables.zeros(structure)), release=release)
+
+
+def test_the_learner_decides_what_is_too_large():
+    """All pairs of twenty attributes fit no junction tree; who needs none may learn from their tables."""
+    pairs = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))
+    codes = np.zeros((50, 20), np.uint8)
+    fit = dpgm.fit(codes, pairs, Budget.pure(1), learner=Independent(), neighbours="add-remove")
+    assert fit.release.structure == pairs
 
 
 def test_plan_says_what_proposition_4_says():

@@ -230,7 +230,7 @@ def _check_before_creating(run: Spec) -> None:
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
-    make("learner", run.learner)
+    make("learner", run.learner).check(run.structure, make("inference", run.inference))
     source = as_source(records_of(run))
     LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_settings(run))
     path = source.path if isinstance(source, FileSource) else None

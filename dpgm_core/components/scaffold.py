@@ -35,7 +35,8 @@ _TODO = {
 1. Replace the fixed point. Any engine and any noise may come; `noise.dual` offers closed forms where there are some.
 2. Prove a duality gap if you can: it tells users how far the answer is from the best one.""",
     "learner": """\
-1. Replace the model. `inference.compile(structure)` gives marginals and log Z for gradients.
+1. Replace the model. `inference.compile(structure)` gives marginals and log Z for gradients; what `check` refuses costs
+   nothing.
 2. Say `converged`, and put into `notes` what users should know.
 3. Choose every setting without looking at the truth: what needs the true records has no place in a learner.""",
     "source": """\

@@ -152,6 +152,9 @@ def dpgm_components():
 @attrs.frozen(kw_only=True)
 class Failing:
     how: str = "foreign"
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         curator.release()
         if self.how == "exit":

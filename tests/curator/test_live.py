@@ -73,6 +73,9 @@ class Learner:
     def __init__(self, log, fail=()):
         self.log, self.fail = log, fail
 
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         curator.release()
         self.log.append("learn")

@@ -53,7 +53,7 @@ def test_a_fit_is_stamped_with_its_makers():
     """Learner, inference and what the learner said are in the model's provenance; the release is the curator's."""
     door = curator()
     fit = run(Asks(budgets=(None,)), door, EXACT)
-    assert [fit.model.release] == door.released
+    assert (fit.model.release,) == fit.releases == door.released
     assert fit.model.provenance["learner"] == {"class": f"{__name__}:Asks"}
     assert fit.model.provenance["inference"]["name"] == "junction-tree"
     assert fit.model.provenance["notes"] == ["well done"]

@@ -21,6 +21,7 @@ from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
+from dpgm_core.privacy.terms import Terms
 
 TENTH = Budget.pure("0.1")
 

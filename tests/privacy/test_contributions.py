@@ -468,6 +468,9 @@ def test_learners_learn_the_shares_of_each_table(per, learner):
 class Careless:
     """A learner that returns a release of its own making."""
 
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         assert "ReplayCurator" in repr(curator) and curator.replayed
         assert curator.remaining == curator.budget and curator.terms.neighbours is Neighbours.ADD_REMOVE

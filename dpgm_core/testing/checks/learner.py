@@ -14,7 +14,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from dpgm_core.components.options import changed
-from dpgm_core.errors import DpgmError
+from dpgm_core.errors import DpgmError, TooLarge
 from dpgm_core.files import plain
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -246,6 +246,37 @@ def engines_can_be_swapped(subject: LearnerSubject) -> None:
     cycle = awkward_structures()["cycle"]
     records = all_records(cycle)[np.random.default_rng(1).integers(0, cycle.domain.cells, 300)]
     _usable(_learn(subject, records, cycle, inference=LoopyBP()).fit, cycle, "loopy-bp on a cycle")
+
+
+@frozen(kw_only=True)
+class _Cramped:
+    """An inference that no structure fits."""
+
+    max_order: ClassVar[None] = None
+
+    def compile(self, structure: Structure) -> Engine:
+        raise TooLarge(f"{structure} does not fit here; use another engine")
+
+
+@CHECKS.add()
+def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
+    """`check` lets pass what fits, and refuses what the engine cannot hold, before anything is charged for it; what it
+    lets pass is learned, if need be without the engine. Cannot show: other reasons to refuse."""
+    try:
+        subject.component.check(_CHAIN, JunctionTree())
+    except DpgmError as error:
+        require(False, f"check refuses a chain of three: {error}")
+    cramped: Inference = _Cramped()
+    try:
+        subject.component.check(_CHAIN, cramped)
+    except TooLarge:
+        return
+    try:
+        fit = _learn(subject, _draw(_truth(), 500, 1), inference=cramped).fit
+    except TooLarge:
+        require(False, "the engine cannot hold the structure; check lets it pass, and learn fails on it")
+        raise
+    _usable(fit, _CHAIN, "no engine")
 
 
 @frozen(kw_only=True)

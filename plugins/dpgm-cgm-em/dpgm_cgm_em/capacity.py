@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from dpgm_cgm_em.path import Path
 from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Randomness, SeededRandomness, Simulator, Tables
-
-if TYPE_CHECKING:
-    from dpgm_cgm_em.learner import CgmEm
 
 __all__ = ["PILOT", "by_bootstrap"]
 
@@ -25,7 +22,7 @@ _RISEN = 3
 
 
 def by_bootstrap(
-    settings: CgmEm,
+    begin: Callable[[NoisyTables], Path],
     release: NoisyTables,
     engine: Engine,
     pilot: FloatArray,
@@ -37,15 +34,15 @@ def by_bootstrap(
 ) -> tuple[float, int]:
     """The tau at which paths of releases simulated from a pilot come nearest to it, and inference calls spent.
 
-    pilot: log-potentials, (cells,). step, most: of tau, as on the real path: in longer steps EM gets less far. The
-    measure is KL(pilot || model on the path), exact, its mean over the releases. Raises InferenceError when the engine
-    cannot sample.
+    begin: a path through a release, at its start. pilot: log-potentials, (cells,). step, most: of tau, as on the real
+    path: in longer steps EM gets less far. The measure is KL(pilot || model on the path), exact, its mean over the
+    releases. Raises InferenceError when the engine cannot sample.
     """
     structure = release.structure
     simulator = Simulator(release, engine, Tables(structure, pilot))
     own = SeededRandomness(int(randomness.generator().integers(2**63)))
     progress("simulating", 0, _DRAWS)
-    paths = [Path(settings, simulator.draw(own), engine, progress) for _ in range(_DRAWS)]
+    paths = [begin(simulator.draw(own)) for _ in range(_DRAWS)]
     beliefs = engine.infer(Tables(structure, pilot))
     losses: list[float] = []
     for number in range(round(most / step)):

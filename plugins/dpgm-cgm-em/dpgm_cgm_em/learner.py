@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import attrs
@@ -35,6 +36,7 @@ from dpgm_core import (
     Tables,
     component_option,
     expected_distance,
+    make,
     option,
     silent,
 )
@@ -120,6 +122,10 @@ class CgmEm:
         1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=_positive
     )
 
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
+
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine or the E-step fails."""
         release = curator.release()
@@ -166,6 +172,13 @@ class CgmEm:
 
         return refit
 
+    def begin(self, release: NoisyTables, engine: Engine, progress: Progress) -> Path:
+        """The path of this learner through a release, at its start."""
+        e_step: Collective = make("collective", self.e_step)
+        return Path(
+            release, engine, progress, e_step=e_step, start=self.start, prior=self.prior, tolerance=self.tolerance
+        )
+
     def _run(
         self, release: NoisyTables, engine: Engine, randomness: Randomness, progress: Progress
     ) -> tuple[_Run, int, list[str]]:
@@ -185,8 +198,9 @@ class CgmEm:
         near, path = first.path.tau, first.path
         while path.tau < PILOT * near - 1e-9:
             path.advance(_STEP)
+        begin = partial(self.begin, engine=engine, progress=progress)
         tau, calls = by_bootstrap(
-            self, release, engine, path.theta, _STEP, _MOST, randomness=randomness, progress=progress
+            begin, release, engine, path.theta, _STEP, _MOST, randomness=randomness, progress=progress
         )
         # The plateau follows this release, the bootstrap what holds for all like it: their errors differ in sign.
         tau = math.sqrt(near * tau)
@@ -199,7 +213,7 @@ class _Run:
     def __init__(self, settings: CgmEm, release: NoisyTables, engine: Engine, progress: Progress) -> None:
         assert settings.tau != "auto"
         self.settings, self.tau, self.release, self.progress = settings, settings.tau, release, progress
-        self.path = Path(settings, release, engine, progress)
+        self.path = settings.begin(release, engine, progress)
         self.steps = settings.steps or max(1, round(self.tau / _STEP))
         self.trace: list[dict[str, float]] = []
         self.reached = False

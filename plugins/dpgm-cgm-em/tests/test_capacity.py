@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import attrs
 import numpy as np
@@ -50,8 +51,9 @@ def test_with_the_truth_as_pilot_the_bootstrap_alone_finds_the_best_point():
     """KL there is within 2 % of the least on the real path: the measure is KL(truth || fit) itself."""
     model, release = drawn(chain(5, 4, 2), 10_000, "0.5", 2)
     engine = ENGINE.compile(model.structure)
+    begin = partial(CgmEm().begin, engine=engine, progress=silent)
     tau, calls = by_bootstrap(
-        CgmEm(), release, engine, model.potentials.values, 0.1, 10.0, randomness=SeededRandomness(1), progress=silent
+        begin, release, engine, model.potentials.values, 0.1, 10.0, randomness=SeededRandomness(1), progress=silent
     )
     kls = {at: model.kl(learned(release, tau=at).model) for at in np.arange(0.6, 3, 0.1)}
     assert min(kls.values()) * 1.02 > model.kl(learned(release, tau=tau).model)

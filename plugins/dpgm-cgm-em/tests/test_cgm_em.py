@@ -174,6 +174,9 @@ def test_cliques_may_have_budgets_of_their_own():
     """The multipliers of each table are bounded by its own eps; the best measured table moves furthest."""
 
     class Uneven:
+        def check(self, structure, inference):
+            inference.compile(structure)
+
         def learn(self, curator, inference, *, randomness, progress):
             first, *others = curator.structure.cliques
             noisy = curator.release(

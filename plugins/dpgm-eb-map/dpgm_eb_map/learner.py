@@ -108,13 +108,18 @@ class EbMap:
         validator=_scales,
     )
 
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse scales that are not the structure's, OptionError, and what the engine cannot hold, TooLarge."""
+        self.check_scales(structure)
+        inference.compile(structure)
+
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it.
 
         Raises InferenceError when the engine fails, OptionError for scales that are not the structure's.
         """
-        if not curator.replayed:  # it serves its own structure, and spends nothing
-            self._check(curator.structure)
+        if not curator.replayed:  # a replay serves a structure of its own, and spends nothing
+            self.check_scales(curator.structure)
         release = curator.release()
         run = _Run(self, release, inference.compile(release.structure), progress)
         run.learn()
@@ -130,7 +135,8 @@ class EbMap:
             tuning={"scales": run.scales.values.tolist()},
         )
 
-    def _check(self, structure: Structure) -> None:
+    def check_scales(self, structure: Structure) -> None:
+        """Raise OptionError unless the scales, if given, are as many as the structure's groups of parameters."""
         groups = group_count(structure)
         if self.scales is not None and len(self.scales) != groups:
             raise OptionError(
@@ -160,7 +166,7 @@ class _Run:
     """The state of one fit."""
 
     def __init__(self, settings: EbMap, release: NoisyTables, engine: Engine, progress: Progress) -> None:
-        settings._check(release.structure)
+        settings.check_scales(release.structure)
         self.settings, self.release, self.progress = settings, release, progress
         self.basis = basis_of(release)
         self.moments = Moments(engine, self.basis)

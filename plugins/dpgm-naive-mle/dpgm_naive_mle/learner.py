@@ -73,6 +73,10 @@ class NaiveMLE:
         validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)],
     )
 
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
+
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine fails."""
         release = curator.release()

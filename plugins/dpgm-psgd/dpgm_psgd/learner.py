@@ -34,6 +34,7 @@ from dpgm_core import (
     Progress,
     Randomness,
     Rounds,
+    Structure,
     Tables,
     option,
 )
@@ -97,6 +98,10 @@ class Psgd:
     def steps(self) -> int:
         """How many rounds it opens."""
         return max(1, math.ceil(self.epochs / self.sampling_rate - 1e-9))
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Open all rounds and climb. Raises BudgetError before any record is read, InferenceError if it runs away."""
