@@ -25,14 +25,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
-
-import numpy as np  # isort: skip
-
+import numpy as np
 from dpgm_naive_mle.projection import project_to_simplex
 
-from benchmarks.census import TREES, Census, load, records_margins, scores, tree_margins
-from benchmarks.references import non_private_mle
+from benchmarks.cases.census import TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.harness.runs import (
+    Task,
+    arguments,
+    choose,
+    markdown,
+    read,
+    refuse,
+    run,
+    save,
+    say,
+)
+from benchmarks.protocol.references import non_private_mle
 from dpgm_core import Budget, FloatArray, Model, NoisyTables, SeededRandomness, Structure, Tables, learn, release
 from dpgm_core.counting import count
 from dpgm_core.inference.junction_tree import JunctionTree
@@ -104,7 +112,7 @@ def work(task: Task, folder: Path) -> dict[str, Any]:
 
 def by_mbi(census: Census, noisy: NoisyTables, method: str) -> dict[str, float]:
     """mbi as it comes, or at the stop with the best likelihood of the held-out records: a tuning nobody could have."""
-    from benchmarks.mbi_peer import mbi_fit, stops_until
+    from benchmarks.peers.mbi_peer import mbi_fit, stops_until
 
     if method == "mbi":
         found = mbi_fit(noisy, own_total=True)
@@ -256,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _with_or_without_mbi(methods: list[str]) -> list[str]:
-    from benchmarks.mbi_peer import MissingPeer, mbi_version
+    from benchmarks.peers.mbi_peer import MissingPeer, mbi_version
 
     try:
         mbi_version()

@@ -9,17 +9,14 @@ nats. Populations have Dirichlet(1) edge potentials over 10 attributes; N is pub
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
 import numpy as np
 from dpgm_cgm_em.path import score_bound
 
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Collective, NoisyTables, SeededRandomness, Tables, learn, make
 
 LAMBDAS = [10.0 ** (-half / 2) for half in range(4, 11)]

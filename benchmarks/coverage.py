@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Line, Task, arguments, choose, markdown, read, refuse, run
-from benchmarks.trials import POPULATIONS, Cell, cells, data_set
+from benchmarks.harness.runs import Line, Task, arguments, choose, markdown, read, refuse, run
+from benchmarks.protocol.trials import POPULATIONS, Cell, cells, data_set
 from dpgm_core import FloatArray, SeededRandomness, learn
 from dpgm_core.uncertainty import student
 

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import time
 from collections.abc import Callable
-
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 
 from benchmarks.cgm_em import oracle, path
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import NoisyTables, Tables, learn, make
 
 SEED = 9100

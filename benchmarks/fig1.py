@@ -17,13 +17,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
-
-import numpy as np  # isort: skip
-
+import numpy as np
 from dpgm_naive_mle.projection import targets
 
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.harness.runs import (
+    Task,
+    arguments,
+    choose,
+    markdown,
+    read,
+    refuse,
+    run,
+    save,
+    say,
+)
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Budget, FloatArray, Likelihood, SeededRandomness, Sensitivity, Tables, learn, make
 from dpgm_core.counting import count
 from dpgm_core.curator import silent

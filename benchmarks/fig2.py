@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.contenders import Results
-from benchmarks.harness import markdown, save, say
-from benchmarks.scores import Scores, draws, geometric, interval, ranks, scores, spread
-from benchmarks.trials import BASE, Cell, Grid, cells, main, plots
+from benchmarks.harness.runs import markdown, save, say
+from benchmarks.protocol.contenders import Results
+from benchmarks.protocol.scores import Scores, draws, geometric, interval, ranks, scores, spread
+from benchmarks.protocol.trials import BASE, Cell, Grid, cells, main, plots
 
 __all__ = ["GRIDS"]
 

@@ -16,14 +16,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
-
-import numpy as np  # isort: skip
-
+import numpy as np
 from dpgm_naive_mle.projection import targets
 
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
 from benchmarks.fig1 import LAMBDAS, path
+from benchmarks.harness.runs import (
+    Task,
+    arguments,
+    choose,
+    markdown,
+    read,
+    refuse,
+    run,
+    save,
+    say,
+)
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import FloatArray, NoisyTables, SeededRandomness, Tables, learn, make
 
 __all__ = ["agreement", "main", "work"]
@@ -86,7 +94,7 @@ def potentials(task: Task, population: Population, noisy: NoisyTables) -> tuple[
     if task.method == "noisy tables":
         return None, {}
     if task.method == "mbi":
-        from benchmarks.mbi_peer import mbi_fit
+        from benchmarks.peers.mbi_peer import mbi_fit
 
         # mbi's own choice of oracle needs minutes for this graph; this one gives the same potentials
         found = mbi_fit(noisy, oracle="fast")
@@ -197,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def without_missing(tasks: Sequence[Task]) -> list[Task]:
     """The tasks that can run here: mbi's only if its environment is there."""
-    from benchmarks.mbi_peer import MissingPeer, mbi_version
+    from benchmarks.peers.mbi_peer import MissingPeer, mbi_version
 
     if any(task.method == "mbi" for task in tasks):
         try:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fig3b [DATA] [--smoke|--full|--report] [--name NAME] [--jobs 2]
 
-DATA is a folder (or file) of person-days, see `benchmarks.mobility`; without it the campus of `benchmarks.traces`. NAME
+DATA is a folder (or file) of person-days, see cases/mobility.py; without it the campus of `benchmarks.traces`. NAME
 stands for it in the results, which hold scores and nothing else of the data; scores on records are NOT PRIVATE.
 
 Compared: a table for each edge and a person-day's segments counted as ones ("untied": sensitivity 24|C|), tied edges
@@ -17,11 +17,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
+import numpy as np
 
-import numpy as np  # isort: skip
-
-from benchmarks.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
+from benchmarks.cases.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
+from benchmarks.harness.runs import (
+    Task,
+    arguments,
+    choose,
+    markdown,
+    read,
+    refuse,
+    run,
+    save,
+    say,
+)
 from dpgm_core import DataError, SeededRandomness, learn
 
 __all__ = ["LEARNERS", "main", "work"]

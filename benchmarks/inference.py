@@ -14,10 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-# One thread for everybody: children inherit it, and numpy reads it on import.
+# One thread for the peers too, which inherit it.
 os.environ |= {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
     "JAX_ENABLE_COMPILATION_CACHE": "false",
 }
@@ -57,11 +55,11 @@ MODELS = {
 
 
 class Peer:
-    """A peer in its own interpreter; see `inference_peers`."""
+    """A peer in its own interpreter; see `peers/marginals.py`."""
 
     def __init__(self, name: str, venv: Path) -> None:
         self.name = name
-        script = Path(__file__).with_name("inference_peers.py")
+        script = Path(__file__).parent / "peers" / "marginals.py"
         self.process = subprocess.Popen(
             [venv / "bin" / "python", script, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

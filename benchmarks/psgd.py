@@ -8,20 +8,17 @@ public knowledge. Populations have Dirichlet(1) edge potentials on a third-order
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
 import numpy as np
 from attrs import evolve, frozen
 
 import dpgm_core.curator
-from benchmarks.cgm_protocol import Population, structure_of
-from benchmarks.references import non_private_mle, random_estimator
+from benchmarks.protocol.populations import Population, structure_of
+from benchmarks.protocol.references import non_private_mle, random_estimator
 from dpgm_core import Budget, InferenceError, LiveCurator, NoisyTables, SeededRandomness, Structure, make
 from dpgm_core.counting import count
 from dpgm_core.curator import silent

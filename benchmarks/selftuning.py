@@ -16,10 +16,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-from benchmarks.contenders import Results
-from benchmarks.harness import markdown, read, save, say
-from benchmarks.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
-from benchmarks.trials import ROOM, Cell, Grid, cells, main, plots
+from benchmarks.harness.runs import markdown, read, save, say
+from benchmarks.protocol.contenders import Results
+from benchmarks.protocol.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
+from benchmarks.protocol.trials import ROOM, Cell, Grid, cells, main, plots
 
 __all__ = ["DEFAULT", "GRIDS", "TARGETS"]
 

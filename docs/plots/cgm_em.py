@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks.cgm_em import path
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import SeededRandomness, learn, make
 
 RECORDS, SEED = 10**5, 1

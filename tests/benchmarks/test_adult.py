@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("joblib")
 
 from benchmarks import adult
-from benchmarks.census import RAW, TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.cases.census import RAW, TREES, Census, load, records_margins, scores, tree_margins
 from dpgm_core import Domain, Model, Structure, Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})

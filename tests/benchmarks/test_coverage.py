@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("joblib")
 
 from benchmarks.coverage import GRIDS, PARTS, main
-from benchmarks.harness import read
+from benchmarks.harness.runs import read
 
 
 def test_the_smoke_run_covers_and_is_not_repeated(tmp_path, capsys):

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks import fig3b, mobility
+from benchmarks import fig3b
+from benchmarks.cases import mobility
 from benchmarks.traces import ABSENT, BUILDINGS, segments, traces, write
 from dpgm_core import Contributions, DataError, Domain, Structure, Tables, make
 from dpgm_core.contributions import count_contributions

@@ -8,8 +8,8 @@ pytest.importorskip("joblib")
 from dpgm_naive_mle.projection import targets
 
 from benchmarks import fig1, fig3a
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from benchmarks.harness import Task
+from benchmarks.harness.runs import Task
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Tables, learn, make
 
 

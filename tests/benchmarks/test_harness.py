@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks.harness import Task, choose, finished, markdown, read, run
+from benchmarks.harness.runs import Task, choose, finished, markdown, read, run
 
 ROOT = Path(__file__).parents[2]
 TASKS = [Task("cell", trial, "square") for trial in range(8)]
@@ -52,7 +52,7 @@ def test_finished_runs_are_not_repeated(tmp_path):
 SLOW = """
 import sys, time
 from pathlib import Path
-from benchmarks.harness import Task, run
+from benchmarks.harness.runs import Task, run
 
 def slow(task):
     time.sleep(0.15)

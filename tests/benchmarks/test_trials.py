@@ -10,11 +10,11 @@ pytest.importorskip("joblib")
 pytest.importorskip("matplotlib")
 
 from benchmarks import fig2, selftuning
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from benchmarks.contenders import METHODS, Method
-from benchmarks.harness import Task, finished, read
-from benchmarks.scores import interval, kl_of, plain_oracle, ranks, scores, summary
-from benchmarks.trials import Cell, breadth_first, cells, data_set, main, work
+from benchmarks.harness.runs import Task, finished, read
+from benchmarks.protocol.contenders import METHODS, Method
+from benchmarks.protocol.populations import Population, draw_release, structure_of
+from benchmarks.protocol.scores import interval, kl_of, plain_oracle, ranks, scores, summary
+from benchmarks.protocol.trials import Cell, breadth_first, cells, data_set, main, work
 from dpgm_core import InferenceError
 
 TINY = "dirichlet/chain1/k2/N3e3/eps0.5/laplace"

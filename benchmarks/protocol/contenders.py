@@ -18,8 +18,8 @@ from attrs import evolve, field, frozen
 from dpgm_cgm_em.path import score_bound
 from dpgm_naive_mle.projection import targets
 
-from benchmarks.cgm_protocol import Population
-from benchmarks.references import non_private_mle, random_estimator
+from benchmarks.protocol.populations import Population
+from benchmarks.protocol.references import non_private_mle, random_estimator
 from dpgm_core import FloatArray, Likelihood, NoisyTables, SeededRandomness, Tables, consistent, learn, make
 from dpgm_core.curator import silent
 
@@ -195,7 +195,7 @@ def psgd(data: DataSet) -> Results:
 
 def mbi(data: DataSet) -> Results:
     """mbi's mirror descent with L2 loss: at its default 1000 iterations, and at the best stop."""
-    from benchmarks.mbi_peer import mbi_kls
+    from benchmarks.peers.mbi_peer import mbi_kls
 
     found = mbi_kls(data.population, data.release)
     return {"mbi": found["mbi"], "mbi oracle": found["mbi-oracle"]}
@@ -233,7 +233,7 @@ def _no_accounting() -> str | None:
 
 
 def _no_mbi() -> str | None:
-    from benchmarks.mbi_peer import MissingPeer, mbi_version
+    from benchmarks.peers.mbi_peer import MissingPeer, mbi_version
 
     try:
         mbi_version()

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from benchmarks.cgm_protocol import TRUTHS, Population, structure_of
-from benchmarks.contenders import METHODS, DataSet
-from benchmarks.harness import Task, arguments, choose, refuse, run, say
+from benchmarks.harness.runs import Task, arguments, choose, refuse, run, say
+from benchmarks.protocol.contenders import METHODS, DataSet
+from benchmarks.protocol.populations import TRUTHS, Population, structure_of
 from dpgm_core import Budget, SeededRandomness, release
 from dpgm_core.counting import count
 from dpgm_core.sources import as_source
 
 __all__ = ["BASE", "STORE", "Cell", "Grid", "breadth_first", "cells", "main", "plots", "work"]
 
-STORE = Path(__file__).with_name("results") / "trials.jsonl"
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
+STORE = Path(__file__).parents[1] / "results" / "trials.jsonl"
+PLOTS = Path(__file__).parents[2] / "docs" / "plots"
 BASE, POPULATIONS, ROOM = 70_000, 5, 1000  # seeds: base + draw, draw < ROOM
 GRAPHS = {"chain1": (1, 50), "chain3": (1, 10), "er": (1, 10), "health": (0, 0)}  # labels that exact inference takes
 NOISES = ("laplace", "gaussian")

@@ -29,9 +29,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-# Before numpy is imported, here and in the workers.
-os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
 import numpy as np
 import scipy
 from attrs import asdict, frozen

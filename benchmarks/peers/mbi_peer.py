@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from benchmarks.cgm_protocol import Population
+from benchmarks.protocol.populations import Population
 from dpgm_core import FloatArray, NoisyTables, Structure
 
 __all__ = ["MbiPath", "MissingPeer", "PeerFailed", "mbi_fit", "mbi_kls", "mbi_models", "mbi_version", "stops_until"]

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from benchmarks.contenders import PLAIN_ORACLES, Results
-from benchmarks.harness import read
-from benchmarks.trials import ROOM, Cell
+from benchmarks.harness.runs import read
+from benchmarks.protocol.contenders import PLAIN_ORACLES, Results
+from benchmarks.protocol.trials import ROOM, Cell
 
 __all__ = [
     "Scores",
