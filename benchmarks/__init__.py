@@ -1,4 +1,4 @@
-"""Measurements and experiments: every module here is a command, `python -m benchmarks.NAME`; folders hold what they share.
+"""Measurements and studies. Each module here is a command, `python -m benchmarks.NAME`; folders hold what they share.
 
 One thread each, also in processes that are started from here: said before numpy is imported, which reads it once.
 """

@@ -157,6 +157,15 @@ def mbi_version() -> str:
     return worker(64).version
 
 
+def mbi_missing() -> str | None:
+    """Why mbi cannot be asked here, None if it can."""
+    try:
+        mbi_version()
+    except MissingPeer as error:
+        return str(error)
+    return None
+
+
 def over(structure: Structure, cliques: np.ndarray, row: FloatArray) -> FloatArray:
     """Potentials over mbi's cliques (the largest of the measured ones) as potentials over ours, (cells,)."""
     names, at = structure.domain.names, 0
