@@ -17,7 +17,7 @@ from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, ModelFileError, NonPrivateError, OptionError, StructureError, did_you_mean
 from dpgm_core.files import Archive, plain, reading, write_archive
-from dpgm_core.potentials import collected, expectation, spread_over
+from dpgm_core.potentials import collected, expectation
 from dpgm_core.protocols import Beliefs, Engine, Inference, Learner, Maximizer, Progress, Randomness, Sampler
 from dpgm_core.randomness import SystemRandomness
 from dpgm_core.releases import NoisyTables, check_format, read_release, read_structure
@@ -187,8 +187,8 @@ class Model:
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = spread_over(union, self.structure, self.potentials)
-        theirs = spread_over(union, other.structure, other.potentials)
+        ours = self.potentials.embed(union)
+        theirs = other.potentials.embed(union)
         beliefs = self._engine(union).infer(ours)
         mu = beliefs.marginals.values
         entropy = beliefs.log_partition - expectation(mu, ours.values)
@@ -426,14 +426,9 @@ class Model:
         structure, potentials = self._conditioned(self._codes(given))
         if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
             return structure, potentials
-        structure, potentials = (
-            (structure, potentials)
-            if max(structure.multiplicities) == 1
-            else (structure.untied(), spread_over(structure.untied(), structure, potentials))
-        )
         wider = Structure(structure.domain, [*structure.cliques, names])
         self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, spread_over(wider, structure, potentials)
+        return wider, potentials.embed(wider)
 
 
 def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:

@@ -31,7 +31,6 @@ from dpgm_core import (
     OptionError,
     Progress,
     Randomness,
-    Structure,
     Tables,
     component_option,
     expected_distance,
@@ -125,7 +124,7 @@ class CgmEm:
         release = curator.release()
         engine = inference.compile(release.structure)
         run, calls, notes = self._run(release, engine, randomness, progress)
-        potentials = _over(curator.structure, Tables(release.structure, run.path.theta))
+        potentials = Tables(release.structure, run.path.theta).embed(curator.structure)
         last = run.trace[-1]
         certificate = {
             "tau": run.path.tau,
@@ -163,7 +162,7 @@ class CgmEm:
             run = _Run(self, again, engine, silent)
             for _ in range(run.steps):
                 run.path.advance(run.tau / run.steps)
-            return _over(model.structure, Tables(again.structure, run.path.theta))
+            return Tables(again.structure, run.path.theta).embed(model.structure)
 
         return refit
 
@@ -269,7 +268,3 @@ class _Run:
                 "tau = 'auto'"
             )
         return notes
-
-
-def _over(structure: Structure, potentials: Tables) -> Tables:
-    return potentials if potentials.structure == structure else potentials.embed(structure)

@@ -119,9 +119,7 @@ class EbMap:
         release = curator.release()
         run = _Run(self, release, inference.compile(release.structure), progress)
         run.learn()
-        potentials = Tables(release.structure, run.moments.basis.potentials(run.phi))
-        if curator.structure != release.structure:
-            potentials = potentials.embed(curator.structure)
+        potentials = Tables(release.structure, run.moments.basis.potentials(run.phi)).embed(curator.structure)
         return Fit(
             model=Model(potentials.structure, potentials, release=release),
             release=release,
@@ -210,8 +208,7 @@ class _Run:
         )
         tolerance = max(self.settings.tolerance, _REFITTED * math.sqrt(self.basis.size))
         phi, _ = objective.minimise(self.phi, tolerance, _STEPS if self.dense else _ROUGH_STEPS)
-        potentials = Tables(self.basis.structure, self.basis.potentials(phi))
-        return potentials if structure == potentials.structure else potentials.embed(structure)
+        return Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
 
     def _tune(self) -> None:
         self.linearise()

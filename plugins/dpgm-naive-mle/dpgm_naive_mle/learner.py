@@ -22,7 +22,6 @@ from dpgm_core import (
     OptionError,
     Progress,
     Randomness,
-    Structure,
     Tables,
     option,
 )
@@ -80,7 +79,7 @@ class NaiveMLE:
         problem = Likelihood(engine, targets(release, project=self.project), progress)
         l2, theta, notes = self._choose(problem, release, engine, randomness, progress)
         theta, converged = problem.minimise(theta, l2, self.tolerance, self.max_iterations)
-        potentials = _over(curator.structure, Tables(release.structure, theta))
+        potentials = Tables(release.structure, theta).embed(curator.structure)
         notes += _zeros(problem.target, l2)
         if not converged:
             notes.append(
@@ -115,7 +114,7 @@ class NaiveMLE:
         def refit(again: NoisyTables) -> Tables:
             problem = Likelihood(engine, targets(again, project=self.project), _silent)
             theta, _ = problem.minimise(start, l2, self.tolerance, self.max_iterations)
-            return _over(model.structure, Tables(release.structure, theta))
+            return Tables(release.structure, theta).embed(model.structure)
 
         return refit
 
@@ -148,10 +147,6 @@ class NaiveMLE:
 
 def _silent(task: str, done: int, total: int | None) -> None:
     """Refits tell nobody how far they are."""
-
-
-def _over(structure: Structure, potentials: Tables) -> Tables:
-    return potentials if potentials.structure == structure else potentials.embed(structure)
 
 
 def _zeros(target: Tables, l2: float) -> list[str]:
