@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from dpgm_core.levelling import levelled
     from dpgm_core.likelihood import Likelihood
     from dpgm_core.model import Model, load_model
-    from dpgm_core.options import component_option, option
+    from dpgm_core.options import at_least_zero, component_option, flag, option, positive, share, whole
     from dpgm_core.pipeline import fit, learn, plan, release
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy import Budget, Neighbours, PrivacyEvent, Sensitivity
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     )
     from dpgm_core.randomness import SeededRandomness, SystemRandomness
     from dpgm_core.registry import Registry, make
+    from dpgm_core.rehearsal import Rehearsal
     from dpgm_core.releases import NoisyTables, load_release
     from dpgm_core.replay import ReplayCurator
     from dpgm_core.rounds import ClippedScore
@@ -127,7 +128,7 @@ _LAZY = {
     "levelling": ["levelled"],
     "likelihood": ["Likelihood"],
     "model": ["Model", "load_model"],
-    "options": ["component_option", "option"],
+    "options": ["at_least_zero", "component_option", "flag", "option", "positive", "share", "whole"],
     "pipeline": ["fit", "learn", "plan", "release"],
     "plugin": ["Component", "hookimpl"],
     "privacy": ["Budget", "Neighbours", "PrivacyEvent", "Sensitivity"],
@@ -155,6 +156,7 @@ _LAZY = {
     ],
     "randomness": ["SeededRandomness", "SystemRandomness"],
     "registry": ["Registry", "make"],
+    "rehearsal": ["Rehearsal"],
     "releases": ["NoisyTables", "load_release"],
     "replay": ["ReplayCurator"],
     "rounds": ["ClippedScore"],
@@ -217,6 +219,7 @@ __all__ = [
     "Randomness",
     "Refitter",
     "Registry",
+    "Rehearsal",
     "ReplayCurator",
     "Rounds",
     "SecondOrder",
@@ -232,6 +235,7 @@ __all__ = [
     "UnknownComponent",
     "__version__",
     "analytic_delta",
+    "at_least_zero",
     "bounded_variance",
     "combine",
     "component_option",
@@ -243,6 +247,7 @@ __all__ = [
     "expected_absolute",
     "expected_distance",
     "fit",
+    "flag",
     "hookimpl",
     "kl_divergence",
     "learn",
@@ -255,9 +260,12 @@ __all__ = [
     "optimal_split",
     "option",
     "plan",
+    "positive",
     "release",
+    "share",
     "silent",
     "total_variation",
+    "whole",
 ]
 
 

@@ -32,10 +32,13 @@ from dpgm_core import (
     Progress,
     Randomness,
     Tables,
+    at_least_zero,
     component_option,
     expected_distance,
     option,
+    positive,
     silent,
+    whole,
 )
 
 __all__ = ["CgmEm"]
@@ -52,20 +55,12 @@ _FLAT = 0.05
 _NEAR = 3.0
 
 
-def _positive(instance: object, attribute: Any, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} must be positive and finite, got {value}")
-
-
 def _capacity(instance: object, attribute: Any, value: object) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value != "auto" and not (number and 0 < value < math.inf):  # type: ignore[operator]
-        raise ValueError(f"{attribute.name} must be 'auto' or a positive, finite number, got {value!r}")
-
-
-def _at_least_zero(instance: object, attribute: Any, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{attribute.name} must be at least 0 and finite, got {value}")
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{attribute.name} must be 'auto' or a number, got {value!r}")
+    else:
+        positive(instance, attribute, value)
 
 
 @frozen(kw_only=True)
@@ -90,7 +85,7 @@ class CgmEm:
     steps: int | None = option(
         None,
         help="in how many proximal steps tau is reached (each merges EM rounds); none: one per 0.1 of tau",
-        validator=attrs.validators.optional(attrs.validators.ge(1)),
+        validator=attrs.validators.optional(whole),
     )
     stop: Literal["plateau", "discrepancy", "fixed"] = option(
         "fixed",
@@ -101,10 +96,10 @@ class CgmEm:
         0.5,
         help="the relative fall of that distance per unit of tau below which the plateau rule ends",
         unit="1 / nats",
-        validator=_positive,
+        validator=positive,
     )
     discrepancy: float = option(
-        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=_positive
+        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=positive
     )
     start: Literal["uniform", "margins"] = option(
         "uniform", help="where EM starts: the uniform model, or independence with the noisy one-way margins"
@@ -113,10 +108,10 @@ class CgmEm:
         0.0,
         help="strength of a Gaussian prior on the log-potentials (an L2 penalty in each M-step)",
         unit="1 / nats, per record",
-        validator=_at_least_zero,
+        validator=at_least_zero,
     )
     tolerance: float = option(
-        1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=_positive
+        1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=positive
     )
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:

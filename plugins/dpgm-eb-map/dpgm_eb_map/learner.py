@@ -31,8 +31,11 @@ from dpgm_core import (
     ReplayCurator,
     Structure,
     Tables,
+    at_least_zero,
     option,
+    positive,
     silent,
+    whole,
 )
 from dpgm_eb_map.contrasts import basis_of, group_count
 from dpgm_eb_map.dense import Dense
@@ -49,28 +52,11 @@ _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is short
 _ROUGH_STEPS = 8  # the same where each costs many products; the next round goes on from there
 
 
-def _whole(instance: object, attribute: Any, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{attribute.name} must be a whole number of at least 1, got {value!r}")
-
-
-def _positive(instance: object, attribute: Any, value: object) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:  # type: ignore[operator]
-        raise ValueError(f"{attribute.name} must be a finite number above 0, got {value!r}")
-
-
-def _not_negative(instance: object, attribute: Any, value: object) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value < math.inf:  # type: ignore[operator]
-        raise ValueError(f"{attribute.name} must be a finite number of at least 0, got {value!r}")
-
-
 def _scales(instance: object, attribute: Any, value: object) -> None:
     if value is not None and not (isinstance(value, tuple) and value):
         raise ValueError(f"{attribute.name} must be numbers, one per group of parameters, or none; got {value!r}")
     for scale in value or ():
-        _positive(instance, attribute, scale)
+        positive(instance, attribute, scale)
 
 
 @frozen(kw_only=True)
@@ -85,20 +71,20 @@ class EbMap:
         1.25,
         help="before the last fit prior scales are multiplied by 1 + widening d^2, d the share of a group's parameters "
         "that the tables determine, as rare cells are both undetermined and far out; 0 fits Gaussian potentials",
-        validator=_not_negative,
+        validator=at_least_zero,
     )
-    rounds: int = option(12, help="at most this many updates of the prior scales", unit="rounds", validator=_whole)
+    rounds: int = option(12, help="at most this many updates of the prior scales", unit="rounds", validator=whole)
     tolerance: float = option(
         0.01,
         help="a fit ends when Newton's step is shorter",
         unit="posterior standard deviations",
-        validator=_positive,
+        validator=positive,
     )
     dense_up_to: int = option(
         6000,
         help="with more parameters no matrix is made: conjugate gradients take over, slower and rougher",
         unit="parameters",
-        validator=_whole,
+        validator=whole,
     )
 
     scales: tuple[float, ...] | None = option(
