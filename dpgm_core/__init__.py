@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         UnknownComponent,
     )
     from dpgm_core.evaluate import kl_divergence, total_variation
+    from dpgm_core.exactness import Exactness, residuals
     from dpgm_core.gaussian_privacy import (
         analytic_delta,
         discrete_delta,
@@ -117,6 +118,7 @@ _LAZY = {
         "UnknownComponent",
     ],
     "evaluate": ["kl_divergence", "total_variation"],
+    "exactness": ["Exactness", "residuals"],
     "gaussian_privacy": [
         "analytic_delta",
         "discrete_delta",
@@ -191,6 +193,7 @@ __all__ = [
     "DpgmError",
     "DualTerm",
     "Engine",
+    "Exactness",
     "Fit",
     "FloatArray",
     "IncompatiblePlugin",
@@ -262,6 +265,7 @@ __all__ = [
     "plan",
     "positive",
     "release",
+    "residuals",
     "share",
     "silent",
     "total_variation",
