@@ -24,7 +24,7 @@ from dpgm_core.errors import (
 )
 from dpgm_core.files import plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
-from dpgm_core.models.conditioning import collected, expectation, spread_over
+from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, SystemRandomness
@@ -210,8 +210,8 @@ class Model:
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = spread_over(union, self.structure, self.potentials)
-        theirs = spread_over(union, other.structure, other.potentials)
+        ours = self.potentials.embed(union)
+        theirs = other.potentials.embed(union)
         beliefs = self._engine(union).infer(ours)
         mu = beliefs.marginals.values
         entropy = beliefs.log_partition - expectation(mu, ours.values)
@@ -419,11 +419,6 @@ class Model:
         structure, potentials = self._conditioned(self._codes(given))
         if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
             return structure, potentials
-        structure, potentials = (
-            (structure, potentials)
-            if max(structure.multiplicities) == 1
-            else (structure.untied(), spread_over(structure.untied(), structure, potentials))
-        )
         wider = Structure(structure.domain, [*structure.cliques, names])
         self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, spread_over(wider, structure, potentials)
+        return wider, potentials.embed(wider)

@@ -34,11 +34,14 @@ from dpgm_core import (
     Randomness,
     Structure,
     Tables,
+    at_least_zero,
     component_option,
     expected_distance,
     make,
     option,
+    positive,
     silent,
+    whole,
 )
 
 __all__ = ["CgmEm"]
@@ -55,20 +58,12 @@ _FLAT = 0.05
 _NEAR = 3.0
 
 
-def _positive(instance: object, attribute: Any, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} must be positive and finite, got {value}")
-
-
 def _capacity(instance: object, attribute: Any, value: object) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value != "auto" and not (number and 0 < value < math.inf):  # type: ignore[operator]
-        raise ValueError(f"{attribute.name} must be 'auto' or a positive, finite number, got {value!r}")
-
-
-def _at_least_zero(instance: object, attribute: Any, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{attribute.name} must be at least 0 and finite, got {value}")
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{attribute.name} must be 'auto' or a number, got {value!r}")
+    else:
+        positive(instance, attribute, value)
 
 
 @frozen(kw_only=True)
@@ -93,7 +88,7 @@ class CgmEm:
     steps: int | None = option(
         None,
         help="in how many proximal steps tau is reached (each merges EM rounds); none: one per 0.1 of tau",
-        validator=attrs.validators.optional(attrs.validators.ge(1)),
+        validator=attrs.validators.optional(whole),
     )
     stop: Literal["plateau", "discrepancy", "fixed"] = option(
         "fixed",
@@ -104,10 +99,10 @@ class CgmEm:
         0.5,
         help="the relative fall of that distance per unit of tau below which the plateau rule ends",
         unit="1 / nats",
-        validator=_positive,
+        validator=positive,
     )
     discrepancy: float = option(
-        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=_positive
+        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=positive
     )
     start: Literal["uniform", "margins"] = option(
         "uniform", help="where EM starts: the uniform model, or independence with the noisy one-way margins"
@@ -116,10 +111,10 @@ class CgmEm:
         0.0,
         help="strength of a Gaussian prior on the log-potentials (an L2 penalty in each M-step)",
         unit="1 / nats, per record",
-        validator=_at_least_zero,
+        validator=at_least_zero,
     )
     tolerance: float = option(
-        1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=_positive
+        1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=positive
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
@@ -131,7 +126,7 @@ class CgmEm:
         release = curator.release()
         engine = inference.compile(release.structure)
         run, calls, notes = self._run(release, engine, randomness, progress)
-        potentials = _over(curator.structure, Tables(release.structure, run.path.theta))
+        potentials = Tables(release.structure, run.path.theta).embed(curator.structure)
         last = run.trace[-1]
         certificate = {
             "tau": run.path.tau,
@@ -168,7 +163,7 @@ class CgmEm:
             run = _Run(self, again, engine, silent)
             for _ in range(run.steps):
                 run.path.advance(run.tau / run.steps)
-            return _over(model.structure, Tables(again.structure, run.path.theta))
+            return Tables(again.structure, run.path.theta).embed(model.structure)
 
         return refit
 
@@ -282,7 +277,3 @@ class _Run:
                 "tau = 'auto'"
             )
         return notes
-
-
-def _over(structure: Structure, potentials: Tables) -> Tables:
-    return potentials if potentials.structure == structure else potentials.embed(structure)
