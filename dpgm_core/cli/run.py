@@ -270,6 +270,7 @@ def _declared(run: Spec) -> float | None:
 
 @contextmanager
 def _ledger(run: Spec) -> Iterator[Ledger | None]:
+    from dpgm_core.errors import Overspent
     from dpgm_core.ledger import Ledger
 
     if run.ledger is None:
@@ -292,6 +293,13 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
     ledger = Ledger.open(run.ledger.path)
     try:
         yield ledger
+    except Overspent as error:
+        try:
+            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
+        except Overspent:
+            if run.ledger.when_spent is not None:
+                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
+        raise
     finally:
         ledger.close()
 
