@@ -99,6 +99,9 @@ def test_the_ten_minute_path_word_for_word(in_environment):
     assert len(blocks) >= 5
     said = [in_environment("bash", "-euo", "pipefail", "-c", block) for block in blocks]
     assert "made ./dpgm-coin" in said[0]
+    (printed,) = (line for line in said[0].splitlines() if line.startswith("pip install"))
+    assert printed == 'pip install -e "./dpgm-coin[testing]" && dpgm check dpgm-coin'
+    assert " 0 failed" in in_environment("sh", "-c", printed)
     (broken,) = (text for block, text in zip(blocks, said, strict=True) if "! dpgm check" in block)
     assert re.search(r"^samples-follow-logpdf +failed", broken, re.MULTILINE)
     assert [text for text in said if text is not broken and " 0 failed" in text]
