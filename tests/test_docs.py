@@ -72,8 +72,10 @@ def test_the_page_on_error_bars_runs(tmp_path):
 
 
 def test_the_readme_runs(tmp_path):
-    """So do those of the README."""
+    """So do those of the README, and its Python is charged to the ledger as its command is."""
     run_page(ROOT / "README.md", tmp_path)
+    ledger = dpgm_core.Ledger.open(tmp_path / "docs/examples/health/out/health.ledger")
+    assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
 
 
 def test_the_noise_page_runs(tmp_path):
