@@ -78,6 +78,18 @@ def test_the_readme_runs(tmp_path):
     assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
 
 
+def test_the_readme_s_commands_make_their_own_environment():
+    """Debian's Python refuses pip outside one; what they install, as every page says it, are the committed versions."""
+    text = (ROOT / "README.md").read_text()
+    commands = re.findall(r"^<!-- command: (\w+) -->\n```sh\n(.*)\n```$", text, re.MULTILINE)
+    assert [name for name, _ in commands] == ["example", "tests"]
+    for _, command in commands:
+        assert command.startswith("python3 -m venv .venv && . .venv/bin/activate && pip install -r requirements")
+    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("plugins/*/*.md")]:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            assert "pip install -r" not in line or ".txt -c constraints.txt" in line, f"{page}: {line}"
+
+
 def test_the_noise_page_runs(tmp_path):
     """So do those of the page on noise."""
     run_page(DOCS / "noise.md", tmp_path)
