@@ -37,8 +37,9 @@ from dpgm_core import (
     make,
     release,
 )
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.shares import count_contributions
+from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.shares import WeightedCounts
+from dpgm_core.counting.statistic import pieces, summed
 from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
@@ -156,10 +157,8 @@ def reference(days: Days, view: str, weights: str) -> tuple[Structure, FloatArra
     structure = structure_of(days, view, tied)
     contributions = _contributions(days, view, per)
     source = PersonSource(source=as_source(days.table()), person="person_day", rows_per_person=days.rows)
-    counted = (
-        count(source, structure) if contributions is None else count_contributions(source, structure, contributions)
-    )
-    tables = counted.tables
+    statistic = Counts.of(structure) if contributions is None else WeightedCounts(structure, contributions)
+    tables = statistic.tables(summed(statistic, pieces(source, structure.domain, statistic.columns)))
     shares = tables.values / tables.repeat(tables.sums() / np.asarray(structure.multiplicities))
     engine = make("inference", "junction-tree").compile(structure)
     theta, _ = Likelihood(engine, Tables(structure, shares), silent).minimise(

@@ -6,7 +6,7 @@ import numpy as np
 from attrs import evolve
 
 from benchmarks.protocol.populations import Population
-from dpgm_core import Terms, Budget, LiveCurator, SeededRandomness, make
+from dpgm_core import Budget, LiveCurator, SeededRandomness, Terms, make
 from dpgm_core.sources import as_source
 
 __all__ = ["curator", "learners"]

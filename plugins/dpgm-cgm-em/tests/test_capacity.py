@@ -79,7 +79,8 @@ def test_the_tuning_repeats_the_fit(options):
     assert again.tuning["tau"] == pytest.approx(first.tuning["tau"])
     assert again.tuning["steps"] == first.tuning["steps"] == len(first.trace)
     assert np.allclose(again.model.potentials.values, first.model.potentials.values, atol=1e-6)
-    assert again.certificate["inference_calls"] <= first.certificate["inference_calls"]
+    # a rounded tau may cost a step one call more, a simulation costs hundreds
+    assert again.certificate["inference_calls"] <= first.certificate["inference_calls"] + len(first.trace)
 
 
 def test_under_a_stopping_rule_tau_is_the_cap():
