@@ -70,6 +70,7 @@ def check_sensitivities(
                 f"it states {one.sensitivity}, but under {neighbours.value} neighbours with rows_per_person = "
                 f"{rows_per_person} one person can change {needed}; the file was edited"
             )
+        _check_truncated(one)
 
 
 def read_rounds(terms: object, neighbours: Neighbours) -> tuple[int, Fraction, ClippedScore | None]:
@@ -127,6 +128,23 @@ def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) ->
     if reasons and not stated:
         raise ModelFileError("its noise is unsafe, which the file conceals; it was edited")
     return "; ".join(reasons) or stated
+
+
+def _check_truncated(one: Calibration) -> None:
+    """Compute the cost of truncated noise again, which its event says all about."""
+    from dpgm_core.privacy.truncated import truncated_delta
+
+    event, cost = one.noise.event, one.noise.cost
+    if event.bound is None:
+        return
+    if cost.kind != "approx" or event.sensitivity < one.sensitivity.l1:
+        raise ModelFileError(f"truncated noise costs (epsilon, delta), not {cost}; the file was edited")
+    needed = truncated_delta(event.scale, event.bound, one.sensitivity, cost.epsilon * Fraction(_ROOM))
+    if needed > float(cost.delta) * _ROOM:
+        raise ModelFileError(
+            f"its noise of scale {event.scale:g} cut off at {event.bound:,} has delta = {needed:.3g} at epsilon = "
+            f"{float(cost.epsilon):g}, more than the file states; the file was edited"
+        )
 
 
 def _calibrated_to(noise: Noise) -> dict[str, object]:

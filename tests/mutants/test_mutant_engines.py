@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Beliefs, Tables
+from dpgm_core import Beliefs, CollectiveBeliefs, InferenceError, Tables
 from dpgm_core.collective.dual import CollectiveDual
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
@@ -396,6 +396,24 @@ class NanIsNothing(WrappedCollective):
         return super().infer(clean, evidence_weight=evidence_weight, start=start)
 
 
+class AnswersAnything(WrappedCollective):
+    """What its solver refuses it answers with NaN."""
+
+    def __init__(self, engine, evidence):
+        try:
+            super().__init__(engine, evidence)
+        except InferenceError:
+            self.inner = None
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        if self.inner is not None:
+            return super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        nothing = potentials * np.nan
+        return CollectiveBeliefs(
+            marginals=nothing, multipliers=nothing, objective=0.0, gap=None, residual=0.0, converged=True, calls=0
+        )
+
+
 COLLECTIVES = [
     (collective(SumsToTheNoisyTotal), "tables-sum-to-the-total"),
     (collective(ProjectsTableByTable), "tables-in-the-marginal-polytope"),
@@ -408,6 +426,7 @@ COLLECTIVES = [
     (collective(WarmStartsInSecret), "calls-are-independent"),
     (collective(ReusesItsTables), "calls-are-independent"),
     (collective(NanIsNothing), "nonsense-is-refused"),
+    (collective(AnswersAnything), "any-noise-gives-tables-or-a-refusal"),
 ]
 
 EVERY = [("inference", *one) for one in ENGINES] + [("collective", *one) for one in COLLECTIVES]

@@ -267,6 +267,15 @@ class RefitsHalfway(Tunes):
         return lambda release: (whole(release) + model.potentials) * 0.5
 
 
+@frozen(kw_only=True)
+class NeedsADual(Plain):
+    """Weighs tables by the dual bound of their noise, which not every noise has."""
+
+    def target(self, release):
+        assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
+        return super().target(release)
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -289,6 +298,7 @@ MUTANTS = [
     (IndependentModel, "improves-with-more-records"),
     (ExactEnginesOnly, "engines-can-be-swapped"),
     (SwallowsNan, "nan-is-not-swallowed"),
+    (NeedsADual, "any-noise-gives-a-model-or-a-refusal"),
 ]
 
 

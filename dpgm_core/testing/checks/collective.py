@@ -20,6 +20,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, explore, require
+from dpgm_core.testing.checks.unusual import COLLECTIVE
 from dpgm_core.testing.oracles import enumerated, in_marginal_polytope, incidence
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, example_release
 from dpgm_core.testing.strategies import awkward_structures, noisy_tables, structures
@@ -245,3 +246,6 @@ def nonsense_is_refused(subject: CollectiveSubject) -> None:
     except DpgmError:
         return
     require(False, "evidence over another structure is taken, not refused")
+
+
+CHECKS += COLLECTIVE

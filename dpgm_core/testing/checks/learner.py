@@ -30,6 +30,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, require
+from dpgm_core.testing.checks.unusual import LEARNER
 from dpgm_core.testing.doors import Door, SunkMechanism, TrappedRecords, live_curator
 from dpgm_core.testing.oracles import all_records, enumerated
 from dpgm_core.testing.strategies import awkward_structures
@@ -329,3 +330,6 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
         except DpgmError:
             return
     require(False, "the engine answered NaN, and a model came out")
+
+
+CHECKS += LEARNER
