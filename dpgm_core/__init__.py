@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
     from dpgm_core.privacy.terms import TotalPolicy
+    from dpgm_core.privacy.truncated import truncated_delta
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.levelled import levelled
@@ -137,6 +138,7 @@ _LAZY = {
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
     "privacy.terms": ["TotalPolicy"],
+    "privacy.truncated": ["truncated_delta"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.levelled": ["levelled"],
@@ -260,6 +262,7 @@ __all__ = [
     "release",
     "silent",
     "total_variation",
+    "truncated_delta",
 ]
 
 

@@ -110,9 +110,10 @@ class TruncatedLaplaceNoise:
 class TruncatedLaplace:
     """Truncated discrete Laplace noise of scale L1 / epsilon, with the least bound that delta allows.
 
-    >>> noise = TruncatedLaplace().noise(_ONE, Budget.approx(1, "1e-6"))
+    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    >>> noise = TruncatedLaplace().noise(one, Budget.approx(1, "1e-6"))
     >>> noise.scale, noise.bound
-    (Fraction(1, 1), 13)
+    (Fraction(1, 1), 14)
     """
 
     own_randomness: ClassVar[None] = None
@@ -195,7 +196,8 @@ class TwoWidthsNoise:
 class TwoWidths:
     """Noise of scale L1 / epsilon or five times that; pure budgets only.
 
-    >>> TwoWidths().noise(_ONE, Budget.pure("1/2")).scale
+    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    >>> TwoWidths().noise(one, Budget.pure("1/2")).scale
     Fraction(2, 1)
     """
 
