@@ -189,10 +189,11 @@ def match(engine: Engine, evidence: NoisyTables) -> None:
         )
     for noise in evidence.noise:
         if not noise.log_concave or noise.support != (-math.inf, math.inf):
-            what = "is not log-concave" if not noise.log_concave else f"ends at {noise.support} records"
+            low, high = noise.support
+            what = "is not log-concave" if not noise.log_concave else f"ends at {low:g} and {high:g} records"
             raise InferenceError(
                 f"inference over hidden tables (the E-step of cgm-em) needs log-concave noise without bounds, but the "
-                f"release's {type(noise).__name__} {what}; learn from this release with naive-mle or eb-map instead, "
+                f"noise of this release {what}; learn from this release with naive-mle or eb-map instead, "
                 "which need its variance only"
             )
 

@@ -72,7 +72,9 @@ def test_learners_that_need_the_variance_only_serve_any_noise(tmp_path, mechanis
 
 
 @pytest.mark.parametrize("e_step", ["collective-dual", "nlbp", "soft-sign"])
-@pytest.mark.parametrize(("mechanism", "words"), [("truncated", r"ends at \(-\d+"), ("two-widths", "not log-concave")])
+@pytest.mark.parametrize(
+    ("mechanism", "words"), [("truncated", r"ends at -\d+ and \d+ records"), ("two-widths", "not log-concave")]
+)
 def test_cgm_em_refuses_them_with_a_sentence_and_nothing_is_lost(tmp_path, mechanism, words, e_step):
     """What was asked, what is wrong, what would do; the paid release is on disk, and another learner takes it."""
     with pytest.raises(
@@ -89,3 +91,19 @@ def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path):
     _, path = fitted(tmp_path, "lax", "naive-mle")
     with pytest.raises(dpgm.ModelFileError, match=r"cut off at \d+ has delta = .* more than the file states"):
         load_release(path)
+
+
+@pytest.mark.parametrize("mechanism", NOISES)
+def test_shares_of_persons_take_them_too(tmp_path, mechanism):
+    """Normalised contributions scale the noise with the tables, and its support; the same learners serve or refuse."""
+    rows = {name: CODES[:, column] for column, name in enumerate("abc")} | {"id": np.arange(len(CODES)) // 2}
+    terms = {"neighbours": "add-remove", "person": "id", "rows_per_person": 2, "randomness": dpgm.SeededRandomness(1)}
+    terms["contributions"] = dpgm.Contributions(per="clique", grid=60)
+    done = dpgm.fit(rows, STRUCTURE, NOISES[mechanism], mechanism, "naive-mle", **terms)
+    true = np.bincount(CODES[:, 0]) / len(CODES)
+    assert np.abs(done.model.marginal("a") - true).max() < 0.05
+    (noise,) = dpgm.levelled(done.release).noise[:1]
+    factor = (noise.variance / done.release.noise[0].variance) ** 0.5
+    assert noise.support == pytest.approx([end * factor for end in done.release.noise[0].support])
+    with pytest.raises(InferenceError, match="log-concave noise without bounds"):
+        dpgm.learn(done.release, "cgm-em")
