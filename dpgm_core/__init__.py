@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms, TotalPolicy
+    from dpgm_core.privacy.truncated import truncated_delta
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.levelled import levelled
@@ -147,6 +148,7 @@ _LAZY = {
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms", "TotalPolicy"],
+    "privacy.truncated": ["truncated_delta"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.levelled": ["levelled"],
@@ -283,6 +285,7 @@ __all__ = [
     "share",
     "silent",
     "total_variation",
+    "truncated_delta",
     "whole",
 ]
 

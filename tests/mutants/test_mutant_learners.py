@@ -358,6 +358,15 @@ class TakesTheLoudForTheQuiet(Plain):
         return 1 / release.variances
 
 
+@frozen(kw_only=True)
+class NeedsADual(Plain):
+    """Weighs tables by the dual bound of their noise, which not every noise has."""
+
+    def target(self, release):
+        assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
+        return super().target(release)
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -389,6 +398,7 @@ MUTANTS = [
     (ChargesFirst, "what-is-too-large-is-refused-by-check"),
     (ChecksInVain, "what-is-too-large-is-refused-by-check"),
     (RefusesWhatFits, "what-is-too-large-is-refused-by-check"),
+    (NeedsADual, "any-noise-gives-a-model-or-a-refusal"),
 ]
 
 

@@ -28,6 +28,7 @@ from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.checks import learner_told as checks_learner_told
+from dpgm_core.testing.checks.unusual import LEARNER
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.learning import CHAIN as _CHAIN
 from dpgm_core.testing.learning import clique_marginals as _clique_marginals
@@ -319,3 +320,4 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
 
 
 CHECKS += checks_learner_told.CHECKS
+CHECKS += LEARNER
