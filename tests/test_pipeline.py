@@ -130,7 +130,7 @@ class Independent:
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         structure = Structure(release.structure.domain, [(name,) for name in release.structure.domain.names])
-        return dpgm.Fit(model=dpgm.Model(structure, Tables.zeros(structure)), release=release)
+        return dpgm.Fit(model=dpgm.Model(structure, Tables.zeros(structure)))
 
 
 def test_the_learner_decides_what_is_too_large():
