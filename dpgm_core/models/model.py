@@ -28,7 +28,7 @@ from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, SystemRandomness
-from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names
+from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -46,10 +46,14 @@ class Model:
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
     structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
-    and paid for to learn it. provenance: plain values (learner, options, converged, notes, ...). inference: the
-    component that answers queries (name or object); exact by default: a query that does not fit raises TooLarge and
-    is never approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
+    and paid for to learn it, about the same people under one relation; a view such as `levelled` gives stands for what
+    is behind it. provenance: plain values (learner, options, converged, notes, ...). inference: the component that
+    answers queries (name or object); exact by default: a query that does not fit raises TooLarge and is never
+    approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
     conversion_delta: where releases cost different kinds of budget, the delta at which the zCDP part is converted.
+
+    Raises StructureError and InferenceError for potentials that fit no model, and BudgetError for releases whose costs
+    or guarantees do not add up.
 
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
@@ -77,7 +81,8 @@ class Model:
                 raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
-        self.releases = tuple(releases)
+        self.releases = tuple(one.original or one for one in releases)
+        check_alike(self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None

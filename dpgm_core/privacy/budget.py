@@ -244,6 +244,10 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
             f"costs of kinds {' and '.join(kinds)} do not add up; state a conversion delta, at which the zCDP part "
             "becomes an (epsilon, delta)"
         )
+    if not 0 < conversion_delta < 1:
+        raise BudgetError(
+            f"conversion_delta must be a probability above 0 and below 1, such as 1e-6; got {conversion_delta}"
+        )
     # eps = sum eps_i + eps(sum rho_j, delta'), delta = sum delta_i + delta'
     epsilon = sum((cost.epsilon for cost in costs), Fraction(0))
     delta = sum((cost.delta for cost in costs), Fraction(0))
