@@ -178,7 +178,9 @@ class OneNoiseForAll(WrappedCollective):
     """Takes the first table's noise for that of every table."""
 
     def __init__(self, engine, evidence):
-        same = attrs.evolve(evidence, calibration_of=(evidence.calibration_of[0],) * len(evidence.calibration_of))
+        of_group = evidence.measurement.of_group
+        first = attrs.evolve(evidence.measurement, of_group=of_group[:1] * len(of_group))
+        same = attrs.evolve(evidence, measurement=first)
         super().__init__(engine, same)
 
 

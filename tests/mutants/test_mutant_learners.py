@@ -52,6 +52,11 @@ class Plain:
         return np.zeros(release.structure.cells)
 
 
+def stating(fit, releases):
+    """The fit with a model that states these releases."""
+    return attrs.evolve(fit, model=Model(fit.model.structure, fit.model.potentials, releases=releases))
+
+
 @frozen(kw_only=True)
 class Peeks(Plain):
     """Looks at the curator's source for the exact number of records."""
@@ -89,7 +94,32 @@ class ForgesTheStamp(Plain):
 
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        return attrs.evolve(fit, release=attrs.evolve(fit.release, private=True))
+        return stating(fit, [attrs.evolve(curator.released[-1], private=True)])
+
+
+@frozen(kw_only=True)
+class StatesATinyLastRelease(Plain):
+    """Learns from nine tenths of the budget, and states the tenth that it asked for afterwards."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        curator.release()
+        return stating(fit, curator.released[-1:])
+
+    def budget(self, curator):
+        return curator.remaining * Fraction(9, 10)
+
+
+@frozen(kw_only=True)
+class DropsTheFirstRelease(Plain):
+    """Takes a quarter, a quarter and a half, and states the last two."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        quarter = curator.budget * Fraction(1, 4)
+        curator.release(budget=quarter)
+        curator.release(budget=quarter)
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return stating(fit, curator.released[1:])
 
 
 @frozen(kw_only=True)
@@ -245,7 +275,7 @@ class Tunes(Plain):
 
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        return attrs.evolve(fit, tuning={"penalty": self.picked(fit.release)})
+        return attrs.evolve(fit, tuning={"penalty": self.picked(curator.released[-1])})
 
     def picked(self, release):
         return self.penalty or 1.0 / release.total
@@ -371,7 +401,9 @@ MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
     (KeepsTheCurator, "records-are-not-kept"),
-    (ForgesTheStamp, "release-is-the-one-handed-out"),
+    (ForgesTheStamp, "cost-is-the-curators"),
+    (StatesATinyLastRelease, "cost-is-the-curators"),
+    (DropsTheFirstRelease, "cost-is-the-curators"),
     (SpendsHalf, "spends-what-it-is-given"),
     (InfinitePotentials, "fit-is-usable"),
     (TunesAnArray, "tuning-makes-the-same-choices"),
