@@ -1,14 +1,10 @@
 """Model files: of schema 2 with any number of releases, and, for ever, of schema 1 with one at most."""
 
-import json
-from pathlib import Path
-
 import numpy as np
-import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Fit, Model, ModelFileError, Structure, Tables, load_model, load_release
+from dpgm_core import Domain, Fit, Model, Structure, Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
