@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpgm_core.collective.contract import Collective, CollectiveBeliefs, CollectiveEngine
     from dpgm_core.components.options import component_option, option
     from dpgm_core.components.registry import Broken, Offer, Registry, make
+    from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
     from dpgm_core.curator.contract import Curator, Rounds
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.contract import Fit, Learner, Refitter
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood
+    from dpgm_core.learning.rehearsal import Rehearsal
     from dpgm_core.learning.simulator import Simulator
     from dpgm_core.ledger.file import LedgerEntry, LedgerStatus, LedgerTerms
     from dpgm_core.ledger.ledger import Ledger
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.models.reading import load_model
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
+    from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import (
         analytic_delta,
         discrete_delta,
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
         least_variance,
         log_normaliser,
     )
-    from dpgm_core.noise.measurement import Calibration
+    from dpgm_core.noise.measurement import Calibration, Measurement
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.split import optimal_split
     from dpgm_core.pipeline import fit, learn, plan, release
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms, TotalPolicy
+    from dpgm_core.privacy.truncated import truncated_delta
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.levelled import levelled
@@ -90,6 +94,7 @@ _LAZY = {
     "collective.contract": ["Collective", "CollectiveBeliefs", "CollectiveEngine"],
     "components.options": ["component_option", "option"],
     "components.registry": ["Broken", "Offer", "Registry", "make"],
+    "components.validators": ["at_least_zero", "flag", "positive", "share", "whole"],
     "curator.contract": ["Curator", "Rounds"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
@@ -122,6 +127,7 @@ _LAZY = {
     "learning.contract": ["Fit", "Learner", "Refitter"],
     "learning.discrepancy": ["expected_absolute", "expected_distance"],
     "learning.likelihood": ["Likelihood"],
+    "learning.rehearsal": ["Rehearsal"],
     "learning.simulator": ["Simulator"],
     "ledger.file": ["LedgerEntry", "LedgerStatus", "LedgerTerms"],
     "ledger.ledger": ["Ledger"],
@@ -129,8 +135,9 @@ _LAZY = {
     "models.model": ["Model"],
     "models.reading": ["load_model"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
+    "noise.exactness": ["Exactness", "residuals"],
     "noise.gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
-    "noise.measurement": ["Calibration"],
+    "noise.measurement": ["Calibration", "Measurement"],
     "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "noise.split": ["optimal_split"],
     "pipeline": ["fit", "learn", "plan", "release"],
@@ -141,6 +148,7 @@ _LAZY = {
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms", "TotalPolicy"],
+    "privacy.truncated": ["truncated_delta"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.levelled": ["levelled"],
@@ -180,6 +188,7 @@ __all__ = [
     "DualTerm",
     "Elimination",
     "Engine",
+    "Exactness",
     "FileSource",
     "Fit",
     "FloatArray",
@@ -198,6 +207,7 @@ __all__ = [
     "Likelihood",
     "LiveCurator",
     "Maximizer",
+    "Measurement",
     "Mechanism",
     "Model",
     "ModelFileError",
@@ -220,6 +230,7 @@ __all__ = [
     "RawValues",
     "Refitter",
     "Registry",
+    "Rehearsal",
     "ReplayCurator",
     "Round",
     "Rounds",
@@ -241,6 +252,7 @@ __all__ = [
     "UnknownComponent",
     "__version__",
     "analytic_delta",
+    "at_least_zero",
     "bootstrap",
     "bounded_variance",
     "combine",
@@ -253,6 +265,7 @@ __all__ = [
     "expected_absolute",
     "expected_distance",
     "fit",
+    "flag",
     "hookimpl",
     "kl_divergence",
     "learn",
@@ -266,9 +279,14 @@ __all__ = [
     "optimal_split",
     "option",
     "plan",
+    "positive",
     "release",
+    "residuals",
+    "share",
     "silent",
     "total_variation",
+    "truncated_delta",
+    "whole",
 ]
 
 

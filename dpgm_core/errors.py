@@ -97,7 +97,7 @@ class TooLarge(InferenceError):
 class LearningFailed(DpgmError):
     """Learning failed after something was released: what was paid for is in `releases`, as the curator handed it out.
 
-    The original error is its cause. `dpgm_core.learn(error.releases[-1])` learns from a release again, at no cost.
+    The original error is its cause. `dpgm_core.learn(error.releases)` learns again, at no cost.
     """
 
     def __init__(self, message: str, *, releases: tuple[Any, ...] = ()) -> None:

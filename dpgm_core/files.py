@@ -24,7 +24,7 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError
 
-__all__ = ["Archive", "atomic_write", "check_writable", "plain", "reading", "write_archive"]
+__all__ = ["Archive", "atomic_write", "check_writable", "numbered", "plain", "reading", "write_archive"]
 
 T = TypeVar("T")
 
@@ -50,6 +50,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inside) for inside in value]
     return value if value is None or isinstance(value, (str, int)) else str(value)
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The file of the `number`-th of several releases of one run, beside that of the first.
+
+    >>> numbered(Path("health.release.dpgm"), 2).name
+    'health.release-2.dpgm'
+    """
+    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
 def check_writable(path: str | Path) -> None:

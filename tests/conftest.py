@@ -1,12 +1,18 @@
-"""What the tests of installed distributions share: wheels, and environments that see nothing of the checkout."""
+"""What tests share: hostile files; wheels, and environments that see nothing of the checkout."""
 
+import io
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import dpgm_core as dpgm
 
 
 def outside(*command: str | Path, cwd: Path, scripts: Path | None = None, **more: str) -> str:
@@ -79,3 +85,85 @@ def environment_with() -> Callable[..., Path]:
         return scripts
 
     return make
+
+
+# --- files, sound and hostile -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def members_of() -> Callable[[Path], dict[str, bytes]]:
+    """Reads the members of an archive."""
+
+    def read(path: Path) -> dict[str, bytes]:
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def written() -> Callable[..., Path]:
+    """Writes members to an archive, and returns its path."""
+
+    def write(path: Path, members: Mapping[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> Path:
+        with zipfile.ZipFile(path, "w", how) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def changed() -> Callable[..., bytes]:
+    """A JSON document with values replaced, {keys that lead there: value}."""
+
+    def change(content: bytes, changes: Mapping[tuple[object, ...], object]) -> bytes:
+        document = json.loads(content)
+        for (*way, last), value in changes.items():
+            table = document
+            for key in way:
+                table = table[key]
+            table[last] = value
+        return json.dumps(document).encode()
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def npz() -> Callable[..., bytes]:
+    """The content of an .npz file."""
+
+    def pack(**arrays: object) -> bytes:
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        return buffer.getvalue()
+
+    return pack
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory, members_of: Callable[..., dict[str, bytes]]) -> dict[str, bytes]:
+    """The members of a sound model file with its release, of epsilon = 1."""
+    path = tmp_path_factory.mktemp("sound") / "m.dpgm"
+    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
+    codes = np.array([[0, 1], [1, 2]] * 20)
+    dpgm.fit(codes, structure, dpgm.Budget.pure(1), neighbours="add-remove").model.save(path)
+    members = members_of(path)
+    assert sorted(members) == ["model.json", "potentials.npz", "release.json", "tables.npz"]
+    return members
+
+
+@pytest.fixture(scope="session")
+def refused_file() -> Callable[[Path], None]:
+    """Asserts that both readers say one line that names the file, or what its release needs."""
+
+    def check(path: Path) -> None:
+        for read in (dpgm.load_model, dpgm.load_release):
+            with pytest.raises(dpgm.ModelFileError) as caught:
+                read(path)
+            assert path.name in str(caught.value)
+            assert "\n" not in str(caught.value)
+            assert caught.value.__cause__ is None
+
+    return check

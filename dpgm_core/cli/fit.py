@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import contextmanager
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,19 +54,23 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
             )
             _save(done, path)
         except BaseException:
-            if saved.exists():
-                talk(
-                    f"dpgm: the release is paid for and saved; learn from it with: dpgm learn {shlex.quote(str(saved))}"
+            files = _saved(saved)
+            if files:
+                what = (
+                    "the release is paid for and saved; learn from it"
+                    if len(files) == 1
+                    else (f"{len(files)} releases are paid for and saved; learn from them")
                 )
+                talk(f"dpgm: {what} with: dpgm learn {shlex.join(map(str, files))}")
             raise
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
     if as_json:
-        print_json(summary(done, path, saved, left))
+        print_json(summary(done, path, _saved(saved), left))
         return
     level = None if run.intervals is None else run.intervals.level
-    print_fit(done, path, saved, left, verbose=obj["verbose"], level=level)
+    print_fit(done, path, _saved(saved), left, verbose=obj["verbose"], level=level)
 
 
 @click.command()
@@ -100,23 +105,30 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("release_file", metavar="RELEASE", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "release_files", metavar="RELEASE...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path)
+)
 @click.option("--learner", default=LEARNER, show_default=True, help="Name of the learner.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference.")
+@click.option("--conversion-delta", metavar="DELTA", help="Where releases cost rho and epsilon: converts the rho.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
 @settings_option
 @json_option
 @click.pass_obj
 def learn(
     obj: dict[str, bool],
-    release_file: Path,
+    release_files: tuple[Path, ...],
     learner: str,
     inference: str,
+    conversion_delta: str | None,
     output: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY."""
+    """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY.
+
+    Several files, in the order of the releases, are for learners that ask for one after another.
+    """
     from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import learn as learn_release
     from dpgm_core.releases.reading import load_release
@@ -128,18 +140,28 @@ def learn(
         if len(keys) != 2 or keys[0] not in parts:
             raise OptionError(f"setting {setting!r}: here it must start with learner. or inference.")
         parts[keys[0]][keys[1]] = value
-    noisy = load_release(release_file)
-    stem = release_file.name.removesuffix(".dpgm").removesuffix(".release")
-    path = output or free_path(release_file.with_name(f"{stem}.{learner}.dpgm"))
-    if path.exists() and path.samefile(release_file):
+    noisy = [load_release(file) for file in release_files]
+    first = release_files[0]
+    stem = first.name.removesuffix(".dpgm").removesuffix(".release")
+    path = output or free_path(first.with_name(f"{stem}.{learner}.dpgm"))
+    if path.exists() and any(path.samefile(file) for file in release_files):
         raise OptionError(f"--output {path} is the release itself; name another file")
     with progress_bar() as progress:
-        done = learn_release(noisy, parts["learner"], parts["inference"], progress=progress)
+        done = learn_release(
+            noisy, parts["learner"], parts["inference"], progress=progress, conversion_delta=conversion_delta
+        )
     done.model.save(path)
     if as_json:
-        print_json(summary(done, path, release_file, None))
+        print_json(summary(done, path, release_files, None))
         return
-    print_fit(done, path, release_file, None, verbose=obj["verbose"], learned_again=True)
+    print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
+
+
+def _saved(first: Path) -> list[Path]:
+    """The files of all releases of a run, the first one's name given."""
+    from dpgm_core.files import numbered
+
+    return list(takewhile(Path.exists, (numbered(first, number) for number in count(1))))
 
 
 def _save(done: Fit, path: Path) -> None:
@@ -149,7 +171,7 @@ def _save(done: Fit, path: Path) -> None:
     try:
         done.model.save(path)
     except ModelFileError as error:
-        raise LearningFailed(f"the model is learned but not saved: {error}", releases=(done.release,)) from error
+        raise LearningFailed(f"the model is learned but not saved: {error}", releases=done.releases) from error
 
 
 def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fit:
@@ -195,6 +217,7 @@ def _remarks(run: Spec) -> None:
 
 @contextmanager
 def _ledger(run: Spec) -> Iterator[Ledger | None]:
+    from dpgm_core.errors import Overspent
     from dpgm_core.ledger.ledger import Ledger
 
     if run.ledger is None:
@@ -214,37 +237,32 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
             rows_per_person=run.terms.rows_per_person,
         )
         talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
-    yield Ledger.open(run.ledger.path)
+    ledger = Ledger.open(run.ledger.path)
+    try:
+        yield ledger
+    except Overspent as error:
+        try:
+            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
+        except Overspent:
+            if run.ledger.when_spent is not None:
+                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
+        raise
 
 
 def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
-    from dpgm_core.components.registry import make
-    from dpgm_core.curator.live import LiveCurator
-    from dpgm_core.errors import DataError, Overspent
-    from dpgm_core.pipeline import plan as make_plan
-    from dpgm_core.sources import as_source
-    from dpgm_core.sources.contract import FileSource, NamedColumns
-    from dpgm_core.sources.reading import locate
+    from dpgm_core.errors import Overspent
+    from dpgm_core.pipeline import check
 
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
-    make("learner", run.learner)
-    source = as_source(records_of(run))
-    LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_settings(run))
-    path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).is_file():
-        raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    if isinstance(source, NamedColumns):  # a header is public, so its columns can be looked at before anything is paid
-        columns = [] if run.terms.person is None else [run.terms.person, *run.domain.names]
-        columns += [name for clique in run.structure for name in clique]
-        locate(str(path), dict.fromkeys(columns), source.names())
-    make_plan(
+    check(
+        records_of(run),
         run.structure,
         run.budget,
         run.mechanism,
+        run.learner,
         run.inference,
-        terms=run.terms,
-        split=run.split,
+        **_settings(run),
     )

@@ -174,8 +174,11 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
         distances = total_variation(model, _records_of(data), allow_non_private=allow_non_private)
         stamp = "NOT PRIVATE: exact functions of the records"
         talk(f"dpgm: {stamp}")
-    elif model.release is not None:
-        distances = total_variation(model, model.release.tables)
+    elif model.releases:
+        # the quietest last: of a table that several releases hold, it is the one compared with
+        distances = {}
+        for one in sorted(model.releases, key=lambda one: -float(max(one.variances)) / one.total**2):
+            distances |= total_variation(model, one.tables)
     else:
         raise OptionError("the model carries no release; give --against MODEL or --data FILE")
     if as_json:

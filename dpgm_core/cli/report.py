@@ -10,25 +10,29 @@ import click
 from dpgm_core.cli.common import print_table, talk
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dpgm_core.learning.contract import Fit
     from dpgm_core.models.model import Model
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.structure import Clique
 
 __all__ = ["print_fit", "_print_margins", "_records", "summary", "_swamped"]
 
 
-def summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
-    """A fit as plain values, for `--json`."""
-    release, cost = _paid(done)
+def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str, Any]:
+    """A fit as plain values, for `--json`. saved: the files of its releases."""
+    surest, cost = _surest(done), _cost(done)
     return {
         "model": str(path),
-        "release": str(saved),
+        "release": str(saved[0]),
+        "releases": [str(file) for file in saved],
         "private": done.model.private,
-        "unsafe": release.unsafe,
+        "unsafe": "; ".join(dict.fromkeys(one.unsafe for one in done.releases if one.unsafe)) or None,
         "spent": cost.to_dict(),
         "left": None if left is None else left.to_dict(),
-        "records": {"total": _records(release), "policy": release.total_policy},
+        "records": {"total": _records(surest), "policy": surest.total_policy},
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
@@ -37,10 +41,18 @@ def summary(done: Fit, path: Path, saved: Path, left: Any) -> dict[str, Any]:
     }
 
 
-def _paid(done: Fit) -> tuple[NoisyTables, Budget]:
-    """The last release of a fit, and what all of them cost."""
-    assert done.release is not None and done.model.cost is not None  # the pipeline fills them in
-    return done.release, done.model.cost
+def _cost(done: Fit) -> Budget:
+    assert done.model.cost is not None  # `run` refuses a fit to nothing
+    return done.model.cost
+
+
+def _surest(done: Fit) -> NoisyTables:
+    """The release that tells the number of records best."""
+
+    def variance(release: NoisyTables) -> float:
+        return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
+
+    return min(done.releases, key=variance)
 
 
 def _records(release: NoisyTables) -> float:
@@ -51,7 +63,7 @@ def _records(release: NoisyTables) -> float:
 def print_fit(
     done: Fit,
     path: Path,
-    saved: Path,
+    saved: Sequence[Path],
     left: Any,
     *,
     verbose: bool,
@@ -61,13 +73,14 @@ def print_fit(
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
 
-    release, cost = _paid(done)
+    surest, cost = _surest(done), _cost(done)
     click.echo(f"model:   {path}")
-    click.echo(f"release: {saved}")
+    for file in saved:
+        click.echo(f"release: {file}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     click.echo(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
-    what = "records: " if release.contributions is None else "persons: "
-    click.echo(f"{what}{_records(release):,.0f} ({release.total_policy})")
+    what = "records: " if surest.contributions is None else "persons: "
+    click.echo(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         click.echo("WARNING: the learner did not converge; the model carries this flag")
     for note in done.notes if verbose or not done.converged else ():
@@ -77,22 +90,29 @@ def print_fit(
         _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         click.echo("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped = _swamped(release)
+    swamped, tables = _swamped(done.releases)
     if swamped:
         talk(
-            f"dpgm: the noise is larger than the average cell in {swamped} of {len(release.noise)} tables, so finer "
+            f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
     click.echo("")
     click.echo(done.model.guarantee())
 
 
-def _swamped(release: NoisyTables) -> int:
-    """How many tables have more noise in a cell than records in the average one; public facts alone."""
-    return sum(
-        noise.variance * cells**2 > total**2
-        for noise, cells, total in zip(release.noise, release.structure.sizes, release.totals, strict=True)
-    )
+def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
+    """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
+
+    A table that was released more than once counts once, with the least noise.
+    """
+    found: dict[tuple[Clique, ...], bool] = {}
+    for release in releases:
+        structure = release.structure
+        for group, noise, cells, total in zip(
+            structure.groups, release.noise, structure.sizes, release.totals, strict=True
+        ):
+            found[group] = found.get(group, True) and noise.variance * cells**2 > total**2
+    return sum(found.values()), len(found)
 
 
 def _print_margins(model: Model, level: float | None) -> None:

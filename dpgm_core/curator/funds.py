@@ -11,7 +11,7 @@ from threading import Lock
 from attrs import define
 
 from dpgm_core.errors import BudgetError, Overspent
-from dpgm_core.files import check_writable
+from dpgm_core.files import check_writable, numbered
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.releases.release import NoisyTables
@@ -88,7 +88,7 @@ class Funds:
             if self._ledger is not None:
                 self._ledger.check(cost)
             number = next(free for free in count(1) if free not in self._numbers)
-            receipt = Receipt(self._ledger, None if self._save_to is None else _numbered(self._save_to, number))
+            receipt = Receipt(self._ledger, None if self._save_to is None else numbered(self._save_to, number))
             if receipt.path is not None:
                 check_writable(receipt.path)  # better now than after the charge
             self._spent = self._spent + cost
@@ -102,7 +102,3 @@ class Funds:
                 self._spent = self._spent - cost
                 self._numbers.discard(number)
             raise
-
-
-def _numbered(path: Path, number: int) -> Path:
-    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")

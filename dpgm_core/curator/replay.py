@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 
-from attrs import evolve
-
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.errors import BudgetError, StructureError
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.levelled import levelled
-from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 
 __all__ = ["ReplayCurator"]
@@ -35,11 +33,11 @@ class ReplayCurator:
         *,
         conversion_delta: Fraction | None = None,
     ) -> None:
-        self._releases = (releases,) if isinstance(releases, NoisyTables) else tuple(releases)
+        given = (releases,) if isinstance(releases, NoisyTables) else tuple(releases)
+        self._releases = tuple(one.original or one for one in given)
         if not self._releases:
             raise BudgetError("a replay needs at least one release")
-        for one in self._releases[1:]:
-            _check_alike(self._releases[0], one)
+        check_alike(self._releases)
         self._structure = self._releases[0].structure if structure is None else structure
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:
@@ -89,29 +87,34 @@ class ReplayCurator:
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
     ) -> NoisyTables:
-        """The next saved release. Raises BudgetError when there is none or when something else is asked."""
-        if self._served >= len(self._releases):
-            raise BudgetError(f"all {len(self._releases)} saved release(s) were served; a replay cannot make new ones")
-        found = self._releases[self._served]
-        left = len(self._releases) - self._served
+        """The next saved release. Raises BudgetError when there is none, or when something else is asked."""
+        count, left = len(self._releases), len(self._releases) - self._served
+        if not left:
+            raise BudgetError(
+                f"the learner asks for one release more than the {count} saved; a replay cannot make new ones"
+            )
         if budget is None and left > 1:
             raise BudgetError(
                 f"the learner asks for one release of all that remains, but {left} saved ones are left; learn from one "
                 "of them, or with a learner that asks for each"
             )
-        if (
-            isinstance(budget, Budget)
-            and budget not in (self._asked[self._served], found.cost)
-            and (left > 1 or budget != self.remaining)
-        ):
-            raise BudgetError(f"the saved release cost {found.cost}; a replay cannot make one that costs {budget}")
+        found, asked = self._releases[self._served], self._asked[self._served]
+        what = "the saved release" if count == 1 else f"saved release {self._served + 1} of {count}"
+        if budget is not None and not isinstance(budget, Mapping):
+            check_budget(budget)
+            if budget not in (asked, found.cost):
+                raise BudgetError(
+                    f"{what} was made for {asked}; the learner asks for {budget}, which a replay cannot make"
+                )
         wanted = budget if isinstance(budget, Mapping) else cliques
         if wanted is not None:
             held = {frozenset(clique) for clique in found.structure.cliques}
             if {frozenset((one,) if isinstance(one, str) else one) for one in wanted} != held:
-                raise BudgetError("the saved release holds other cliques than the learner asks for")
+                raise BudgetError(
+                    f"{what} holds other cliques than the learner asks for: {_listed(found.structure.cliques)}"
+                )
         if isinstance(budget, Mapping) and not _is_split_as(found, budget):
-            raise BudgetError("the saved release was paid for with other budgets per clique than the learner asks for")
+            raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
         self._served += 1
         return levelled(found)
 
@@ -131,19 +134,6 @@ class ReplayCurator:
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
 
 
-def _check_alike(first: NoisyTables, other: NoisyTables) -> None:
-    """Refuse releases whose guarantees do not add up to one."""
-    if other.neighbours is not first.neighbours:
-        raise BudgetError("releases under different neighbouring relations do not compose")
-    if other.contributions != first.contributions:
-        raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
-    if evolve(other.terms, total="estimated") != evolve(first.terms, total="estimated"):
-        raise BudgetError(
-            f"releases that protect different units do not add up: {first.unit}, {first.rows_per_person} row(s) by "
-            f"{first.terms.person!r}, and {other.unit}, {other.rows_per_person} row(s) by {other.terms.person!r}"
-        )
-
-
 def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool:
     """Whether each table was calibrated for the budget asked now."""
     measurement = release.measurement
@@ -153,3 +143,8 @@ def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool
     return all(
         measurement.calibrations[number].budget == own.get(group) for group, number in enumerate(measurement.of_group)
     )
+
+
+def _listed(cliques: Sequence[Clique]) -> str:
+    """A few of them, in words."""
+    return ", ".join(" x ".join(clique) or "()" for clique in cliques[:4]) + (", ..." if len(cliques) > 4 else "")

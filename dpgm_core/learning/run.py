@@ -6,7 +6,7 @@ from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Curator
-from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.models.model import Model
@@ -45,13 +45,20 @@ def run(
         raise error from failed
 
 
+def _name(learner: Learner) -> str:
+    return default_registry().name_of("learner", learner) or type(learner).__name__
+
+
 def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
-    name = default_registry().name_of("learner", learner) or type(learner).__name__
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
-    what = "the release is" if len(paid) == 1 else f"{len(paid)} releases are"
+    what, where = (
+        ("the release is", "FILE where it was")
+        if len(paid) == 1
+        else (f"{len(paid)} releases are", "FILE... where they were")
+    )
     return LearningFailed(
-        f"learner {name} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, with dpgm learn "
-        "FILE where it was saved, or with learn(error.releases[-1])",
+        f"learner {_name(learner)} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, with dpgm "
+        f"learn {where} saved, or with learn(error.releases)",
         releases=paid,
     )
 
@@ -69,6 +76,7 @@ def _learned(
         raise IncompatiblePlugin(f"learner {type(learner).__name__} tried to end the program ({left})") from left
     if not isinstance(learned, Fit) or not isinstance(learned.model, Model):
         raise IncompatiblePlugin(f"learner {type(learner).__name__} returned {type(learned).__name__}, not a Fit")
+    _check_served(learner, curator)
     return learned
 
 
@@ -95,3 +103,15 @@ def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Infere
         conversion_delta=curator.conversion_delta,
     )
     return evolve(learned, model=model, releases=curator.released)
+
+
+def _check_served(learner: Learner, curator: Curator) -> None:
+    """Refuse a fit to nothing, and one to fewer saved releases than were given: they are believed to be in it."""
+    name = _name(learner)
+    if not curator.released:
+        raise IncompatiblePlugin(f"learner {name} asked the curator for nothing, so its model is about no records")
+    if curator.replayed and not curator.remaining.is_zero:
+        raise BudgetError(
+            f"learner {name} asked for {len(curator.released)} of the saved releases and left {curator.remaining} of "
+            "them unused; learn from those it asks for"
+        )

@@ -24,11 +24,11 @@ from dpgm_core.errors import (
 )
 from dpgm_core.files import plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
-from dpgm_core.models.conditioning import collected, expectation, spread_over
+from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, SystemRandomness
-from dpgm_core.releases.release import NoisyTables, guarantee_of, member_names
+from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -46,10 +46,14 @@ class Model:
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
     structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
-    and paid for to learn it. provenance: plain values (learner, options, converged, notes, ...). inference: the
-    component that answers queries (name or object); exact by default: a query that does not fit raises TooLarge and
-    is never approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
+    and paid for to learn it, about the same people under one relation; a view such as `levelled` gives stands for what
+    is behind it. provenance: plain values (learner, options, converged, notes, ...). inference: the component that
+    answers queries (name or object); exact by default: a query that does not fit raises TooLarge and is never
+    approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
     conversion_delta: where releases cost different kinds of budget, the delta at which the zCDP part is converted.
+
+    Raises StructureError and InferenceError for potentials that fit no model, and BudgetError for releases whose costs
+    or guarantees do not add up.
 
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
@@ -77,7 +81,8 @@ class Model:
                 raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
-        self.releases = tuple(releases)
+        self.releases = tuple(one.original or one for one in releases)
+        check_alike(self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
@@ -210,8 +215,8 @@ class Model:
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = spread_over(union, self.structure, self.potentials)
-        theirs = spread_over(union, other.structure, other.potentials)
+        ours = self.potentials.embed(union)
+        theirs = other.potentials.embed(union)
         beliefs = self._engine(union).infer(ours)
         mu = beliefs.marginals.values
         entropy = beliefs.log_partition - expectation(mu, ours.values)
@@ -419,11 +424,6 @@ class Model:
         structure, potentials = self._conditioned(self._codes(given))
         if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
             return structure, potentials
-        structure, potentials = (
-            (structure, potentials)
-            if max(structure.multiplicities) == 1
-            else (structure.untied(), spread_over(structure.untied(), structure, potentials))
-        )
         wider = Structure(structure.domain, [*structure.cliques, names])
         self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, spread_over(wider, structure, potentials)
+        return wider, potentials.embed(wider)

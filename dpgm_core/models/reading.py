@@ -41,26 +41,26 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
         check_format(archive, document, "dpgm-model", SCHEMA)
         structure = read_structure(document)
         potentials = Tables(structure, archive.array("potentials.npz", structure.cells))
-        held = document.get("releases", int("release.json" in archive.names()))  # schema 1 does not count
+        counted = document["schema"] > 1
+        held = document["releases"] if counted else int("release.json" in archive.names())
         if not isinstance(held, int) or isinstance(held, bool) or not 0 <= held <= _MOST_RELEASES:
             raise ModelFileError(f"the number of releases must be from 0 to {_MOST_RELEASES}, got {held!r}")
-        if member_names(held + 1)[0] in archive.names():
+        stated = {name for number in range(1, held + 1) for name in member_names(number)}
+        if any(name.startswith(("release", "tables")) for name in archive.names() - stated):
             raise ModelFileError(f"{path} carries more releases than the {held} it states")
         releases = [read_release(archive, registry, number) for number in range(1, held + 1)]
         if not releases and document.get("private") is not None:
             raise ModelFileError(f"{path} claims a privacy stamp but carries no release")
-        stated = document.get("conversion_delta")
-        delta = None if stated is None else converter.structure(stated, Fraction)
+        delta = document["conversion_delta"] if counted else None
         model = Model(
             structure,
             potentials,
             releases=releases,
             provenance=_provenance(document["provenance"]),
             replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
-            conversion_delta=delta,
+            conversion_delta=None if delta is None else converter.structure(delta, Fraction),
         )
-        cost = document.get("cost", "unsaid")
-        if cost != "unsaid" and cost != (None if model.cost is None else model.cost.to_dict()):
+        if counted and document["cost"] != (None if model.cost is None else model.cost.to_dict()):
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model
 

@@ -19,7 +19,7 @@ from dpgm_core.files import Archive, reading
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.claims import (
     check_noise_facts,
@@ -153,7 +153,8 @@ def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
             "grid": round.get("grid"),
         }
     if policy == "declared":  # rounds state the total of a subsample
-        rate = Fraction(1) if round is None else Fraction(str(round["sampling_rate"]))
+        relation = Neighbours.of(document["neighbours"])
+        rate = Fraction(1) if round is None else read_round(round, relation).sampling_rate
         policy = float(converter.structure(total, float)) / float(rate)
     return {
         **document,

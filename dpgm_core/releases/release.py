@@ -17,6 +17,7 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import BudgetError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement, noise_fields
@@ -28,7 +29,7 @@ from dpgm_core.privacy.terms import Terms, TotalPolicy
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["NoisyTables", "Round", "estimate_total", "guarantee_of", "member_names"]
+__all__ = ["NoisyTables", "Round", "check_alike", "estimate_total", "guarantee_of", "member_names"]
 
 #: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever.
 SCHEMA = 2
@@ -218,7 +219,7 @@ class NoisyTables:
 def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     """The guarantee of several releases about the same people together, in one paragraph.
 
-    releases: at least one, all under one relation and unit. cost: of all of them.
+    releases: at least one, and alike (see `check_alike`). cost: of all of them.
     """
     text = f"Differential privacy with {cost} under {releases[0].terms.sentence()} "
     if len(releases) > 1:
@@ -233,6 +234,26 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
     )
+
+
+def check_alike(releases: Sequence[NoisyTables]) -> None:
+    """Refuse, with BudgetError, releases whose guarantees do not add up to one: other relation, people or weights."""
+    for other in releases[1:]:
+        first = releases[0]
+        if other.neighbours is not first.neighbours:
+            raise BudgetError(
+                f"releases under {first.neighbours.value} and {other.neighbours.value} neighbours do not add up to one "
+                "guarantee; learn from those of one relation"
+            )
+        if other.contributions != first.contributions:
+            raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
+        if attrs.evolve(other.terms, total="estimated") != attrs.evolve(first.terms, total="estimated"):
+            raise BudgetError(
+                "releases that protect different units do not add up to one guarantee: "
+                + ", and ".join(
+                    f"{one.unit}, {one.rows_per_person} row(s) by {one.terms.person!r}" for one in (first, other)
+                )
+            )
 
 
 def member_names(number: int) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Deliberately wrong learners, each killed by the check meant for it."""
 
+import contextlib
 from fractions import Fraction
 
 import attrs
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, consistent, option
+from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, TooLarge, consistent, option
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
 
@@ -17,6 +18,9 @@ KEPT = []
 @frozen(kw_only=True)
 class Plain:
     """The learner the mutants are made from: clip, normalise, penalised maximum likelihood."""
+
+    def check(self, structure, inference):
+        inference.compile(structure)
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release(budget=self.budget(curator))
@@ -238,6 +242,32 @@ class SwallowsNan(Plain):
 
 
 @frozen(kw_only=True)
+class ChargesFirst(Plain):
+    """Finds out that the structure does not fit when the release is paid for."""
+
+    def check(self, structure, inference):
+        pass
+
+
+@frozen(kw_only=True)
+class ChecksInVain(Plain):
+    """Tries, and takes no notice."""
+
+    def check(self, structure, inference):
+        with contextlib.suppress(InferenceError):
+            inference.compile(structure)
+
+
+@frozen(kw_only=True)
+class RefusesWhatFits(Plain):
+    """Takes fright at three attributes."""
+
+    def check(self, structure, inference):
+        if len(structure.domain) > 2:
+            raise TooLarge("more than two attributes")
+
+
+@frozen(kw_only=True)
 class Tunes(Plain):
     """No mutant: picks a penalty by the noise, says which, and can refit."""
 
@@ -358,6 +388,15 @@ class TakesTheLoudForTheQuiet(Plain):
         return 1 / release.variances
 
 
+@frozen(kw_only=True)
+class NeedsADual(Plain):
+    """Weighs tables by the dual bound of their noise, which not every noise has."""
+
+    def target(self, release):
+        assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
+        return super().target(release)
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -388,6 +427,10 @@ MUTANTS = [
     (ForgetsTheTies, "many-records-are-followed"),
     (TakesTablesAlike, "quiet-tables-count-for-more"),
     (TakesTheLoudForTheQuiet, "quiet-tables-count-for-more"),
+    (ChargesFirst, "what-is-too-large-is-refused-by-check"),
+    (ChecksInVain, "what-is-too-large-is-refused-by-check"),
+    (RefusesWhatFits, "what-is-too-large-is-refused-by-check"),
+    (NeedsADual, "any-noise-gives-a-model-or-a-refusal"),
 ]
 
 

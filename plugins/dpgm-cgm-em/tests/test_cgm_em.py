@@ -87,7 +87,7 @@ def test_the_path_leads_to_the_best_l1_fit(small):
     excess = [misfit(learn(small, tau=tau, stop="fixed")) - best for tau in (0.5, 2.0, 8.0, 40.0)]
     assert excess[0] > 10
     assert all(later < earlier for earlier, later in itertools.pairwise(excess[:3]))
-    assert 0 <= excess[-1] < 1e-3 * best + 0.05
+    assert -1e-9 * best < excess[-1] < 1e-3 * best + 0.05  # the optimum itself, up to rounding
 
 
 def test_the_objective_never_falls(small):
@@ -174,6 +174,9 @@ def test_cliques_may_have_budgets_of_their_own():
     """The multipliers of each table are bounded by its own eps; the best measured table moves furthest."""
 
     class Uneven:
+        def check(self, structure, inference):
+            inference.compile(structure)
+
         def learn(self, curator, inference, *, randomness, progress):
             first, *others = curator.structure.cliques
             noisy = curator.release(

@@ -1,0 +1,164 @@
+"""A release file that claims more privacy than its noise gives is refused, whichever schema it has."""
+
+from pathlib import Path
+
+import pytest
+
+from dpgm_core import ModelFileError, load_release
+
+SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
+ONE_ROUND = {"number": 1, "of": 1, "sampling_rate": "1", "clip_norm": None, "grid": None}
+TERMS, ROUND, CALIBRATION, NOISE = ("terms",), ("round",), ("calibrations", 0), ("calibrations", 0, "noise")
+LIES = {
+    "made-up rounds": ("laplace", {("cost",): {"epsilon": "1/1000"}, ROUND: ONE_ROUND}),
+    "made-up subsample": (
+        "laplace", {("cost",): {"epsilon": "1"}, ROUND: ONE_ROUND | {"sampling_rate": "1/2"}}
+    ),
+    "unsafe": ("textbook", {("unsafe",): None, ("private",): True}),
+    "unsafe, no reason": ("textbook", {("unsafe",): ""}),
+    "unsafe gaussian": ("textbook gaussian", {("unsafe",): None}),
+    "said to be exact": ("textbook", {(*NOISE, "exact"): True, ("unsafe",): None}),
+    "all said to be exact": (
+        "textbook", {(*NOISE, "exact"): True, (*CALIBRATION, "options", "exact"): True, ("unsafe",): None}
+    ),
+    "neighbours": ("laplace", {(*TERMS, "neighbours"): "replace-one"}),
+    "neighbours of gaussian": ("gaussian", {(*TERMS, "neighbours"): "replace-one"}),
+    "neighbours per clique": ("per clique", {(*TERMS, "neighbours"): "replace-one"}),
+    "neighbours of rounds": ("rounds zcdp 1", {(*TERMS, "neighbours"): "replace-one"}),
+    "neighbours of clipped rounds": ("rounds zcdp 1 clipped", {(*TERMS, "neighbours"): "replace-one"}),
+    "rows": ("laplace", {(*TERMS, "rows_per_person"): 50, (*TERMS, "person"): "who"}),
+    "more rows": ("persons", {(*TERMS, "rows_per_person"): 3}),
+    "rows of rounds": ("rounds pure 1", {(*TERMS, "rows_per_person"): 50, (*TERMS, "person"): "who"}),
+    "no weights": ("weighted", {(*TERMS, "contributions"): None}),
+    "other weights": ("weighted", {(*TERMS, "contributions", "grid"): 24}),
+    "rounds of weights": ("weighted", {ROUND: ONE_ROUND}),
+    "l1 and cost": (
+        "laplace", {(*NOISE, "l1"): 1, (*NOISE, "cost"): {"epsilon": "4"}, ("cost",): {"epsilon": "4"}}
+    ),
+    "all sensitivities": (
+        "laplace",
+        {
+            (*NOISE, "l1"): 1, (*NOISE, "cost"): {"epsilon": "4"}, ("cost",): {"epsilon": "4"},
+            (*CALIBRATION, "sensitivity"): {"l0": 1, "l1": 1, "l2_squared": 1, "linf": 1},
+        },
+    ),
+    "noise sensitivity": ("gaussian", {(*NOISE, "sensitivity"): {"l0": 3, "l1": 2, "l2_squared": 2, "linf": 1}}),
+    "order of noises": ("per clique", {("calibration_of",): [1, 0]}),
+    "one noise for two": ("per clique", {("calibration_of",): [0, 0]}),
+    "fewer rounds": ("rounds zcdp 1", {("cost",): {"rho": "1/2"}}),
+    "cheaper rounds": ("rounds pure 0.25", {("cost",): {"epsilon": "1.9"}}),
+    "lower rate": ("rounds pure 0.25", {("cost",): {"epsilon": "1"}}),
+    "more rounds": ("rounds zcdp 1", {(*ROUND, "of"): 6}),
+    "no rounds": ("rounds approx 1", {ROUND: None}),
+    "other kind": ("rounds zcdp 1", {("cost",): {"epsilon": "1"}}),
+    "clip norm": ("rounds zcdp 1 clipped", {(*ROUND, "clip_norm"): "1/4"}),
+    "grid": ("rounds zcdp 1 clipped", {(*ROUND, "grid"): 32}),
+    "counts": ("rounds zcdp 1 clipped", {(*ROUND, "clip_norm"): None, (*ROUND, "grid"): None}),
+}  # fmt: skip
+
+
+def said_no(path: Path) -> None:
+    """One line that names the file and knows what is wrong."""
+    with pytest.raises(ModelFileError) as caught:
+        load_release(path)
+    assert path.name in str(caught.value) and "\n" not in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", LIES)
+def test_a_stronger_guarantee_than_the_noise_gives_is_refused(tmp_path, released, written, changed, key):
+    """Edits that would have a reader believe in more privacy: one line each, that names the file."""
+    name, changes = LIES[key]
+    members = released[name][0]
+    content = changed(members["release.json"], changes)
+    said_no(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+
+
+OLD_ROUND = {"round": 1, "rounds": 1, "sampling_rate": "1"}
+OLD_ROUNDS = ("provenance", "rounds")
+OLD_LIES = {
+    "cost": ("plain", {("cost",): {"epsilon": "1/2"}}),
+    "made-up rounds": ("plain", {("cost",): {"epsilon": "1/1000"}, OLD_ROUNDS: OLD_ROUND}),
+    "made-up subsample": (
+        "plain", {("cost",): {"epsilon": "1/8"}, OLD_ROUNDS: OLD_ROUND | {"sampling_rate": "1/2"}}
+    ),
+    "unsafe": ("unsafe", {("unsafe",): None, ("private",): True}),
+    "said to be exact": ("unsafe", {(*NOISE, "exact"): True, ("unsafe",): None}),
+    "neighbours": ("plain", {("neighbours",): "replace-one"}),
+    "neighbours of gaussian": ("gaussian", {("neighbours",): "replace-one"}),
+    "neighbours per clique": ("per-clique", {("neighbours",): "replace-one"}),
+    "neighbours of rounds": ("rounds-zcdp", {("neighbours",): "replace-one"}),
+    "rows": ("plain", {("rows_per_person",): 50}),
+    "rows with a person": ("plain", {("rows_per_person",): 50, ("provenance", "person_key"): "who"}),
+    "more rows": ("persons", {("rows_per_person",): 4}),
+    "no weights": ("contributions", {("contributions",): None}),
+    "other weights": ("contributions", {("contributions", "grid"): 120}),
+    "public total of weights": ("contributions", {("total_policy",): "public"}),
+    "l1 and cost": (
+        "plain", {(*NOISE, "l1"): 1, (*NOISE, "cost"): {"epsilon": "1/2"}, ("cost",): {"epsilon": "1/2"}}
+    ),
+    "order of noises": ("per-clique", {("calibration_of",): [1, 0]}),
+    "fewer rounds": ("rounds-zcdp", {("cost",): {"rho": "1/2"}}),
+    "cheaper rounds": ("rounds-pure", {("cost",): {"epsilon": "1.9"}}),
+    "more rounds": ("rounds-zcdp", {(*OLD_ROUNDS, "rounds"): 6}),
+    "clip norm": ("rounds-clipped-pure", {(*OLD_ROUNDS, "clip_norm"): "1/4"}),
+    "grid": ("rounds-clipped-pure", {(*OLD_ROUNDS, "grid"): 32}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", OLD_LIES)
+def test_a_stronger_guarantee_in_a_file_of_schema_1_is_refused(tmp_path, members_of, written, changed, key):
+    """The old places of the facts are no way around the checks."""
+    name, changes = OLD_LIES[key]
+    members = members_of(SCHEMA1 / f"{name}.schema1")
+    content = changed(members["release.json"], changes)
+    said_no(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+
+
+@pytest.mark.parametrize(
+    "round",
+    [
+        {}, {"x": 1}, [], 0, "x", ONE_ROUND | {"x": 1}, {"number": 1, "of": 1}, ONE_ROUND | {"grid": 1024},
+        ONE_ROUND | {"number": 0}, ONE_ROUND | {"number": 2}, ONE_ROUND | {"number": True}, ONE_ROUND | {"of": "1"},
+        ONE_ROUND | {"of": 10**8}, ONE_ROUND | {"sampling_rate": 1}, ONE_ROUND | {"sampling_rate": "0"},
+        ONE_ROUND | {"sampling_rate": "2"}, ONE_ROUND | {"sampling_rate": "nan"}, ONE_ROUND | {"sampling_rate": None},
+        ONE_ROUND | {"clip_norm": "1"}, ONE_ROUND | {"clip_norm": 1, "grid": 8},
+        ONE_ROUND | {"clip_norm": "-1", "grid": 8}, ONE_ROUND | {"clip_norm": "1", "grid": 0},
+        ONE_ROUND | {"clip_norm": "1", "grid": "8"},
+    ],
+)  # fmt: skip
+def test_rounds_that_make_no_sense_are_refused(tmp_path, released, written, changed, round):
+    """Keys, types and ranges, on reading and not when the guarantee is asked for."""
+    members = released["laplace"][0]
+    content = changed(members["release.json"], {ROUND: round})
+    said_no(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+
+
+@pytest.mark.parametrize("name", ["plain", "declared-total"])
+@pytest.mark.parametrize(
+    "round",
+    [
+        {}, {"x": 1}, [], 0, "x", OLD_ROUND | {"x": 1}, {"round": 1, "rounds": 1}, OLD_ROUND | {"grid": 1024},
+        OLD_ROUND | {"round": 0}, OLD_ROUND | {"round": 2}, OLD_ROUND | {"round": True}, OLD_ROUND | {"rounds": "1"},
+        OLD_ROUND | {"rounds": 10**8}, OLD_ROUND | {"sampling_rate": 1}, OLD_ROUND | {"sampling_rate": "0"},
+        OLD_ROUND | {"sampling_rate": "2"}, OLD_ROUND | {"sampling_rate": "nan"}, OLD_ROUND | {"sampling_rate": None},
+        OLD_ROUND | {"clip_norm": 1, "grid": 8}, OLD_ROUND | {"clip_norm": "-1", "grid": 8},
+        OLD_ROUND | {"clip_norm": "1", "grid": 0}, OLD_ROUND | {"clip_norm": "1", "grid": "8"},
+    ],
+)  # fmt: skip
+def test_rounds_of_schema_1_that_make_no_sense_are_refused(tmp_path, members_of, written, changed, name, round):
+    """The same where schema 1 had them, also where a declared total is divided by their sampling rate."""
+    members = members_of(SCHEMA1 / f"{name}.schema1")
+    content = changed(members["release.json"], {OLD_ROUNDS: round})
+    said_no(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+
+
+def test_a_cost_that_only_its_author_can_prove_is_marked(tmp_path, released, written, changed):
+    """(epsilon, delta) of rounds below the Renyi bound may be right; the guarantee says whose word it is."""
+    members = released["rounds approx 0.25"][0]
+    content = changed(members["release.json"], {("cost",): {"epsilon": "1/2", "delta": "1e-6"}})
+    again = load_release(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+    assert again.cost_stated and "as the author of the file states it" in again.guarantee()
+    content = changed(members["release.json"], {("cost",): {"epsilon": "2", "delta": "1e-6"}})
+    again = load_release(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+    assert not again.cost_stated and "as the author" not in again.guarantee()

@@ -1,0 +1,83 @@
+"""A release: its file gives back what was saved, and several of them say one guarantee or none."""
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, BudgetError, Domain, Structure, Terms, load_release
+from dpgm_core.releases.release import check_alike, guarantee_of
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
+STRUCTURE = Structure(DOMAIN, [("a", "b")])
+
+
+def released(mechanism="laplace", randomness=None, **terms):
+    """A release of a few records under these terms."""
+    codes = np.array([[0, 1], [1, 2]] * 20)
+    stated = Terms(**{"neighbours": "add-remove"} | terms)
+    return dpgm.release(codes, STRUCTURE, Budget.pure(1), mechanism, terms=stated, randomness=randomness)
+
+
+def test_round_trips_are_exact(tmp_path):
+    """Integers, tied groups, a declared total: every field comes back, and so does the guarantee."""
+    tied = Structure(DOMAIN, [("b",)], tied=[[("a",), ("a", "b")][:1]])
+    release = dpgm.release(
+        np.zeros((50, 2), int), tied, Budget.zcdp("1/3"), terms=Terms(neighbours="replace-one", total=70)
+    )
+    release.save(tmp_path / "r.dpgm")
+    back = load_release(tmp_path / "r.dpgm")
+    assert np.array_equal(back.tables.values, release.tables.values)
+    assert back.tables.values.dtype == np.int64
+    for name in ("structure", "calibrations", "measurement", "terms", "neighbours", "unit", "total", "total_policy",
+                 "total_variance", "cost", "private", "unsafe", "round", "provenance"):  # fmt: skip
+        assert getattr(back, name) == getattr(release, name), name
+    assert back.guarantee() == release.guarantee()
+
+
+def test_several_releases_say_one_guarantee():
+    """Cost, relation and unit once, and that it holds for all; what one of them needs to be said is said once."""
+    one, two = released(), released(total=40)
+    text = guarantee_of([one, two, two], Budget.pure(3))
+    assert text.startswith("Differential privacy with epsilon = 3 under add-remove neighbours; the protected unit is")
+    assert "It holds for all 3 releases together. " in text
+    assert text.count("was declared by the owner") == 1
+
+
+def test_one_seeded_or_unsafe_release_stamps_all():
+    """Whichever of them it is."""
+    textbook = {"name": "laplace", "exact": False, "allow_unsafe": True}
+    seeded = released(mechanism=textbook, randomness=dpgm.SeededRandomness(1))
+    for several in ([released(), seeded], [seeded, released()]):
+        text = guarantee_of(several, Budget.pure(2))
+        assert text.startswith("UNSAFE: ") and "NOT PRIVATE (private = false)" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"neighbours": "replace-one"}, "add-remove and replace-one neighbours do not add up"),
+        ({"unit": "one visit"}, "different units .* one record, .* one visit"),
+        ({"person": "who"}, "different units"),
+        ({"person": "who", "rows_per_person": 2}, "different units"),
+        (
+            {"person": "who", "rows_per_person": 2, "contributions": dpgm.Contributions(per="clique", grid=12)},
+            "weight rows differently",
+        ),
+    ],
+)
+def test_guarantees_that_do_not_add_up_are_refused(change, words):
+    """Under other terms a second release is about other people, so no sentence is true of both."""
+    one = released()
+    other = evolve(one, terms=evolve(one.terms, **change))
+    for several in ([one, other], [other, one], [one, one, other]):
+        with pytest.raises(BudgetError, match="weight rows" if "weight" in words else "do not add up") as caught:
+            check_alike(several)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(BudgetError, match=words):
+        check_alike([one, other])
+
+
+def test_totals_may_become_known_in_different_ways():
+    """An estimated and a declared N go together: each release says its own."""
+    check_alike([released(), released(total=40)])
