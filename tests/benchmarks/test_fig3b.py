@@ -15,7 +15,6 @@ from benchmarks.cases import mobility
 from benchmarks.harness.main import main
 from benchmarks.traces import ABSENT, BUILDINGS, segments, traces, write
 from dpgm_core import Contributions, DataError, Domain, Structure, Tables, make
-from dpgm_core.counting.shares import count_contributions
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
@@ -49,7 +48,7 @@ def test_written_traces_are_counted_as_they_were_made(slots, suffix, tmp_path):
 
     def counted(source):
         people = PersonSource(source=as_source(source), person="person_day", rows_per_person=24)
-        return count_contributions(people, structure, weights).tables.values
+        return mobility.counted(people, structure, weights).values
 
     assert (counted(path) == counted(days.table())).all()
 
@@ -101,7 +100,7 @@ def test_the_reference_reproduces_the_tables_it_was_given(small, view, weights):
     per = mobility.WEIGHTS[weights][1]
     weighting = Contributions(per=per or "clique", empty="null" if view == "pairs" else None)
     people = PersonSource(source=as_source(small.table()), person="person_day", rows_per_person=2)
-    wanted = count_contributions(people, structure, weighting).tables
+    wanted = mobility.counted(people, structure, weighting)
     wanted = wanted.values / wanted.repeat(wanted.sums() / np.asarray(structure.multiplicities))
     found = make("inference", "junction-tree").compile(structure).infer(Tables(structure, theta)).marginals
     assert np.abs(found.values - wanted).max() < 1e-3

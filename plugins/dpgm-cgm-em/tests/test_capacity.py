@@ -22,14 +22,14 @@ def chain(length, size, order=1):
     return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}), order)
 
 
-def drawn(structure, count, epsilon, seed, **terms):
+def drawn(structure, count, epsilon, seed, total="public"):
     """A population with Dirichlet(1) potentials, and a release of `count` records of it."""
     rng = np.random.default_rng(seed)
     theta = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes])
     model = dpgm.Model(structure, Tables(structure, theta))
     records = model.sample(count, randomness=SeededRandomness(seed))
-    terms = {"neighbours": "add-remove", "total": "public", "randomness": SeededRandomness(seed)} | terms
-    return model, dpgm.release(records, structure, dpgm.Budget.pure(epsilon), **terms)
+    terms, budget = dpgm.Terms(neighbours="add-remove", total=total), dpgm.Budget.pure(epsilon)
+    return model, dpgm.release(records, structure, budget, terms=terms, randomness=SeededRandomness(seed))
 
 
 def learned(release, inference="junction-tree", seed=1, **options):

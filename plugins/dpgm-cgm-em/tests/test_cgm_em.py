@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, OptionError, Structure, Tables, Terms
+from dpgm_core import Domain, OptionError, Structure, Tables
 
 BIG = 100  # an epsilon that leaves next to no noise: a scale of .03 records
 
@@ -206,7 +206,7 @@ def test_tied_groups_and_estimated_totals_fit_together():
     domain = Domain.from_sizes({f"x{place}": 3 for place in range(5)})
     structure = Structure(domain, [("x0",)], tied=[[(f"x{place}", f"x{place + 1}") for place in range(4)]])
     model = population(structure, 6)
-    noisy = release(model, 5000, 1.0, 6, terms=Terms(total="estimated"))
+    noisy = release(model, 5000, 1.0, 6, total="estimated")
     assert noisy.total != 5000
     fit = learn(noisy)
     assert fit.converged

@@ -34,17 +34,17 @@ def mle(codes, structure):
 
 def climbed(codes, structure, budget, **options):
     """A PSGD fit with seeded randomness."""
-    terms = {"mechanism": "gaussian", "total": float(len(codes)), "inference": "junction-tree"}
-    for name in terms.keys() & options.keys():
-        terms[name] = options.pop(name)
+    settings = {"mechanism": "gaussian", "total": float(len(codes)), "inference": "junction-tree"}
+    for name in settings.keys() & options.keys():
+        settings[name] = options.pop(name)
     return dpgm.fit(
         codes,
         structure,
         budget,
-        terms["mechanism"],
+        settings["mechanism"],
         {"name": "psgd", **options},
-        terms["inference"],
-        terms=dpgm.Terms(neighbours="add-remove", total=terms["total"]),
+        settings["inference"],
+        terms=dpgm.Terms(neighbours="add-remove", total=settings["total"]),
         randomness=dpgm.SeededRandomness(7),
     )
 
@@ -127,7 +127,7 @@ def test_one_inference_call_per_step_and_a_trace():
     """epochs / sampling_rate steps, each with a row in the trace; the release is the last round."""
     done = climbed(records(), CHAIN, dpgm.Budget.approx(1, 1e-6), epochs=2, sampling_rate=0.25)
     assert len(done.trace) == done.certificate["steps"] == done.certificate["inference_calls"] == 8
-    assert done.release.provenance["rounds"]["round"] == 8
+    assert done.release.round.number == done.release.round.of == 8
     assert done.model.guarantee() == done.release.guarantee()
     assert done.model.provenance["learner"]["name"] == "psgd"
 
@@ -160,9 +160,9 @@ class Trap:
 )
 def test_refusals_touch_no_record(budget, terms, options):
     """What the accountant or the mechanism cannot do is refused before the first record."""
-    terms = {"neighbours": "add-remove", "total": 500.0} | terms
+    terms = dpgm.Terms(**{"neighbours": "add-remove", "total": 500.0} | terms)
     with pytest.raises(dpgm.BudgetError):
-        dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, **terms)
+        dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
 
 
 @pytest.mark.parametrize(
