@@ -7,7 +7,19 @@ import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Fit, LiveCurator, Model, ReplayCurator, SeededRandomness, Structure, Tables
+from dpgm_core import (
+    Budget,
+    Domain,
+    Fit,
+    LiveCurator,
+    Model,
+    ReplayCurator,
+    SeededRandomness,
+    Structure,
+    Tables,
+    Terms,
+    learn,
+)
 from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
 from dpgm_core.learning.run import run
 from dpgm_core.sources import as_source
@@ -28,20 +40,22 @@ class Asks:
         pass
 
     def learn(self, curator, inference, *, randomness, progress):
-        taken = [curator.release(budget=budget) for budget in self.budgets]
+        for budget in self.budgets:
+            curator.release(budget=budget)
         if isinstance(self.then, BaseException):
             raise self.then
         if self.then is not None:
             return self.then
         model = Model(curator.structure, Tables.zeros(curator.structure))
-        return Fit(model=model, release=taken[-1], notes=["well done"], tuning={})
+        return Fit(model=model, notes=["well done"], tuning={})
 
 
 def curator() -> LiveCurator:
     """Of sixty records, with epsilon = 1 to spend."""
     mechanism = dpgm.make("mechanism", "laplace")
     budget, seed = Budget.pure(1), SeededRandomness(1)
-    return LiveCurator(as_source(CODES), STRUCTURE, mechanism, neighbours="add-remove", budget=budget, randomness=seed)
+    terms = Terms(neighbours="add-remove")
+    return LiveCurator(as_source(CODES), STRUCTURE, mechanism, terms=terms, budget=budget, randomness=seed)
 
 
 HALF = Budget.pure("1/2")
@@ -51,7 +65,7 @@ def test_a_fit_is_stamped_with_its_makers():
     """Learner, inference and what the learner said are in the model's provenance; the release is the curator's."""
     door = curator()
     fit = run(Asks(budgets=(None,)), door, EXACT)
-    assert [fit.model.release] == door.released
+    assert (fit.model.release,) == fit.releases == door.released
     assert fit.model.provenance["learner"] == {"class": f"{__name__}:Asks"}
     assert fit.model.provenance["inference"]["name"] == "junction-tree"
     assert fit.model.provenance["notes"] == ["well done"]
@@ -62,7 +76,8 @@ def test_all_that_was_paid_for_is_in_the_error():
     door, fault = curator(), ArithmeticError("no luck")
     with pytest.raises(LearningFailed, match="Asks failed, ArithmeticError: no luck; 2 releases are") as caught:
         run(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
-    assert list(caught.value.releases) == door.released and len(door.released) == 2
+    assert caught.value.releases == door.released and len(door.released) == 2
+    assert "with dpgm learn FILE... where they were saved, or with learn(error.releases)" in str(caught.value)
     assert caught.value.__cause__ is fault
     assert "\n" not in str(caught.value)
 
@@ -103,6 +118,54 @@ def test_what_is_no_fit_is_the_learners_fault():
     """Nothing is stamped that is not a Fit with a Model."""
     with pytest.raises(IncompatiblePlugin, match="Asks returned str, not a Fit"):
         run(Asks(then="done"), curator(), EXACT)
+
+
+def test_a_fit_to_nothing_is_the_learners_fault():
+    """A model of no records has no cost and no guarantee, and nobody would see it."""
+    model = Model(STRUCTURE, Tables.zeros(STRUCTURE))
+    with pytest.raises(IncompatiblePlugin, match="Asks asked the curator for nothing"):
+        run(Asks(then=Fit(model=model)), curator(), EXACT)
+
+
+def test_what_was_paid_for_can_be_learned_from_again():
+    """What the message says: the releases of the error, given to a learner that asks for them, make the model."""
+    with pytest.raises(LearningFailed) as caught:
+        run(Asks(budgets=(HALF, HALF), then=ArithmeticError("no luck")), curator(), EXACT)
+    again = learn(caught.value.releases, Asks(budgets=(HALF, HALF)))
+    assert again.releases == caught.value.releases and again.model.cost == Budget.pure(1)
+
+
+# --- what the verb `learn` takes ----------------------------------------------------------------------------------
+
+
+def releases():
+    """Two halves of epsilon = 1."""
+    door = curator()
+    return door.release(budget=HALF), door.release(budget=HALF)
+
+
+def test_learn_takes_one_release_or_several():
+    """A release, a list, a tuple; the model has them all, in their order."""
+    one, two = releases()
+    assert learn(one, Asks(budgets=(None,))).releases == (one,)
+    assert learn([one], Asks(budgets=(None,))).releases == (one,)
+    for given in ([one, two], (one, two)):
+        fit = learn(given, Asks(budgets=(HALF, None)))
+        assert fit.releases == fit.model.releases == (one, two)
+        assert (fit.release, fit.model.cost) == (two, Budget.pure(1))
+
+
+@pytest.mark.parametrize("given", ["r.dpgm", None, 1, [1], ["r.dpgm"], {"a": 1}], ids=repr)
+def test_learn_refuses_what_is_no_release(given):
+    """One line that says what would do."""
+    with pytest.raises(dpgm.OptionError, match=r"learn takes a release \(NoisyTables\) or several"):
+        learn(given)
+
+
+def test_learn_refuses_no_release():
+    """There is nothing to learn from."""
+    with pytest.raises(dpgm.BudgetError, match="at least one release"):
+        learn([])
 
 
 def test_the_error_travels_between_processes():
