@@ -6,7 +6,7 @@ DIR holds `adult/` (adult.csv of codes and adult-domain.json) and perhaps `adult
 $DPGM_SHARED/data or ../shared/data. The data are not part of the project.
 
 A fixed tree over the attributes is measured, chosen from what the attributes mean, before any score or joint table was
-seen (census.py). Laplace noise at epsilon, or Gaussian noise at (epsilon, 1e-6); add-remove neighbours, N unknown and
+seen (cases/). Laplace noise at epsilon, or Gaussian noise at (epsilon, 1e-6); add-remove neighbours, N unknown and
 estimated from the noisy tables (mbi's estimator gives the same number). Every learner but the baseline gets the same
 noisy tables; the baseline spends the whole budget on the one-way tables alone and takes the attributes as independent.
 "mbi best stop" is mbi where it served the held-out records best, which nobody could know. A trial is a seed of the
@@ -20,19 +20,21 @@ from __future__ import annotations
 
 import itertools
 import os
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
-
-import numpy as np  # isort: skip
-
+import numpy as np
 from dpgm_naive_mle.projection import project_to_simplex
 
-from benchmarks.census import TREES, Census, load, records_margins, scores, tree_margins
-from benchmarks.references import non_private_mle
+from benchmarks.cases.census import TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.runs import Line, Task, Work, refuse
+from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing, stops_until
+from benchmarks.protocol.references import non_private_mle
 from dpgm_core import (
     Budget,
     FloatArray,
@@ -49,11 +51,9 @@ from dpgm_core.counting.kernel import count
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.sources import as_source
 
-__all__ = ["independent", "judged", "main", "measured", "over_tree", "work"]
+__all__ = ["independent", "judged", "STUDY", "measured", "over_tree", "work"]
 
-RESULTS = Path(__file__).with_name("results")
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
-DELTA = "1e-6"
+EPSILONS, DELTA = ("0.1", "0.5", "1", "2"), "1e-6"
 
 LEARNERS = {"naive": "naive-mle", "cgm-em": "cgm-em", "eb-map": "eb-map"}
 METHODS = ["independent", *LEARNERS, "mbi", "mbi best stop"]
@@ -115,8 +115,6 @@ def work(task: Task, folder: Path) -> dict[str, Any]:
 
 def by_mbi(census: Census, noisy: NoisyTables, method: str) -> dict[str, float]:
     """mbi as it comes, or at the stop with the best likelihood of the held-out records: a tuning nobody could have."""
-    from benchmarks.mbi_peer import mbi_fit, stops_until
-
     if method == "mbi":
         found = mbi_fit(noisy, own_total=True)
         return judged(census, Tables(census.tree, found.potentials)) | {"seconds": found.seconds, "N": found.total}
@@ -145,22 +143,24 @@ def reference(census: Census, method: str) -> dict[str, float]:
     return judged(census, Tables(census.tree, theta))
 
 
-def grid(folder: Path, smoke: bool, full: bool) -> dict[str, int]:
-    """cell -> trials, for the data sets that are there."""
+def cells(asked: Namespace) -> dict[str, int]:
+    """cell -> draws, for the data sets that are there."""
+    folder, smoke = _folder(asked), asked.extent == "smoke"
+    draws = {"smoke": 1, "usual": 5, "full": 10}[asked.extent]
     found = {}
     for name in TREES:
-        if not (folder / name / "adult.csv").is_file():
-            continue
-        found[f"{name} exact"] = 1
-        for noise in ("laplace", "gaussian"):
-            for epsilon in ("1",) if smoke else ("0.1", "0.5", "1", "2"):
-                found[f"{name} {noise} {epsilon}"] = 1 if smoke else 10 if full else 5
-        if smoke:
-            found.pop("adult gaussian 1", None)
+        if (folder / name / "adult.csv").is_file():
+            found[f"{name} exact"] = 1
+            for noise in ("laplace", "gaussian"):
+                found |= {f"{name} {noise} {epsilon}": draws for epsilon in (("1",) if smoke else EPSILONS)}
+    if not found:
+        refuse(f"adult asks for a folder with adult/adult.csv, and {folder} has none; name one: benchmarks.adult DIR")
+    if smoke:
+        found.pop("adult gaussian 1", None)
     return found
 
 
-def tables(lines: Sequence[dict[str, Any]]) -> str:
+def tables(lines: Sequence[Line]) -> str:
     """One table per data set and noise: means over the trials, standard errors in brackets."""
     parts = ["# Adult\n"]
     head = ["method", "eps", "TV2 train", "TV3 train", "TV2 held out", "TV3 held out", "log-likelihood", "trials"]
@@ -190,9 +190,11 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4f}{error}"
 
 
-def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
+def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     """Total variation on triples and held-out log-likelihood against epsilon."""
-    import matplotlib.pyplot as plt
+    if not any(line["cell"].startswith("adult ") for line in lines):
+        return []
+    plt = pyplot()
 
     figure, panels = plt.subplots(1, 4, figsize=(12, 3.3), layout="constrained")
     quantities = (("heldout3", "mean TV, triples, held out"), ("loglik", "log-likelihood per held-out record, nats"))
@@ -213,69 +215,49 @@ def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
                 axes.axhline(line[key], color="k", lw=1, ls=":", label="the tree, no noise")
         axes.set(xscale="log", xlabel="epsilon", ylabel=label, title=f"Adult, {noise} noise")
     panels[0].legend(fontsize=8)
-    save(figure, stem)
-    plt.close(figure)
+    return [save(figure, folder / "adult")]
 
 
-def _default() -> Path:
+def arguments(parser: ArgumentParser) -> None:
+    """Where the data are."""
     named = os.environ.get("DPGM_SHARED")
-    return (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
+    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
+    parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds adult/ and adult_raw/")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is asked, then write tables and plots of everything in the store."""
-    parser = arguments(__doc__, RESULTS / "adult.jsonl")
-    parser.add_argument("folder", type=Path, nargs="?", default=_default(), help="holds adult/ and adult_raw/")
-    asked = parser.parse_args(argv)
-    folder = asked.folder.parent if (asked.folder / "adult.csv").is_file() else asked.folder
-    store = asked.store
-    if asked.smoke and store.parent == RESULTS:
-        store = RESULTS / "smoke" / store.name
-    if not asked.report:
-        cells = grid(folder, asked.smoke, asked.full)
-        if not cells:
-            refuse(
-                f"adult asks for a folder with adult/adult.csv, and {folder} has none; name one: benchmarks.adult DIR"
-            )
-        chosen = choose("cell", asked.cells, list(cells))
-        methods = choose("method", asked.only_methods, [*METHODS, *REFERENCES])
-        for name in dict.fromkeys(cell.split()[0] for cell in chosen):
-            try:
-                load(folder, name)
-            except (OSError, ValueError) as error:
-                refuse(f"adult cannot read {folder / name}: {str(error).splitlines()[0]}")
-        if "mbi" in methods or "mbi best stop" in methods:
-            methods = _with_or_without_mbi(methods)
-        tasks = [
-            Task(cell, trial, method)
-            for trial in range(max(cells.values()))
-            for cell in chosen
-            for method in methods
-            if trial < cells[cell] and (method in REFERENCES) == cell.endswith(" exact")
-        ]
-        run(tasks, partial(work, folder=folder), store, jobs=asked.jobs)
-    lines = read(store)
-    if not lines:
-        refuse(f"no finished runs in {store}; run without --report first")
-    text = tables(lines)
-    print(text)
-    if not asked.smoke:
-        store.with_suffix(".md").write_text(text, encoding="utf-8")
-        stem = (PLOTS if store.parent == RESULTS else store.parent) / "adult"
-        plot(lines, stem)
-        say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+def check(asked: Namespace, cells: Sequence[str]) -> None:
+    """The tables can be read."""
+    folder = _folder(asked)
+    for name in dict.fromkeys(cell.split()[0] for cell in cells):
+        try:
+            load(folder, name)
+        except (OSError, ValueError) as error:
+            refuse(f"adult cannot read {folder / name}: {str(error).splitlines()[0]}")
 
 
-def _with_or_without_mbi(methods: list[str]) -> list[str]:
-    from benchmarks.mbi_peer import MissingPeer, mbi_version
+def working(asked: Namespace) -> Work:
+    """`work` on the data."""
+    return partial(work, folder=_folder(asked))
 
-    try:
-        mbi_version()
-    except MissingPeer as error:
-        say(f"mbi is left out: {error}")
-        return [method for method in methods if not method.startswith("mbi")]
-    return methods
 
+def _folder(asked: Namespace) -> Path:
+    folder: Path = asked.folder
+    return folder.parent if (folder / "adult.csv").is_file() else folder
+
+
+STUDY = Study(
+    about=__doc__,
+    name="adult",
+    arguments=arguments,
+    check=check,
+    cells=cells,
+    methods=[*METHODS, *REFERENCES],
+    serves=lambda cell, draw, method: (method in REFERENCES) == cell.endswith(" exact"),
+    missing=lambda method: mbi_missing() if method.startswith("mbi") else None,
+    work=working,
+    text=tables,
+    pictures=plot,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

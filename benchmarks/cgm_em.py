@@ -8,58 +8,25 @@ nats. Populations have Dirichlet(1) edge potentials over 10 attributes; N is pub
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
-from collections.abc import Callable, Iterator
+from argparse import Namespace
 from functools import partial
-
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 from dpgm_cgm_em.path import score_bound
 
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from dpgm_core import Collective, NoisyTables, SeededRandomness, Tables, learn, make
-
-LAMBDAS = [10.0 ** (-half / 2) for half in range(4, 11)]
-
-
-def path(
-    population: Population, noisy: NoisyTables, e_step: Collective, *, tau: float, step: float
-) -> Iterator[tuple[float, float, float, int]]:
-    """EM written out: (tau, KL, |y - n|_1, inference calls) after each proximal step."""
-    bound = score_bound(noisy)
-    engine = e_step.compile(population.engine, noisy)
-    theta, start = Tables.zeros(population.structure), None
-    for number in range(round(tau / step)):
-        beliefs = engine.infer(theta, evidence_weight=step / bound, start=start)
-        start = beliefs.multipliers
-        theta = theta + start
-        distance = float(np.abs(noisy.tables.values - beliefs.marginals.values).sum())
-        yield step * (number + 1), population.kl(theta.values), distance, beliefs.calls
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.timing import cpu_seconds
+from benchmarks.protocol.populations import Population, draw_release, structure_of
+from benchmarks.protocol.tuned import oracle, path
+from dpgm_core import SeededRandomness, learn, make
 
 
-def oracle(population: Population, noisy: NoisyTables) -> tuple[float, float]:
-    """(lambda, KL) of the naive MLE whose penalty was chosen by the truth."""
-    fits = {l2: learn(noisy, make("learner", "naive-mle", l2=l2)) for l2 in LAMBDAS}
-    scores = {l2: population.kl(fit.model.potentials.values) for l2, fit in fits.items()}
-    best = min(scores, key=scores.__getitem__)
-    return best, scores[best]
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """CPU time of one call."""
-    before = time.process_time()
-    call()
-    return time.process_time() - before
-
-
-def speed(smoke: bool) -> None:
+def speed(asked: Namespace) -> None:
     """Full fits, N = 1e5: naive MLE (gradient <= 1e-6) at its oracle and at its default penalty, CGM-EM as it comes."""
     print(f"{'':23}{'naive, oracle':>18}{'naive, default':>18}{'cgm-em':>18}{'em / oracle, default':>22}")
     print(f"{'graph':8}{'eps':>6}{'lambda':>9}" + f"{'s':>9}{'KL':>9}" * 3)
-    rows = [("chain3", 5)] if smoke else [("chain3", 10), ("er", 10)]
+    rows = [("chain3", 5)] if asked.smoke else [("chain3", 10), ("er", 10)]
     for graph, size in rows:
         population = Population.draw(structure_of(graph, size), 0)
         for epsilon in (0.1, 1.0):
@@ -71,8 +38,8 @@ def speed(smoke: bool) -> None:
                 make("learner", "cgm-em"),
             ]
             kls = [population.kl(learn(noisy, one).model.potentials.values) for one in learners]
-            runs = range(2 if smoke else 7)
-            least = np.min([[seconds(partial(learn, noisy, one)) for one in learners] for _ in runs], axis=0)
+            runs = range(2 if asked.smoke else 7)
+            least = np.min([[cpu_seconds(partial(learn, noisy, one)) for one in learners] for _ in runs], axis=0)
             print(
                 f"{graph:8}{epsilon:6}{l2:9.1e}"
                 + "".join(f"{cpu:9.3f}{kl:9.4f}" for cpu, kl in zip(least, kls, strict=True))
@@ -81,12 +48,12 @@ def speed(smoke: bool) -> None:
             )
 
 
-def calls(smoke: bool) -> None:
+def calls(asked: Namespace) -> None:
     """Inference calls per E-step after the first, at a gap of 1e-4 max(1, |primal|) and at the default, tau up to 4."""
     print(f"{'graph':8}{'N':>9}{'eps':>6}{'median':>8}{'worst':>7}{'default: median':>17}{'worst':>7}")
-    for graph in ("chain3",) if smoke else ("chain3", "er"):
+    for graph in ("chain3",) if asked.smoke else ("chain3", "er"):
         population = Population.draw(structure_of(graph, 10), 0)
-        for total in (10**5,) if smoke else (10**4, 10**5, 10**6):
+        for total in (10**5,) if asked.smoke else (10**4, 10**5, 10**6):
             for epsilon in (0.1, 0.5, 1.0):
                 noisy = draw_release(population, total, epsilon, 1)
                 figures = []
@@ -99,15 +66,15 @@ def calls(smoke: bool) -> None:
                 )
 
 
-def merging(smoke: bool) -> None:
+def merging(asked: Namespace) -> None:
     """|KL / KL - 1| of merged against unmerged EM, E-steps solved tightly, by the merged step's share of tau; worst of
     5 draws: for the least KL on the path / for any tau from .4 to 2."""
     steps = (0.05, 0.1, 0.2, 0.5)
     print(f"{'graph':8}{'k':>4}{'N':>9}{'eps':>6}{'unmerged':>10}" + "".join(f"{step:>17}" for step in steps))
     cells = [("chain1", 5, 10**4, 0.1), ("chain3", 5, 10**5, 0.1), ("er", 10, 10**5, 0.1)]
-    for graph, size, total, epsilon in cells[: 1 if smoke else None]:
+    for graph, size, total, epsilon in cells[: 1 if asked.smoke else None]:
         best, worst = np.zeros(len(steps)), np.zeros(len(steps))
-        for seed in range(1 if smoke else 5):
+        for seed in range(1 if asked.smoke else 5):
             population = Population.draw(structure_of(graph, size), seed)
             noisy = draw_release(population, total, epsilon, seed)
             e_step = make("collective", "collective-dual", tolerance=1e-7, share=0.002)
@@ -125,7 +92,7 @@ def merging(smoke: bool) -> None:
         )
 
 
-def stopping(smoke: bool) -> None:
+def stopping(asked: Namespace) -> None:
     """KL where each rule stops over the best KL on the path, on cells and seeds that the rules were not tuned on."""
     rules = {
         "auto": {},
@@ -145,7 +112,7 @@ def stopping(smoke: bool) -> None:
         for seed in (101, 102)
         if not (graph == "er" and attributes != 10)
     ]
-    cells = cells[::20] if smoke else cells
+    cells = cells[::20] if asked.smoke else cells
     for graph, size, attributes, total, epsilon, seed in cells:
         population = Population.draw(structure_of(graph, size, attributes), seed)
         noisy = draw_release(population, total, epsilon, seed)
@@ -159,13 +126,13 @@ def stopping(smoke: bool) -> None:
         print(f"{name:18}{np.exp(np.mean(np.log(found))):8.2f}{np.median(found):8.2f}{max(found):8.2f}")
 
 
-def e_steps(smoke: bool) -> None:
+def e_steps(asked: Namespace) -> None:
     """Best KL on the path and inference calls to get there, by E-step."""
     print(
         f"{'graph':8}{'N':>9}{'eps':>6}" + "".join(f"{name:>16}{'calls':>7}" for name in ("dual", "soft-sign", "nlbp"))
     )
     for graph, total, epsilon in (("chain3", 10**4, 0.5), ("chain3", 10**5, 0.5), ("er", 10**5, 0.1))[
-        : 1 if smoke else None
+        : 1 if asked.smoke else None
     ]:
         population = Population.draw(structure_of(graph, 10), 0)
         noisy = draw_release(population, total, epsilon, 1)
@@ -177,7 +144,7 @@ def e_steps(smoke: bool) -> None:
         print(line, flush=True)
 
 
-def gaussian(smoke: bool) -> None:
+def gaussian(asked: Namespace) -> None:
     """Exact Gaussian noise, delta = 1/N, 5 labels: inference calls of the first E-step and of the others (tau up to 3),
     the default fit's CPU seconds, its KL and that of the plateau rule over the best on the path, and naive MLE's."""
     print(
@@ -188,8 +155,8 @@ def gaussian(smoke: bool) -> None:
         (graph, 10**power, epsilon) for graph in ("chain3", "er") for power in (4, 5, 6) for epsilon in (0.1, 0.5, 1)
     ]
     ratios = []
-    for graph, total, epsilon in cells[4:5] if smoke else cells:
-        for seed in range(1 if smoke else 3):
+    for graph, total, epsilon in cells[4:5] if asked.smoke else cells:
+        for seed in range(1 if asked.smoke else 3):
             population = Population.draw(structure_of(graph, 5), seed)
             noisy = draw_release(population, total, epsilon, seed, "gaussian")
             rows = list(path(population, noisy, make("collective", "collective-dual"), tau=3.0, step=0.1))
@@ -210,27 +177,17 @@ def gaussian(smoke: bool) -> None:
         print(f"{name:62}{found[0]:7.2f}{found[1]:9.2f}{found[2]:7.2f}")
 
 
-SECTIONS = {
-    "speed": speed,
-    "calls": calls,
-    "merging": merging,
-    "stopping": stopping,
-    "e-steps": e_steps,
-    "gaussian": gaussian,
-}
-
-
-def main() -> None:
-    """All sections, or those asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="the smallest cells, to see that it runs")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
-    arguments = parser.parse_args()
-    for name in arguments.only.split(","):
-        section = SECTIONS[name]
-        print(f"\n{name}: {section.__doc__}\n")
-        section(arguments.smoke)
-
+MEASUREMENT = Measurement(
+    about=__doc__,
+    parts={
+        "speed": speed,
+        "calls": calls,
+        "merging": merging,
+        "stopping": stopping,
+        "e-steps": e_steps,
+        "gaussian": gaussian,
+    },
+)
 
 if __name__ == "__main__":
-    main()
+    main(MEASUREMENT)

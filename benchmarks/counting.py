@@ -1,19 +1,22 @@
 """Counting 27 pairs of 10 columns of 10 labels: CPU seconds against a plain numba loop and against decoding alone.
 
-`python -m benchmarks.counting [--rows N] [--large N]`; figures are minima over a few runs of one process. `--large`
-also writes a Parquet file of so many rows, counts it in a process of its own and prints that process's peak memory.
+    python -m benchmarks.counting [--smoke] [--rows N] [--large N] [--only codes,parquet,csv,memory]
+
+Figures are minima over a few runs of one process. `--large` is for `memory`, which writes a Parquet file of so many
+rows, counts it in a process of its own and prints that process's peak memory.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
+import pickle
 import random
 import subprocess
 import sys
 import tempfile
-import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.timing import cpu_seconds
 from dpgm_core.counting.kernel import count
 from dpgm_core.domain import Domain
 from dpgm_core.sources import as_source
@@ -30,16 +35,6 @@ K = 10
 NAMES = tuple(f"x{place}" for place in range(10))
 PAIRS = random.Random(0).sample(list(itertools.combinations(NAMES, 2)), 27)
 STRUCTURE = Structure(Domain.from_sizes(dict.fromkeys(NAMES, K)), PAIRS)
-
-
-def cpu(call: Callable[[], object], runs: int = 5) -> float:
-    """The least CPU seconds, of all threads, over some runs."""
-    best = float("inf")
-    for _ in range(runs):
-        start = time.process_time()
-        call()
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def pairwise_numba(columns: dict[str, np.ndarray]) -> Callable[[], list[np.ndarray]] | None:
@@ -80,64 +75,99 @@ def texts(columns: dict[str, np.ndarray]) -> pa.Table:
     return pa.table({name: labels.take(pa.array(codes)) for name, codes in columns.items()})
 
 
+# What a process does that only counts. Not getrusage: its figure starts at that of the parent process.
+PEAK = """
+import pickle, sys
+from pathlib import Path
+from dpgm_core.counting.kernel import count
+from dpgm_core.sources import as_source
+count(as_source(Path(sys.argv[1])), pickle.load(sys.stdin.buffer))
+status = Path("/proc/self/status").read_text()
+print(int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024)
+"""
+
+
 def peak_of(path: Path) -> float:
     """Megabytes: the peak resident memory of a process that counts the file."""
-    command = [sys.executable, "-m", "benchmarks.counting", "--peak-of", str(path)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    command = [sys.executable, "-c", PEAK, str(path)]
+    return float(subprocess.run(command, capture_output=True, input=pickle.dumps(STRUCTURE), check=True).stdout)
 
 
-def main() -> None:
-    """Print the table of figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="records, for the ratios")
-    parser.add_argument("--large", type=int, default=0, help="records of the file whose peak memory is measured")
-    parser.add_argument("--folder", type=Path, default=None, help="where temporary files go")
-    parser.add_argument("--peak-of", type=Path, default=None, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.peak_of is not None:
-        count(as_source(arguments.peak_of), STRUCTURE)
-        # Not getrusage: its figure starts at that of the parent process.
-        status = Path("/proc/self/status").read_text()
-        print(int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024)
-        return
-    columns = columns_of(arguments.rows)
+def codes(asked: Namespace) -> None:
+    """Codes in memory, CPU seconds."""
+    columns = columns_of(rows(asked))
     source = as_source(columns)
-    ours = cpu(lambda: count(source, STRUCTURE))
-    reference = pairwise_numba(columns)
-    print(f"{arguments.rows:,} records, {len(PAIRS)} pairs, CPU seconds")
+    ours = cpu_seconds(lambda: count(source, STRUCTURE), 5)
+    print(f"{rows(asked):,} records, {len(PAIRS)} pairs")
     print(f"codes                 {ours:8.3f}")
+    reference = pairwise_numba(columns)
     if reference is None:
         print("numba pair by pair     not installed")
     else:
-        theirs = cpu(reference)
+        theirs = cpu_seconds(reference, 5)
         print(f"numba pair by pair    {theirs:8.3f}   ratio {ours / theirs:.2f} (target 1.5)")
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        for kind, table in (("uint8", lambda: pa.table(columns)), ("text", lambda: texts(columns))):
+
+
+def parquet(asked: Namespace) -> None:
+    """Parquet files of codes and of text, CPU seconds, beside what decoding them costs."""
+    columns = columns_of(rows(asked))
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        for kind, table in (("uint8", pa.table), ("text", texts)):
             path = Path(folder) / f"{kind}.parquet"
-            pq.write_table(table(), path)
-            alone, counted = (
-                cpu(lambda path=path: decode(path), 3),
-                cpu(lambda path=path: count(as_source(path), STRUCTURE), 3),
-            )
+            pq.write_table(table(columns), path)
+            alone = cpu_seconds(partial(decode, path), 3)
+            counted = cpu_seconds(partial(count_file, path), 3)
             print(
                 f"Parquet {kind:5}         {counted:8.3f}   decode {alone:.3f}, ratio {counted / alone:.2f} (target 2)"
             )
+
+
+def csv(asked: Namespace) -> None:
+    """A CSV file of a tenth of the records, CPU seconds, beside what pyarrow needs to read it."""
+    columns = columns_of(rows(asked))
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         path = Path(folder) / "x.csv"
-        some = texts({name: codes[: arguments.rows // 10] for name, codes in columns.items()})
+        some = texts({name: codes[: rows(asked) // 10] for name, codes in columns.items()})
         with path.open("wb") as file:  # pyarrow would put the header in quotes
             file.write(",".join(columns).encode() + b"\n")
             arrow_csv.write_csv(some, file, arrow_csv.WriteOptions(include_header=False, quoting_style="none"))
-        parse = cpu(lambda: arrow_csv.read_csv(path), 3)
-        counted = cpu(lambda: count(as_source(path), STRUCTURE), 3)
+        parse = cpu_seconds(lambda: arrow_csv.read_csv(path), 3)
+        counted = cpu_seconds(partial(count_file, path), 3)
         print(f"CSV, a tenth of it    {counted:8.3f}   pyarrow.csv {parse:.3f}, ratio {counted / parse:.2f}")
-        if arguments.large:
-            path = Path(folder) / "large.parquet"
-            piece = 5_000_000
-            with pq.ParquetWriter(path, pa.table(columns_of(1)).schema) as writer:
-                for seed, start in enumerate(range(0, arguments.large, piece)):
-                    writer.write_table(pa.table(columns_of(min(piece, arguments.large - start), seed)))
-            print(f"peak memory, {arguments.large:,} records from Parquet: {peak_of(path):.0f} MB (target 400)")
 
+
+def memory(asked: Namespace) -> None:
+    """Peak memory of a process that counts a Parquet file."""
+    if not asked.large:
+        print("not measured; ask with --large RECORDS")
+        return
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        path, piece = Path(folder) / "large.parquet", 5_000_000
+        with pq.ParquetWriter(path, pa.table(columns_of(1)).schema) as writer:
+            for seed, start in enumerate(range(0, asked.large, piece)):
+                writer.write_table(pa.table(columns_of(min(piece, asked.large - start), seed)))
+        print(f"peak memory, {asked.large:,} records from Parquet: {peak_of(path):.0f} MB (target 400)")
+
+
+def count_file(path: Path) -> None:
+    """All pairs of a file."""
+    count(as_source(path), STRUCTURE)
+
+
+def rows(asked: Namespace) -> int:
+    """Records for the ratios."""
+    return min(asked.rows, 100_000) if asked.smoke else int(asked.rows)
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--rows", type=int, default=10_000_000, help="records, for the ratios")
+    parser.add_argument("--large", type=int, default=0, help="records of the file whose peak memory is measured")
+    parser.add_argument("--folder", type=Path, default=None, help="where temporary files go")
+
+
+MEASUREMENT = Measurement(
+    about=__doc__, parts={"codes": codes, "parquet": parquet, "csv": csv, "memory": memory}, arguments=_arguments
+)
 
 if __name__ == "__main__":
-    main()
+    main(MEASUREMENT)

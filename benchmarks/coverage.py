@@ -2,7 +2,7 @@
 
     python -m benchmarks.coverage [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
 
-Truth: the population's marginals, from which the records were drawn. Data sets are those of trials.py (cells, seeds);
+Truth: the population's marginals, from which the records were drawn. Data sets are those of protocol/trials.py;
 each is learned with each learner, untouched, and bootstrapped with 40 replicates. Reported are the mean over data sets
 of the share of entries covered, overall and in the lower, middle and upper third of a data set's entries by their true
 size, beside what simpler intervals from the same replicates would cover; and what 40 refits cost in fits. --full adds
@@ -12,20 +12,21 @@ k = 10. Runs go to benchmarks/results/coverage.jsonl, the tables to coverage.md 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Line, Task, arguments, choose, markdown, read, refuse, run
-from benchmarks.trials import POPULATIONS, Cell, cells, data_set
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import markdown
+from benchmarks.harness.runs import Line, Task
+from benchmarks.protocol.trials import POPULATIONS, cells, data_set
 from dpgm_core import FloatArray, SeededRandomness, bootstrap, learn
 from dpgm_core.models.intervals import student
 
-__all__ = ["main"]
+__all__ = ["GRIDS", "STUDY"]
 
-STORE = Path(__file__).with_name("results") / "coverage.jsonl"
 BASE, DRAWS, REPLICATES, LEVEL = 80_000, 2, 40, 0.9
 LEARNERS = ("eb-map", "naive-mle", "cgm-em")
 BOTH = ("chain3", "er")
@@ -75,17 +76,7 @@ def _shares(low: FloatArray, high: FloatArray, truth: FloatArray) -> list[float]
     return [round(float(part.mean()), 4) for part in (held, *thirds)]
 
 
-def tasks(grid: Sequence[Cell], learners: Iterable[str], base: int) -> list[Task]:
-    """DRAWS data sets of each cell; neighbouring cells take other populations."""
-    return [
-        Task(cell.name, base + place % POPULATIONS + draw, learner)
-        for draw in range(DRAWS)
-        for place, cell in enumerate(grid)
-        for learner in learners
-    ]
-
-
-def report(lines: Sequence[Line]) -> str:
+def tables(lines: Sequence[Line]) -> str:
     """The tables: by learner, by cell, and what the bootstrap costs."""
     parts = []
     head = ["learner", "data sets", "kind", *PARTS, "worst data set"]
@@ -110,25 +101,26 @@ def report(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    """The command line. given: its arguments."""
-    parser = arguments(__doc__, STORE)
+def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--base", type=int, default=BASE, help="of the seeds; a fresh base is a fresh study")
-    asked = parser.parse_args(given)
-    extent = "smoke" if asked.smoke else "full" if asked.full else "usual"
-    # A smoke run never touches the committed store.
-    store = STORE.parent / "smoke" / STORE.name if asked.smoke and asked.store == STORE else asked.store
-    if not asked.report:
-        known = {cell.name: cell for cell in GRIDS[extent]}
-        wanted = [known[name] for name in choose("cell", asked.cells, list(known))]
-        learners = choose("method", asked.only_methods, LEARNERS)
-        run(tasks(wanted, learners, asked.base), work, store, jobs=asked.jobs)
-    if not store.exists():
-        refuse(f"there is no store {store}; run without --report first")
-    text = report(read(store))
-    store.with_suffix(".md").write_text(text, encoding="utf-8")
-    print(text)
 
+
+def _trial(asked: Namespace, cell: str, draw: int) -> int:
+    """Neighbouring cells take other populations."""
+    place = [each.name for each in GRIDS[asked.extent]].index(cell)
+    return int(asked.base) + place % POPULATIONS + draw
+
+
+STUDY = Study(
+    about=__doc__,
+    name="coverage",
+    arguments=_arguments,
+    cells=lambda asked: {cell.name: DRAWS for cell in GRIDS[asked.extent]},
+    methods=LEARNERS,
+    trial=_trial,
+    work=lambda asked: work,
+    text=tables,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

@@ -9,18 +9,17 @@ over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: 
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 
-from benchmarks.cgm_em import oracle, path
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.timing import wall_seconds
+from benchmarks.protocol.populations import Population, draw_release, structure_of
+from benchmarks.protocol.tuned import oracle, path
 from dpgm_core import NoisyTables, Tables, learn, make
 
 SEED = 9100
@@ -44,13 +43,13 @@ def em_oracle(population: Population, noisy: NoisyTables) -> float:
     return best
 
 
-def accuracy(smoke: bool, draws: int) -> None:
+def accuracy(asked: Namespace) -> None:
     """k = 5: KL of eb-map over the best of naive MLE (oracle lambda) and CGM-EM (best on its path)."""
     print(f"{'graph':8}{'N':>9}{'eps':>6}{'eb-map':>10}{'naive':>10}{'em':>10}{'ratio':>8}{'worst':>8}{'s':>7}")
     everything, times = [], []
     for graph, total, epsilon in itertools.product(("chain3", "er"), (10**4, 10**5, 10**6), (0.1, 0.5, 1.0)):
         rows = []
-        for seed in range(SEED, SEED + (1 if smoke else draws)):
+        for seed in range(SEED, SEED + (1 if asked.smoke else asked.draws)):
             population = Population.draw(structure_of(graph, 5), seed)
             noisy = draw_release(population, total, epsilon, seed)
             kl, spent = untouched(population, noisy)
@@ -65,7 +64,7 @@ def accuracy(smoke: bool, draws: int) -> None:
             + f"{np.exp(np.log(ratios).mean()):8.3f}{ratios.max():8.3f}{np.median(table[:, 3]):7.2f}",
             flush=True,
         )
-        if smoke:
+        if asked.smoke:
             break
     print(
         f"{len(everything)} data sets: geometric mean {np.exp(np.mean(np.log(everything))):.3f}, worst "
@@ -73,13 +72,15 @@ def accuracy(smoke: bool, draws: int) -> None:
     )
 
 
-def wide(smoke: bool, draws: int) -> None:
+def wide(asked: Namespace) -> None:
     """k = 10, third-order chain, 2,034 parameters: KL over that of naive MLE at its oracle lambda."""
     print(f"{'N':>9}{'eps':>6}{'eb-map':>10}{'naive':>10}{'ratio':>8}{'s':>7}")
     cells = [(10**4, 0.5), (10**5, 0.1), (10**5, 1.0), (10**6, 0.1)]
     ratios = []
-    for (total, epsilon), seed in itertools.product(cells[: 1 if smoke else None], range(SEED, SEED + draws)):
-        population = Population.draw(structure_of("chain3", 4 if smoke else 10), seed)
+    for (total, epsilon), seed in itertools.product(
+        cells[: 1 if asked.smoke else None], range(SEED, SEED + asked.draws)
+    ):
+        population = Population.draw(structure_of("chain3", 4 if asked.smoke else 10), seed)
         noisy = draw_release(population, total, epsilon, seed)
         kl, spent = untouched(population, noisy)
         best = oracle(population, noisy)[1]
@@ -90,19 +91,14 @@ def wide(smoke: bool, draws: int) -> None:
 
 def least(call: Callable[[], object], runs: int) -> float:
     """Milliseconds of the fastest of several calls."""
-    found = []
-    for _ in range(runs):
-        before = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - before)
-    return 1e3 * min(found)
+    return 1e3 * wall_seconds(call, runs)
 
 
-def curvature(smoke: bool, draws: int) -> None:
+def curvature(asked: Namespace) -> None:
     """Milliseconds: one inference, preparing Cov(T), and a product with it per direction; all directions are wanted."""
     names = ("infer", "prepare", "one", "of 128", "of all")
     print(f"{'graph':8}{'k':>4}{'cells':>7}" + "".join(f"{name:>9}" for name in names) + f"{'all/2 infer':>13}")
-    for graph, size in (("chain3", 5), ("chain3", 10), ("er", 10), ("chain1", 20))[: 1 if smoke else None]:
+    for graph, size in (("chain3", 5), ("chain3", 10), ("er", 10), ("chain1", 20))[: 1 if asked.smoke else None]:
         structure = structure_of(graph, size)
         engine = make("inference", "junction-tree").compile(structure)
         rng = np.random.default_rng(0)
@@ -125,21 +121,13 @@ def curvature(smoke: bool, draws: int) -> None:
         )
 
 
-SECTIONS = {"accuracy": accuracy, "wide": wide, "curvature": curvature}
-
-
-def main() -> None:
-    """All sections, or those asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="the smallest cells, to see that it runs")
+def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--draws", type=int, default=3, help="populations per cell")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
-    arguments = parser.parse_args()
-    for name in arguments.only.split(","):
-        section = SECTIONS[name]
-        print(f"\n{name}: {section.__doc__}\n")
-        section(arguments.smoke, arguments.draws)
 
+
+MEASUREMENT = Measurement(
+    about=__doc__, parts={"accuracy": accuracy, "wide": wide, "curvature": curvature}, arguments=_arguments
+)
 
 if __name__ == "__main__":
-    main()
+    main(MEASUREMENT)

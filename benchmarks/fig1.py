@@ -13,26 +13,25 @@ we have of the paper does not say eps in (a) nor N in (c): several are shown.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
-
-import numpy as np  # isort: skip
-
+import numpy as np
 from dpgm_naive_mle.projection import targets
 
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.runs import Line, Task
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Budget, FloatArray, Likelihood, SeededRandomness, Sensitivity, Tables, learn, make
 from dpgm_core.counting.kernel import count
 from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 
-__all__ = ["chain_counts", "main", "prediction", "work"]
+__all__ = ["chain_counts", "STUDY", "prediction", "work"]
 
-RESULTS = Path(__file__).with_name("results")
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
 
 # penalties, weak to strong
 LAMBDAS = [10.0 ** (half / 2) for half in range(-12, 1)]
@@ -40,6 +39,7 @@ TINY = LAMBDAS[0]
 STEPS = 300  # at most, from one penalty to the next; only weak penalties on noisy tables would want more
 HOPELESS = 30.0  # nats; the uniform model is at 3 to 8
 PROJECTIONS = ["projected", "unprojected", "projected own", "unprojected own"]
+METHODS = {"a": ["laplace"], "b": PROJECTIONS, "c": ["true", "noisy"]}  # by panel
 
 
 def prediction(mu: FloatArray, records: float, cliques: int, epsilon: float) -> FloatArray:
@@ -135,23 +135,20 @@ def work(task: Task) -> dict[str, Any]:
     return penalty(records, task.trial, task.method, size)
 
 
-def grid(smoke: bool, full: bool) -> dict[str, tuple[list[str], int]]:
-    """cell -> (methods, trials)."""
-    if smoke:
-        return {
-            **{f"a eps=0.5 N={n} k=10": (["laplace"], 2) for n in (1000, 100_000)},
-            "b N=10000 k=5": (PROJECTIONS, 1),
-            "c N=10000 k=5": (["true", "noisy"], 1),
-        }
+def cells(asked: Namespace) -> dict[str, int]:
+    """cell -> draws."""
+    if asked.extent == "smoke":
+        return {"a eps=0.5 N=1000 k=10": 2, "a eps=0.5 N=100000 k=10": 2, "b N=10000 k=5": 1, "c N=10000 k=5": 1}
+    full = asked.extent == "full"
     halves = [round(10 ** (half / 2)) for half in range(6, 17)]
     return {
-        **{f"a eps={eps} N={n} k=10": (["laplace"], 25) for eps in (0.1, 0.5, 1.0) for n in halves},
-        **{f"b N={n} k=20": (PROJECTIONS, 5 if full else 2) for n in halves[2:7]},
-        **{f"c N={n} k=10": (["true", "noisy"], 10 if full else 5) for n in (10**4, 10**5, 10**6)},
+        **{f"a eps={eps} N={n} k=10": 25 for eps in (0.1, 0.5, 1.0) for n in halves},
+        **{f"b N={n} k=20": 5 if full else 2 for n in halves[2:7]},
+        **{f"c N={n} k=10": 10 if full else 5 for n in (10**4, 10**5, 10**6)},
     }
 
 
-def tables(lines: Sequence[dict[str, Any]]) -> str:
+def tables(lines: Sequence[Line]) -> str:
     """The three panels in numbers."""
     cells = sorted({line["cell"] for line in lines}, key=_order)
     rows: dict[str, list[list[str]]] = {"a": [], "b": [], "c": []}
@@ -210,9 +207,9 @@ def _mean(values: Any) -> float:
     return float(np.exp(np.mean(np.log(np.maximum(values, 1e-300)))))
 
 
-def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
+def plot(lines: Sequence[Line], stem: Path) -> Path:
     """The three panels."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     figure, (one, two, three) = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
     by = {panel: [line for line in lines if line["cell"].startswith(f"{panel} ")] for panel in "abc"}
@@ -252,43 +249,23 @@ def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
         if axes.lines:
             axes.set(xscale="log", yscale="log")
             axes.legend(fontsize=8)
-    save(figure, stem)
-    plt.close(figure)
+    return save(figure, stem)
 
 
-def _fact(line: dict[str, Any], name: str) -> float:
+def _fact(line: Line, name: str) -> float:
     return float(dict(part.split("=") for part in line["cell"].split()[1:])[name])
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is asked, then write tables and plots of everything in the store."""
-    asked = arguments(__doc__, RESULTS / "fig1.jsonl").parse_args(argv)
-    store = asked.store
-    if asked.smoke and store.parent == RESULTS:
-        store = RESULTS / "smoke" / store.name
-    cells = grid(asked.smoke, asked.full or asked.report)
-    chosen = choose("cell", asked.cells, list(cells))
-    methods = choose("method", asked.only_methods, ["laplace", *PROJECTIONS, "true", "noisy"])
-    if not asked.report:
-        tasks = [
-            Task(cell, trial, method)
-            for cell in chosen
-            for trial in range(cells[cell][1])
-            for method in cells[cell][0]
-            if method in methods
-        ]
-        run(tasks, work, store, jobs=asked.jobs)
-    lines = read(store)
-    if not lines:
-        refuse(f"no finished runs in {store}; run without --report first")
-    text = tables(lines)
-    print(text)
-    if not asked.smoke:
-        store.with_suffix(".md").write_text(text, encoding="utf-8")
-        stem = (PLOTS if store.parent == RESULTS else store.parent) / "fig1"
-        plot(lines, stem)
-        say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
-
+STUDY = Study(
+    about=__doc__,
+    name="fig1",
+    cells=cells,
+    methods=[method for methods in METHODS.values() for method in methods],
+    serves=lambda cell, draw, method: method in METHODS[cell[0]],
+    work=lambda asked: work,
+    text=tables,
+    pictures=lambda lines, folder: [plot(lines, folder / "fig1")],
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

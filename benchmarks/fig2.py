@@ -10,18 +10,20 @@ beside it).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.contenders import Results
-from benchmarks.harness import markdown, save, say
-from benchmarks.scores import Scores, draws, geometric, interval, ranks, scores, spread
-from benchmarks.trials import BASE, Cell, Grid, cells, main, plots
+from benchmarks.harness.main import main
+from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.runs import Line
+from benchmarks.protocol.contenders import Results
+from benchmarks.protocol.scores import Scores, draws, geometric, interval, ranks, scores, spread
+from benchmarks.protocol.trials import BASE, Cell, Grid, cells, study
 
-__all__ = ["GRIDS"]
+__all__ = ["GRIDS", "STUDY"]
 
 TICKS = (0.7, 1, 1.5, 2, 3, 4)
 GRAPHS = {"chain3": "third-order chain", "er": "Erdos-Renyi, 18 edges"}
@@ -66,19 +68,25 @@ GRIDS = {
 }
 
 
-def report(store: Path) -> None:
-    """Tables into fig2.md, and a figure for each k."""
-    found = scores(store, lambda cell, base: (cell.truth, cell.noise, base) == ("dirichlet", "laplace", BASE))
-    sizes = sorted({cell.size for cell in found if cell.graph in GRAPHS})
+def tables(lines: Sequence[Line]) -> str:
+    """For each k: ranks, KLs and times."""
     parts = ["# Figure 2\n\nWritten by `python -m benchmarks.fig2 --report`; see benchmarks/README.md.\n"]
-    for size in sizes:
-        of_size = {cell: trials for cell, trials in found.items() if cell.size == size and cell.graph in GRAPHS}
-        parts += [f"## k = {size}\n", ranking(of_size), kls(of_size), times(of_size)]
-        figure(of_size, plots(store) / f"fig2-k{size}")
-    text = "\n".join(parts)
-    store.with_name("fig2.md").write_text(text, encoding="utf-8")
-    print(text)
-    say(f"written: {store.with_name('fig2.md')} and a figure for k = {', '.join(map(str, sizes))}")
+    for size, found in by_size(lines).items():
+        parts += [f"## k = {size}\n", ranking(found), kls(found), times(found)]
+    return "\n".join(parts)
+
+
+def pictures(lines: Sequence[Line], folder: Path) -> list[Path]:
+    """A figure for each k."""
+    return [figure(found, folder / f"fig2-k{size}") for size, found in by_size(lines).items()]
+
+
+def by_size(lines: Sequence[Line]) -> dict[int, Scores]:
+    """k -> what the figure shows of it."""
+    found = scores(lines, lambda cell, base: (cell.truth, cell.noise, base) == ("dirichlet", "laplace", BASE))
+    found = {cell: trials for cell, trials in found.items() if cell.graph in GRAPHS}
+    sizes = sorted({cell.size for cell in found})
+    return {size: {cell: trials for cell, trials in found.items() if cell.size == size} for size in sizes}
 
 
 def ranking(found: Scores) -> str:
@@ -151,12 +159,9 @@ def _where(cell: Cell) -> list[str]:
     return [cell.graph, f"{cell.records:.0e}".replace("e+0", "e"), f"{cell.epsilon:g}"]
 
 
-def figure(found: Scores, stem: Path) -> None:
+def figure(found: Scores, stem: Path) -> Path:
     """A column for each epsilon; for each graph a row of KLs, and one of their ratios to naive MLE's oracle."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     rows = [(graph, ratio) for graph in GRAPHS if any(cell.graph == graph for cell in found) for ratio in (False, True)]
     epsilons = sorted({cell.epsilon for cell in found})
@@ -182,8 +187,7 @@ def figure(found: Scores, stem: Path) -> None:
     drawn_by = [axes.get_legend_handles_labels() for axes in panels.flat]
     handles = {label: line for lines, labels in drawn_by for line, label in zip(lines, labels, strict=True)}
     drawn.legend(handles.values(), handles.keys(), loc="outside right center", fontsize=7)
-    save(drawn, stem)
-    plt.close(drawn)
+    return save(drawn, stem)
 
 
 def _curve(axes: object, here: Scores, label: str, style: str, ratio: bool) -> None:
@@ -209,5 +213,7 @@ def _limit(axes: object, here: Scores) -> None:
         axes.set_ylim(top=max(top))
 
 
+STUDY = study(__doc__, "fig2", GRIDS, tables, pictures)
+
 if __name__ == "__main__":
-    main(__doc__, GRIDS, report)
+    main(STUDY)

@@ -12,24 +12,24 @@ the paper says neither N nor eps for this panel: several are shown.
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
-
-import numpy as np  # isort: skip
-
+import numpy as np
 from dpgm_naive_mle.projection import targets
 
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
 from benchmarks.fig1 import LAMBDAS, path
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.runs import Line, Task
+from benchmarks.peers.mbi_peer import mbi_fit, mbi_missing
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import FloatArray, NoisyTables, SeededRandomness, Tables, learn, make
 
-__all__ = ["agreement", "main", "work"]
+__all__ = ["agreement", "STUDY", "work"]
 
-RESULTS = Path(__file__).with_name("results")
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
 SHOWN = ("N=100000 eps=0.1 k=20", "N=100000 eps=0.5 k=20")  # in the scatter plots
 POINTS = 400  # of the cells, drawn once, in the scatter plots
 
@@ -62,7 +62,7 @@ def agreement(true: FloatArray, inferred: FloatArray, edges: int) -> dict[str, f
 
 def work(task: Task) -> dict[str, Any]:
     """One learner on one release."""
-    facts = dict(part.split("=") for part in task.cell.split())
+    facts = _facts(task.cell)
     population = Population.draw(structure_of("er", int(facts["k"])), task.trial)
     noisy = draw_release(population, int(facts["N"]), float(facts["eps"]), task.trial)
     before = time.process_time()
@@ -86,8 +86,6 @@ def potentials(task: Task, population: Population, noisy: NoisyTables) -> tuple[
     if task.method == "noisy tables":
         return None, {}
     if task.method == "mbi":
-        from benchmarks.mbi_peer import mbi_fit
-
         # mbi's own choice of oracle needs minutes for this graph; this one gives the same potentials
         found = mbi_fit(noisy, oracle="fast")
         return found.potentials, {"seconds": found.seconds}
@@ -99,19 +97,20 @@ def potentials(task: Task, population: Population, noisy: NoisyTables) -> tuple[
     return fit.model.potentials.values, {"converged": fit.converged}
 
 
-def grid(smoke: bool, full: bool) -> dict[str, int]:
-    """cell -> trials."""
-    if smoke:
+def cells(asked: Namespace) -> dict[str, int]:
+    """cell -> draws."""
+    if asked.extent == "smoke":
         return {"N=10000 eps=1.0 k=4": 2}
+    full = asked.extent == "full"
     epsilons = (0.1, 0.5, 1.0) if full else (0.1, 0.5)
     return {f"N={n} eps={eps} k=20": 5 if full else 2 for n in (10**5, 10**6) for eps in epsilons}
 
 
-def tables(lines: Sequence[dict[str, Any]], cells: Sequence[str]) -> str:
+def tables(lines: Sequence[Line]) -> str:
     """Means over the trials; KL is a geometric mean."""
     rows = []
-    for cell in cells:
-        facts = dict(part.split("=") for part in cell.split())
+    for cell in sorted({line["cell"] for line in lines}, key=_order):
+        facts = _facts(cell)
         for method in METHODS:
             some = [line for line in lines if line["cell"] == cell and line["method"] == method]
             if some:
@@ -127,13 +126,13 @@ def tables(lines: Sequence[dict[str, Any]], cells: Sequence[str]) -> str:
     return f"# Figure 3a: true against inferred edge marginals\n\n{markdown(head, rows)}"
 
 
-def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
+def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     """A scatter for each method and shown cell; points, not lines, are stored as a bitmap."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     shown = [cell for cell in SHOWN if any(line["cell"] == cell and "points" in line for line in lines)]
     if not shown:
-        return
+        return []
     points = {(line["cell"], line["method"]): line for line in lines if "points" in line}
     methods = [method for method in METHODS if any((cell, method) in points for cell in shown)]
     figure, panels = plt.subplots(
@@ -161,52 +160,27 @@ def plot(lines: Sequence[dict[str, Any]], stem: Path) -> None:
         row[0].set_ylabel(f"inferred\n{cell.rsplit(' ', 1)[0]}", fontsize=8)
     for axes in panels[-1]:
         axes.set_xlabel("true marginal", fontsize=8)
-    save(figure, stem)
-    plt.close(figure)
+    return [save(figure, folder / "fig3a")]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is asked, then write tables and plots of everything in the store."""
-    asked = arguments(__doc__, RESULTS / "fig3a.jsonl").parse_args(argv)
-    store = asked.store
-    if asked.smoke and store.parent == RESULTS:
-        store = RESULTS / "smoke" / store.name
-    known = grid(smoke=False, full=True) if asked.report else grid(asked.smoke, asked.full)
-    cells = choose("cell", asked.cells, list(known))
-    methods = choose("method", asked.only_methods, METHODS)
-    if not asked.report:
-        tasks = [
-            Task(cell, trial, method)
-            for trial in range(max(known.values()))
-            for cell in cells
-            for method in methods
-            if trial < known[cell]
-        ]
-        run(without_missing(tasks), work, store, jobs=asked.jobs)
-    lines = read(store)
-    if not lines:
-        refuse(f"no finished runs in {store}; run without --report first")
-    text = tables(lines, [cell for cell in ({**grid(False, True), **known}) if cell in {one["cell"] for one in lines}])
-    print(text)
-    if not asked.smoke:
-        store.with_suffix(".md").write_text(text, encoding="utf-8")
-        stem = (PLOTS if store.parent == RESULTS else store.parent) / "fig3a"
-        plot(lines, stem)
-        say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+def _facts(cell: str) -> dict[str, str]:
+    return dict(part.split("=") for part in cell.split())
 
 
-def without_missing(tasks: Sequence[Task]) -> list[Task]:
-    """The tasks that can run here: mbi's only if its environment is there."""
-    from benchmarks.mbi_peer import MissingPeer, mbi_version
+def _order(cell: str) -> tuple[float, ...]:
+    return tuple(float(_facts(cell)[name]) for name in ("k", "N", "eps"))
 
-    if any(task.method == "mbi" for task in tasks):
-        try:
-            mbi_version()
-        except MissingPeer as error:
-            say(f"mbi is left out: {error}")
-            return [task for task in tasks if task.method != "mbi"]
-    return list(tasks)
 
+STUDY = Study(
+    about=__doc__,
+    name="fig3a",
+    cells=cells,
+    methods=METHODS,
+    missing=lambda method: mbi_missing() if method == "mbi" else None,
+    work=lambda asked: work,
+    text=tables,
+    pictures=plot,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.fig3b [DATA] [--smoke|--full|--report] [--name NAME] [--jobs 2]
 
-DATA is a folder (or file) of person-days, see `benchmarks.mobility`; without it the campus of `benchmarks.traces`. NAME
+DATA is a folder (or file) of person-days, see cases/mobility.py; without it the campus of `benchmarks.traces`. NAME
 stands for it in the results, which hold scores and nothing else of the data; scores on records are NOT PRIVATE.
 
 Compared: a table for each edge and a person-day's segments counted as ones ("untied": sensitivity 24|C|), tied edges
@@ -12,22 +12,22 @@ person-days is held out. A trial is fresh noise.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Task, arguments, choose, markdown, read, refuse, run, save, say  # first: sets threads
+import numpy as np
 
-import numpy as np  # isort: skip
-
-from benchmarks.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
+from benchmarks.cases.mobility import VIEWS, WEIGHTS, draw, load, reference, scores, split
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.runs import Line, Task, Work, refuse
 from dpgm_core import DataError, SeededRandomness, learn
 
-__all__ = ["LEARNERS", "main", "work"]
+__all__ = ["LEARNERS", "STUDY", "work"]
 
-RESULTS = Path(__file__).with_name("results")
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
 
 EPSILONS = (0.01, 0.03, 0.1, 0.5, 1.0)
 LEARNERS: dict[str, Any] = {
@@ -52,27 +52,28 @@ def work(task: Task, source: str | None, persons: int, days: int) -> dict[str, A
     return scores(test, view, model.structure, model.potentials.values)
 
 
-def grid(name: str, smoke: bool, full: bool) -> dict[str, tuple[list[str], int]]:
-    """cell -> (methods, trials)."""
-    epsilons, trials = ((1.0,), 1) if smoke else (EPSILONS, 10 if full else 2)
-    cells: dict[str, tuple[list[str], int]] = {f"{name}/{view}": (REFERENCES, 1) for view in VIEWS}
-    return cells | {f"{name}/{view}/eps{epsilon:g}": (METHODS, trials) for view in VIEWS for epsilon in epsilons}
+def cells(asked: Namespace) -> dict[str, int]:
+    """cell -> draws; the references need no epsilon and are run once."""
+    name = named(asked)
+    epsilons, draws = ((1.0,), 1) if asked.extent == "smoke" else (EPSILONS, 10 if asked.extent == "full" else 2)
+    each = {f"{name}/{view}/eps{epsilon:g}": draws for view in VIEWS for epsilon in epsilons}
+    return {f"{name}/{view}": 1 for view in VIEWS} | each
 
 
 def _score(view: str) -> str:
     return "segment" if view == "segments" else "pair"
 
 
-def _values(lines: Sequence[dict[str, Any]], cell: str, method: str, score: str) -> list[float]:
+def _values(lines: Sequence[Line], cell: str, method: str, score: str) -> list[float]:
     return [line[score] for line in lines if (line["cell"], line["method"]) == (cell, method) and score in line]
 
 
-def _epsilons(lines: Sequence[dict[str, Any]], name: str, view: str) -> list[float]:
+def _epsilons(lines: Sequence[Line], name: str, view: str) -> list[float]:
     head = f"{name}/{view}/eps"
     return sorted({float(line["cell"][len(head) :]) for line in lines if line["cell"].startswith(head)})
 
 
-def tables(lines: Sequence[dict[str, Any]]) -> str:
+def tables(lines: Sequence[Line]) -> str:
     """One table per data set, view and score."""
     parts = ["# Figure 3b: held-out log-likelihood, nats (mean over noise draws, standard error)\n"]
     for name in sorted({line["cell"].split("/")[0] for line in lines}):
@@ -95,9 +96,7 @@ def tables(lines: Sequence[dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def _row(
-    lines: Sequence[dict[str, Any]], name: str, view: str, method: str, score: str, epsilons: Sequence[float]
-) -> list[str]:
+def _row(lines: Sequence[Line], name: str, view: str, method: str, score: str, epsilons: Sequence[float]) -> list[str]:
     row = [method]
     for epsilon in epsilons:
         found = _values(lines, f"{name}/{view}/eps{epsilon:g}", method, score)
@@ -106,9 +105,15 @@ def _row(
     return row
 
 
-def plot(lines: Sequence[dict[str, Any]], name: str, stem: Path) -> None:
+def plots(lines: Sequence[Line], folder: Path) -> list[Path]:
+    """One picture per data set."""
+    names = sorted({line["cell"].split("/")[0] for line in lines})
+    return [plot(lines, name, folder / f"fig3b-{name}") for name in names]
+
+
+def plot(lines: Sequence[Line], name: str, stem: Path) -> Path:
     """One row of panels per view, one panel per learner, one line per weighting."""
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     figure, axes = plt.subplots(
         len(VIEWS), len(LEARNERS), figsize=(3.1 * len(LEARNERS), 6), layout="constrained", sharex=True, sharey="row"
@@ -136,51 +141,55 @@ def plot(lines: Sequence[dict[str, Any]], name: str, stem: Path) -> None:
         panel.set_xlabel("epsilon")
     axes[0][0].legend(fontsize=7)
     figure.suptitle(name)
-    save(figure, stem)
-    plt.close(figure)
+    return save(figure, stem)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is asked, then write tables and plots of everything in the store."""
-    parser = arguments(__doc__, RESULTS / "fig3b.jsonl")
+def arguments(parser: ArgumentParser) -> None:
+    """The data and their name."""
     parser.add_argument("data", nargs="?", help="a folder or file of person-days; none: made-up campus traces")
     parser.add_argument("--name", help="what to call the data in the results (default: the folder's name)")
-    asked = parser.parse_args(argv)
-    store: Path = asked.store
-    if asked.smoke and store.parent == RESULTS:
-        store = RESULTS / "smoke" / store.name
-    persons, days = (40, 5) if asked.smoke else (1000, 20)
+
+
+def named(asked: Namespace) -> str:
+    """What the data are called in the results."""
     name = asked.name or ("campus" if asked.data is None else Path(asked.data).resolve().stem)
     if "/" in name or " " in name:
         refuse(f"--name {name!r} names cells of the results: no slashes or spaces")
-    cells = grid(name, asked.smoke, asked.full)
-    if not asked.report:
-        methods = choose("method", asked.only_methods, [*METHODS, *REFERENCES])
-        tasks = [
-            Task(cell, trial, method)
-            for cell in choose("cell", asked.cells, list(cells))
-            for trial in range(cells[cell][1])
-            for method in cells[cell][0]
-            if method in methods
-        ]
-        try:
-            if load(asked.data, persons, days).empty is None:
-                refuse("the data have no label 'absent' or 'null'; name the one that means nobody knows so")
-        except DataError as error:
-            refuse(str(error))
-        run(tasks, partial(work, source=asked.data, persons=persons, days=days), store, jobs=asked.jobs)
-    lines = read(store)
-    if not lines:
-        refuse(f"no finished runs in {store}; run without --report first")
-    text = tables(lines)
-    print(text)
-    if not asked.smoke:
-        store.with_suffix(".md").write_text(text, encoding="utf-8")
-        for each in sorted({line["cell"].split("/")[0] for line in lines}):
-            stem = (PLOTS if store.parent == RESULTS else store.parent) / f"fig3b-{each}"
-            plot(lines, each, stem)
-            say(f"written: {store.with_suffix('.md')}, {stem}.png and .svg")
+    return str(name)
 
+
+def people(asked: Namespace) -> tuple[int, int]:
+    """(persons, days) of the campus."""
+    return (40, 5) if asked.extent == "smoke" else (1000, 20)
+
+
+def check(asked: Namespace, cells: Sequence[str]) -> None:
+    """The data can be read, and say where nobody knows."""
+    try:
+        if load(asked.data, *people(asked)).empty is None:
+            refuse("the data have no label 'absent' or 'null'; name the one that means nobody knows so")
+    except DataError as error:
+        refuse(str(error))
+
+
+def working(asked: Namespace) -> Work:
+    """`work` on the data."""
+    persons, days = people(asked)
+    return partial(work, source=asked.data, persons=persons, days=days)
+
+
+STUDY = Study(
+    about=__doc__,
+    name="fig3b",
+    arguments=arguments,
+    check=check,
+    cells=cells,
+    methods=[*METHODS, *REFERENCES],
+    serves=lambda cell, draw, method: (method in REFERENCES) == ("/eps" not in cell),
+    work=working,
+    text=tables,
+    pictures=plots,
+)
 
 if __name__ == "__main__":
-    main()
+    main(STUDY)

@@ -1,35 +1,33 @@
 """Exact marginals on a fixed structure: ours beside mbi and pyAgrum, alternating in one run on one thread.
 
-    python -m benchmarks.inference [--mbi VENV] [--pyagrum VENV] [--models chain3-k10,...] [--json FILE]
+    python -m benchmarks.inference [--smoke] [--mbi VENV] [--pyagrum VENV] [--models chain3-k10,...] [--json FILE]
 
 Milliseconds per call, parameters changed on every call, fastest of many; the ratio is ours / fastest peer.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-
-# One thread for everybody: children inherit it, and numpy reads it on import.
-os.environ |= {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-    "JAX_ENABLE_COMPILATION_CACHE": "false",
-}
 
 import numpy as np
 
+from benchmarks.harness.main import Measurement, choose, main
 from dpgm_core.domain import Domain
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
 SETS, ROUNDS = 5, 6
+# One thread for the peers too.
+XLA = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "JAX_ENABLE_COMPILATION_CACHE": "false",
+}
 
 
 def domain(count: int, size: int) -> Domain:
@@ -57,13 +55,17 @@ MODELS = {
 
 
 class Peer:
-    """A peer in its own interpreter; see `inference_peers`."""
+    """A peer in its own interpreter; see `peers/marginals.py`."""
 
     def __init__(self, name: str, venv: Path) -> None:
         self.name = name
-        script = Path(__file__).with_name("inference_peers.py")
+        script = Path(__file__).parent / "peers" / "marginals.py"
         self.process = subprocess.Popen(
-            [venv / "bin" / "python", script, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [venv / "bin" / "python", script, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | XLA,
         )
 
     def ask(self, **request: object) -> dict[str, list]:
@@ -77,7 +79,7 @@ class Peer:
         return json.loads(line)
 
 
-def measure(name: str, peers: list[Peer], folder: Path) -> dict[str, float]:
+def measure(name: str, peers: list[Peer], folder: Path, rounds: int) -> dict[str, float]:
     """Milliseconds per call of one model: "dpgm", "dpgm compile" and "PEER VARIANT"."""
     structure = MODELS[name]()
     start = time.perf_counter()
@@ -104,7 +106,7 @@ def measure(name: str, peers: list[Peer], folder: Path) -> dict[str, float]:
                     print(f"  {peer.name} {variant} differs from ours by {off:.1e} on {name}", file=sys.stderr)
 
     calls = 3 if name == "grid10-k3" else 40
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         best = float("inf")
         for number in range(calls):
             start = time.perf_counter()
@@ -119,24 +121,18 @@ def measure(name: str, peers: list[Peer], folder: Path) -> dict[str, float]:
     return result
 
 
-def main() -> None:
-    """Print one line per model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mbi", type=Path, help="virtual environment with mbi 2.0 (pip install mbi)")
-    parser.add_argument("--pyagrum", type=Path, help="virtual environment with pyAgrum (pip install pyagrum)")
-    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated; default: all")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
-    options = parser.parse_args()
+def exact(asked: Namespace) -> None:
+    """Milliseconds per call; fastest of each peer, and ratio = dpgm / fastest peer."""
     peers = []
-    if options.mbi:
-        peers += [Peer("mbi", options.mbi), Peer("mbi64", options.mbi)]
-    if options.pyagrum:
-        peers.append(Peer("pyagrum", options.pyagrum))
+    if asked.mbi:
+        peers += [Peer("mbi", asked.mbi), Peer("mbi64", asked.mbi)]
+    if asked.pyagrum:
+        peers.append(Peer("pyagrum", asked.pyagrum))
     figures = {}
-    print(f"{'model':14}{'dpgm':>9}{'compile':>9}  fastest of each peer, ms; ratio = dpgm / fastest peer")
+    print(f"{'model':14}{'dpgm':>9}{'compile':>9}")
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.models.split(","):
-            figures[name] = found = measure(name, peers, Path(folder))
+        for name in choose("model", asked.models, list(MODELS))[: 1 if asked.smoke else None]:
+            figures[name] = found = measure(name, peers, Path(folder), 1 if asked.smoke else ROUNDS)
             parts = []
             for peer in peers:
                 mine = {key: value for key, value in found.items() if key.split()[0] == peer.name}
@@ -146,9 +142,18 @@ def main() -> None:
             ratio = f"  ratio {found['dpgm'] / min(parts)[0]:.2f}" if parts else ""
             text = ", ".join(part for _, part in parts)
             print(f"{name:14}{found['dpgm']:9.3f}{found['dpgm compile']:9.1f}  {text}{ratio}", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if asked.json:
+        asked.json.write_text(json.dumps(figures, indent=1) + "\n")
 
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--mbi", type=Path, help="virtual environment with mbi 2.0 (pip install mbi)")
+    parser.add_argument("--pyagrum", type=Path, help="virtual environment with pyAgrum (pip install pyagrum)")
+    parser.add_argument("--models", default="*", help=f"of {', '.join(MODELS)}; separated by commas")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+
+
+MEASUREMENT = Measurement(about=__doc__, parts={"exact": exact}, arguments=_arguments)
 
 if __name__ == "__main__":
-    main()
+    main(MEASUREMENT)

@@ -1,20 +1,23 @@
 """Gaussian against Laplace noise: where each has the smaller variance, what a model gains, and how long noise takes.
 
-`python -m benchmarks.noise [--fits N]`; the tables of docs/noise.md. Errors are exact functions of the example's public
-rows, so this is a measurement and not private.
+    python -m benchmarks.noise [--smoke] [--fits N] [--only variances,continuous,models,speed]
+
+The tables of docs/noise.md. Errors are exact functions of the example's public rows, so this is a measurement and not
+private.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import dpgm_core as dpgm
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.timing import wall_seconds
 
 HEALTH = Path(__file__).parents[1] / "docs" / "examples" / "health"
 DELTAS = ("1e-4", "1e-6", "1e-9")
@@ -42,7 +45,7 @@ def crossover(epsilon: str, delta: str) -> int:
     return least
 
 
-def variances() -> None:
+def variances(asked: Namespace) -> None:
     """Noise standard deviation per cell, and the crossover."""
     print("| tables | Laplace, epsilon = 1 | " + " | ".join(f"Gaussian, (1, {delta})" for delta in DELTAS) + " |")
     for cliques in (1, 5, 9, 21, 100, 1000):
@@ -54,9 +57,9 @@ def variances() -> None:
         print(f"| {epsilon} | " + " | ".join(str(crossover(epsilon, delta)) for delta in DELTAS) + " |")
 
 
-def continuous() -> None:
+def continuous(asked: Namespace) -> None:
     """How much the textbook calibration misses: true delta / stated delta at the variance it gives."""
-    print("\n| epsilon | tables | textbook sigma | true delta / 1e-6 | exact sigma |")
+    print("| epsilon | tables | textbook sigma | true delta / 1e-6 | exact sigma |")
     for epsilon, cliques in (("1", 1), ("1", 24), ("4", 1), ("8", 1), ("8", 24), ("12", 1)):
         budget = dpgm.Budget.approx(epsilon, "1e-6")
         textbook = noise("gaussian", cliques, budget, exact=False, allow_unsafe=True).sigma_squared  # type: ignore[attr-defined]
@@ -65,13 +68,13 @@ def continuous() -> None:
         print(f"| {epsilon} | {cliques} | {math.sqrt(textbook):.4f} | {ratio:.3f} | {math.sqrt(exact):.4f} |")
 
 
-def models(fits: int) -> None:
+def models(asked: Namespace) -> None:
     """Mean total variation between the pairs of a model of the health example and those of its rows."""
     domain = dpgm.Domain.load(HEALTH / "domain.toml")
     pairs = dpgm.Structure.complete(domain)
     five = [("visits", "coinsurance"), ("visits", "health"), ("health", "limitation")]
     five += [("diseases", "limitation"), ("coinsurance", "incentive")]
-    print("\n| structure | " + " | ".join(("Laplace, epsilon = 1", "Gaussian, (1, 1e-6)", "Gaussian, split")) + " |")
+    print("| structure | " + " | ".join(("Laplace, epsilon = 1", "Gaussian, (1, 1e-6)", "Gaussian, split")) + " |")
     for name, structure in (("5 pairs", dpgm.Structure(domain, five)), ("all 21 pairs", pairs)):
         true = dpgm.release(HEALTH / "health.csv", structure, dpgm.Budget.pure(10**6), neighbours="add-remove").tables
         cliques = len(structure.cliques)
@@ -84,7 +87,7 @@ def models(fits: int) -> None:
         row = []
         for mechanism, budget, split in settings:
             errors = []
-            for seed in range(fits):
+            for seed in range(1 if asked.smoke else asked.fits):
                 fit = dpgm.fit(
                     HEALTH / "health.csv", structure, budget, mechanism,
                     neighbours="add-remove", randomness=dpgm.SeededRandomness(seed), split=split,
@@ -95,26 +98,17 @@ def models(fits: int) -> None:
         print(f"| {name} | " + " | ".join(f"{one:.4f}" for one in row) + " |")
 
 
-def seconds(call: Callable[[], object], runs: int = 3) -> float:
-    """The least of some runs."""
-    best = math.inf
-    for _ in range(runs):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def speed() -> None:
+def speed(asked: Namespace) -> None:
     """Seconds per million cells on bits from the operating system, and per calibration."""
-    count = 10**6
+    count = 10**4 if asked.smoke else 10**6
     system = dpgm.SystemRandomness()
-    print("\n| 1,000,000 cells | seconds |")
+    print(f"| {count:,} cells | seconds |")
     for sigma in (0.5, 4.23, 19.36, 1e3, 1e6):
         width = dpgm.bounded_variance(dpgm.Budget.zcdp(sigma**2).rho)
-        print(f"| Gaussian, sigma = {sigma:g} | {seconds(lambda: dpgm.discrete_gaussian(width, count, system)):.2f} |")  # noqa: B023
+        seconds = wall_seconds(partial(dpgm.discrete_gaussian, width, count, system), 3)
+        print(f"| Gaussian, sigma = {sigma:g} | {seconds:.2f} |")
     laplace = noise("laplace", 21, dpgm.Budget.pure(1))
-    print(f"| Laplace, scale = 21 | {seconds(lambda: laplace.sample((count,), system)):.2f} |")
+    print(f"| Laplace, scale = 21 | {wall_seconds(lambda: laplace.sample((count,), system), 3):.2f} |")
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -123,18 +117,23 @@ def speed() -> None:
         dp.enable_features("contrib")
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
         measure, zeros = dp.m.make_gaussian(*space, scale=19.36), [0] * count
-        print(f"| OpenDP's Gaussian, sigma = 19.36 | {seconds(lambda: measure(zeros), 1):.2f} |")
+        print(f"| OpenDP's Gaussian, sigma = 19.36 | {wall_seconds(lambda: measure(zeros)):.2f} |")
     print("\n| calibration | ms |")
     for cliques, epsilon in ((24, "1"), (1000, "0.01"), (1, "8")):
         budget = dpgm.Budget.approx(epsilon, "1e-6")
-        print(f"| {cliques} tables, {budget} | {1000 * seconds(lambda: noise('gaussian', cliques, budget)):.0f} |")  # noqa: B023
+        milliseconds = 1000 * wall_seconds(partial(noise, "gaussian", cliques, budget), 3)
+        print(f"| {cliques} tables, {budget} | {milliseconds:.0f} |")
 
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--fits", type=int, default=10, help="fits of each model")
+
+
+MEASUREMENT = Measurement(
+    about=__doc__,
+    parts={"variances": variances, "continuous": continuous, "models": models, "speed": speed},
+    arguments=_arguments,
+)
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fits", type=int, default=10)
-    fits = parser.parse_args().fits
-    variances()
-    continuous()
-    models(fits)
-    speed()
+    main(MEASUREMENT)

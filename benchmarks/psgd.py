@@ -7,22 +7,25 @@ epsilon on its own (NOT PRIVATE, as in the paper). N = 20,000 records, delta = 1
 public knowledge. Populations have Dirichlet(1) edge potentials on a third-order chain of 10 attributes with 4 labels.
 """
 
-import argparse
-import os
-import time
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-
-os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+from pathlib import Path
 
 import numpy as np
 from attrs import evolve, frozen
 
 import dpgm_core.curator.live
-from benchmarks.cgm_protocol import Population, structure_of
-from benchmarks.references import non_private_mle, random_estimator
-from dpgm_core import Budget, InferenceError, LiveCurator, NoisyTables, SeededRandomness, Structure, Terms, make
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.output import pyplot
+from benchmarks.harness.timing import wall_seconds
+from benchmarks.protocol.dp_sgd import curator, learners
+from benchmarks.protocol.populations import Population, structure_of
+from benchmarks.protocol.references import non_private_mle, random_estimator
+from dpgm_core import InferenceError, NoisyTables, SeededRandomness, Structure
 from dpgm_core.counting.kernel import count
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.progress import silent
@@ -55,31 +58,6 @@ class Repeated:
     def next(self, beliefs: object = None) -> NoisyTables:
         """The release."""
         return self.release
-
-
-def curator(codes: np.ndarray, population: Population, epsilon: float, seed: int) -> LiveCurator:
-    """A curator with (epsilon, 1/N) to spend."""
-    return LiveCurator(
-        as_source(codes),
-        population.structure,
-        make("mechanism", "gaussian"),
-        terms=Terms(neighbours="add-remove", total=float(len(codes))),
-        budget=Budget.approx(epsilon, 1 / len(codes)),
-        randomness=SeededRandomness(seed),
-    )
-
-
-def learners() -> dict[str, object]:
-    """What is compared: name -> a function from a learning rate to a learner, and whether it takes one release."""
-    psgd = make("learner", "psgd", epochs=10, sampling_rate=0.1, momentum=0.9)
-    return {
-        "DP-SGD, q = .01, 10 epochs": evolve(psgd, sampling_rate=0.01),
-        "DP-SGD, q = .1, 10 epochs": psgd,
-        "DP-SGD, q = .1, 10 epochs, clipped": evolve(psgd, mode="clip"),
-        "DP-SGD, q = 1, 100 epochs": evolve(psgd, sampling_rate=1.0, epochs=100),
-        "one release, 100 steps": evolve(psgd, sampling_rate=1.0, epochs=100),
-        "one release, 1000 steps": evolve(psgd, sampling_rate=1.0, epochs=1000),
-    }
 
 
 def best(population: Population, codes: np.ndarray, learner: object, once: bool, epsilon: float, seed: int) -> float:
@@ -120,17 +98,7 @@ def compare(records: int, seeds: int, epsilons: tuple[float, ...]) -> dict[str, 
     return rows
 
 
-def least(call: Callable[[], object], times: int) -> float:
-    """Least seconds of several calls."""
-    found = np.inf
-    for _ in range(times):
-        before = time.perf_counter()
-        call()
-        found = min(found, time.perf_counter() - before)
-    return found
-
-
-def speed(records: int, size: int, rate: float, steps: int) -> None:
+def step(records: int, size: int, rate: float, steps: int) -> None:
     """A step of psgd against the sum of its parts: inference, count of the subsample, noise."""
     population = Population.draw(structure_of("chain3", size), 0)
     codes = population.records(records, 0)
@@ -138,11 +106,11 @@ def speed(records: int, size: int, rate: float, steps: int) -> None:
         read, noise = rounds._rows, rounds._noise
         cells = population.structure.cells
         ascent = _ascent(population, rounds, steps)
-        one = least(lambda: ascent._step(0), steps)
+        one = wall_seconds(lambda: ascent._step(0), steps)
         parts = {
-            "inference": least(lambda: population.engine.infer(population.potentials), steps),
-            "count": least(lambda: rounds._sum(read, None), steps),
-            "noise": least(lambda: noise.sample((cells,), SeededRandomness(0)), steps),
+            "inference": wall_seconds(lambda: population.engine.infer(population.potentials), steps),
+            "count": wall_seconds(lambda: rounds._sum(read, None), steps),
+            "noise": wall_seconds(lambda: noise.sample((cells,), SeededRandomness(0)), steps),
         }
     text = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in parts.items())
     ratio = one / sum(parts.values())
@@ -155,36 +123,42 @@ def _ascent(population: Population, rounds: object, steps: int) -> object:
     return _Ascent(Psgd(epochs=steps, sampling_rate=1.0), population.engine, rounds, silent)
 
 
-def plot(path: str, rows: dict[str, list[float]], epsilons: tuple[float, ...]) -> None:
+def plot(path: Path, rows: dict[str, list[float]], epsilons: tuple[float, ...]) -> None:
     """KL against epsilon."""
-    import matplotlib.pyplot as plt
-
-    plt.rcParams |= {"svg.hashsalt": "dpgm", "svg.fonttype": "none"}  # the same picture is the same file
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for number, (name, values) in enumerate(rows.items()):
         style = "-o" if name.startswith("one") else "--s" if name.startswith("DP") else ":"
         axes.plot(epsilons, values, style, label=name, color=f"C{number}", markersize=4)
     axes.set(xscale="log", yscale="log", xlabel="epsilon (delta = 1/N)", ylabel="KL(true || learned), nats")
     axes.legend(fontsize=7)
-    figure.savefig(path, metadata={"Date": None})
+    with plt.rc_context({"svg.hashsalt": "dpgm", "svg.fonttype": "none"}):  # the same picture is the same file
+        figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
-def main() -> None:
-    """Print the tables; --plot draws them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="small, a few seconds")
-    parser.add_argument("--plot", help="file for the picture")
-    arguments = parser.parse_args()
-    epsilons = (1.0,) if arguments.smoke else EPSILONS
+def accuracy(asked: Namespace) -> None:
+    """KL(true || learned), nats, at the best learning rate."""
+    epsilons = (1.0,) if asked.smoke else EPSILONS
     # the same rounds are opened for each learning rate and data set: calibrate them once
     dpgm_core.curator.live.round_noise = cache(dpgm_core.curator.live.round_noise)
     print(f"{'KL at epsilon =':38}" + "".join(f"{epsilon:>10g}" for epsilon in epsilons))
-    rows = compare(2000 if arguments.smoke else 20_000, 1 if arguments.smoke else 2, epsilons)
-    for size, rate in ((4, 0.01), (10, 0.01), (10, 0.1)):
-        speed(2000 if arguments.smoke else 10**5, size, rate, 5 if arguments.smoke else 50)
-    if arguments.plot:
-        plot(arguments.plot, rows, epsilons)
+    rows = compare(2000 if asked.smoke else 20_000, 1 if asked.smoke else 2, epsilons)
+    if asked.plot:
+        plot(asked.plot, rows, epsilons)
 
+
+def speed(asked: Namespace) -> None:
+    """A step of psgd against the sum of its parts."""
+    for size, rate in ((4, 0.01), (10, 0.01), (10, 0.1)):
+        step(2000 if asked.smoke else 10**5, size, rate, 5 if asked.smoke else 50)
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--plot", type=Path, help="file for the picture, .svg")
+
+
+MEASUREMENT = Measurement(about=__doc__, parts={"accuracy": accuracy, "speed": speed}, arguments=_arguments)
 
 if __name__ == "__main__":
-    main()
+    main(MEASUREMENT)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.selftuning [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
 
-Runs go to benchmarks/results/trials.jsonl (see trials.py). At the end, or with --report alone, selftuning.md is written
+Runs go to benchmarks/results/trials.jsonl. At the end, or with --report alone, selftuning.md is written
 beside the store, and the plot of docs/plots (beside another store: there). `--base 80000` is a study on fresh seeds;
 every base that the store holds is reported on its own. A ratio is the KL of a rule over the best that the truth could
 have chosen on the same data set: at k = 5 among all plain learners, elsewhere among the penalties of naive MLE.
@@ -10,18 +10,20 @@ have chosen on the same data set: at k = 5 among all plain learners, elsewhere a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 from attrs import frozen
 
-from benchmarks.contenders import Results
-from benchmarks.harness import markdown, read, save, say
-from benchmarks.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
-from benchmarks.trials import ROOM, Cell, Grid, cells, main, plots
+from benchmarks.harness.main import main
+from benchmarks.harness.output import markdown, pyplot, save
+from benchmarks.harness.runs import Line
+from benchmarks.protocol.contenders import Results
+from benchmarks.protocol.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
+from benchmarks.protocol.trials import ROOM, Cell, Grid, cells, study
 
-__all__ = ["DEFAULT", "GRIDS", "TARGETS"]
+__all__ = ["DEFAULT", "GRIDS", "STUDY", "TARGETS"]
 
 DEFAULT = "eb-map"
 RULES = ("eb-map", "naive auto", "cgm-em auto", "naive discrepancy", "cgm-em plateau")
@@ -103,12 +105,11 @@ TARGETS = (
 )
 
 
-def report(store: Path) -> None:
-    """Tables into selftuning.md beside the store, and the plot."""
-    lines = read(store)
+def tables(lines: Sequence[Line]) -> str:
+    """Targets, all groups, and every group cell by cell."""
     bases = sorted({line["trial"] - line["trial"] % ROOM for line in lines})
-    by_base = {base: scores(store, lambda cell, of, base=base: of == base) for base in bases}
-    everything = scores(store)
+    by_base = {base: scores(lines, lambda cell, of, base=base: of == base) for base in bases}
+    everything = scores(lines)
     parts = [
         "# Self-tuning\n\nWritten by `python -m benchmarks.selftuning --report`; see benchmarks/README.md. Ratios are "
         "mean / worst: the geometric mean and the largest over data sets.\n",
@@ -116,12 +117,7 @@ def report(store: Path) -> None:
         overview(everything),
         *(per_cell(everything, group) for group in GROUPS),
     ]
-    text = "\n".join(part for part in parts if part)
-    store.with_name("selftuning.md").write_text(text, encoding="utf-8")
-    stem = plots(store) / "selftuning"
-    plot(everything, stem)
-    print(text)
-    say(f"written: {store.with_name('selftuning.md')} and {stem}.svg")
+    return "\n".join(part for part in parts if part)
 
 
 def targets(by_base: Mapping[int, Scores]) -> str:
@@ -204,12 +200,10 @@ def _beats_mbi(found: Scores, label: str) -> tuple[int, int, str]:
     return won, won + len(lost), ", ".join(lost[:1])
 
 
-def plot(found: Scores, stem: Path) -> None:
+def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     """Every data set a dot: ratio to the oracle by rule, k = 5 and k = 10."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    import matplotlib.pyplot as plt
+    found = scores(lines)
+    plt = pyplot()
     import numpy as np
 
     groups = [group for group in (GROUPS[0], GROUPS[2]) if _of(found, group)] or [Group("all cells", bool, NAIVE)]
@@ -237,9 +231,10 @@ def plot(found: Scores, stem: Path) -> None:
         axes.axvline(1, color="k", linewidth=0.5)
         what = "naive MLE's oracle" if group.reference is NAIVE else "the best plain oracle"
         axes.set_xlabel(f"KL / KL of {what}", fontsize=8)
-    save(drawn, stem)
-    plt.close(drawn)
+    return [save(drawn, folder / "selftuning")]
 
+
+STUDY = study(__doc__, "selftuning", GRIDS, tables, plot)
 
 if __name__ == "__main__":
-    main(__doc__, GRIDS, report)
+    main(STUDY)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpgm_core.collective.contract import Collective, CollectiveBeliefs, CollectiveEngine
     from dpgm_core.components.options import component_option, option
     from dpgm_core.components.registry import Broken, Offer, Registry, make
+    from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
     from dpgm_core.curator.contract import Curator, Rounds
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
@@ -49,13 +50,15 @@ if TYPE_CHECKING:
     from dpgm_core.learning.contract import Fit, Learner, Refitter
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood
+    from dpgm_core.learning.rehearsal import Rehearsal
     from dpgm_core.learning.simulator import Simulator
-    from dpgm_core.ledger.file import LedgerEntry, LedgerStatus, LedgerTerms
+    from dpgm_core.ledger.file import LedgerEntry, LedgerTerms
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
     from dpgm_core.models.reading import load_model
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
+    from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import (
         analytic_delta,
         discrete_delta,
@@ -63,17 +66,17 @@ if TYPE_CHECKING:
         least_variance,
         log_normaliser,
     )
-    from dpgm_core.noise.measurement import Calibration
+    from dpgm_core.noise.measurement import Calibration, Measurement
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.split import optimal_split
     from dpgm_core.pipeline import fit, learn, plan, release
     from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
-    from dpgm_core.privacy.amounts import Amount
-    from dpgm_core.privacy.budget import Budget, BudgetKind, PrivacyEvent
+    from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-    from dpgm_core.privacy.terms import Terms, TotalPolicy
+    from dpgm_core.privacy.terms import Terms
+    from dpgm_core.privacy.truncated import truncated_delta
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.levelled import levelled
@@ -90,6 +93,7 @@ _LAZY = {
     "collective.contract": ["Collective", "CollectiveBeliefs", "CollectiveEngine"],
     "components.options": ["component_option", "option"],
     "components.registry": ["Broken", "Offer", "Registry", "make"],
+    "components.validators": ["at_least_zero", "flag", "positive", "share", "whole"],
     "curator.contract": ["Curator", "Rounds"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
@@ -122,25 +126,27 @@ _LAZY = {
     "learning.contract": ["Fit", "Learner", "Refitter"],
     "learning.discrepancy": ["expected_absolute", "expected_distance"],
     "learning.likelihood": ["Likelihood"],
+    "learning.rehearsal": ["Rehearsal"],
     "learning.simulator": ["Simulator"],
-    "ledger.file": ["LedgerEntry", "LedgerStatus", "LedgerTerms"],
+    "ledger.file": ["LedgerEntry", "LedgerTerms"],
     "ledger.ledger": ["Ledger"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.reading": ["load_model"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
+    "noise.exactness": ["Exactness", "residuals"],
     "noise.gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
-    "noise.measurement": ["Calibration"],
+    "noise.measurement": ["Calibration", "Measurement"],
     "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "noise.split": ["optimal_split"],
     "pipeline": ["fit", "learn", "plan", "release"],
     "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
-    "privacy.amounts": ["Amount"],
-    "privacy.budget": ["Budget", "BudgetKind", "PrivacyEvent"],
+    "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
-    "privacy.terms": ["Terms", "TotalPolicy"],
+    "privacy.terms": ["Terms"],
+    "privacy.truncated": ["truncated_delta"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.levelled": ["levelled"],
@@ -153,14 +159,12 @@ _LAZY = {
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
-    "Amount",
     "Array",
     "Attribute",
     "Beliefs",
     "Broken",
     "Budget",
     "BudgetError",
-    "BudgetKind",
     "Calibration",
     "Capability",
     "ClippedScore",
@@ -180,6 +184,7 @@ __all__ = [
     "DualTerm",
     "Elimination",
     "Engine",
+    "Exactness",
     "FileSource",
     "Fit",
     "FloatArray",
@@ -193,11 +198,11 @@ __all__ = [
     "LearningFailed",
     "Ledger",
     "LedgerEntry",
-    "LedgerStatus",
     "LedgerTerms",
     "Likelihood",
     "LiveCurator",
     "Maximizer",
+    "Measurement",
     "Mechanism",
     "Model",
     "ModelFileError",
@@ -220,6 +225,7 @@ __all__ = [
     "RawValues",
     "Refitter",
     "Registry",
+    "Rehearsal",
     "ReplayCurator",
     "Round",
     "Rounds",
@@ -237,10 +243,10 @@ __all__ = [
     "Tables",
     "Terms",
     "TooLarge",
-    "TotalPolicy",
     "UnknownComponent",
     "__version__",
     "analytic_delta",
+    "at_least_zero",
     "bootstrap",
     "bounded_variance",
     "combine",
@@ -253,6 +259,7 @@ __all__ = [
     "expected_absolute",
     "expected_distance",
     "fit",
+    "flag",
     "hookimpl",
     "kl_divergence",
     "learn",
@@ -266,9 +273,14 @@ __all__ = [
     "optimal_split",
     "option",
     "plan",
+    "positive",
     "release",
+    "residuals",
+    "share",
     "silent",
     "total_variation",
+    "truncated_delta",
+    "whole",
 ]
 
 

@@ -10,12 +10,13 @@ from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.errors import OptionError, StructureError
+from dpgm_core.errors import DataError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.measurement import measure
 from dpgm_core.planning import Plan, make_plan
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
@@ -25,12 +26,14 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
+from dpgm_core.sources.contract import FileSource, NamedColumns
+from dpgm_core.sources.reading import locate
 from dpgm_core.structure import Structure
 
-__all__ = ["fit", "learn", "plan", "release"]
+__all__ = ["check", "fit", "learn", "plan", "release"]
 
 
-def fit(
+def fit(  # noqa: PLR0913 - the verb that has it all
     data: object,
     structure: Structure,
     budget: Budget,
@@ -73,7 +76,7 @@ def fit(
     learner_made: Learner = make("learner", learner)
     inference_made: Inference = make("inference", inference)
     mechanism_made: Mechanism = make("mechanism", mechanism)
-    inference_made.compile(structure)  # a structure that cannot be served is refused before anything is charged
+    learner_made.check(structure, inference_made)  # what it cannot learn is refused before anything is charged
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -171,6 +174,37 @@ def plan(
         records=records,
         split=split,
     )
+
+
+def check(
+    data: object,
+    structure: Structure,
+    budget: Budget,
+    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
+    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    inference: str | Mapping[str, Any] | Inference = INFERENCE,
+    *,
+    terms: Terms,
+    randomness: Randomness | None = None,
+    split: str = "even",
+) -> None:
+    """Raise what `fit` with these arguments would raise before it charges; a dry run that reads no record.
+
+    Of the data it looks for the file and at the names of the columns, which are public.
+    """
+    made: Learner = make("learner", learner)
+    made.check(structure, make("inference", inference))
+    noise: Mechanism = make("mechanism", mechanism)
+    source = as_source(data)
+    LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
+    measure(noise, structure, terms, budget, split)
+    path = source.path if isinstance(source, FileSource) else None
+    if path is not None and not Path(path).is_file():
+        raise DataError(f"there is no data file {path}; say in the spec where the records are")
+    if isinstance(source, NamedColumns):  # a header is public, so its columns can be looked at before anything is paid
+        columns = [] if terms.person is None else [terms.person, *structure.domain.names]
+        columns += [name for clique in structure for name in clique]
+        locate(str(path), dict.fromkeys(columns), source.names())
 
 
 def _opened(ledger: Ledger | str | Path | None) -> Ledger | None:

@@ -48,11 +48,12 @@ _REQUIRED = ("data", "domain", "neighbours", "budget", "structure")
 
 @frozen(kw_only=True)
 class LedgerSpec:
-    """Where the ledger is, and the budget to create it with if it does not exist."""
+    """Where the ledger is, the budget to create it with if it does not exist, and the owner's word on a spent one."""
 
     path: Path
     budget: Budget | None = None
     create: bool = False
+    when_spent: str | None = None
 
 
 @frozen(kw_only=True)
@@ -169,7 +170,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
 
 
 def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
-    table = _table(where, "ledger", plain, ("path", "budget", "create"))
+    table = _table(where, "ledger", plain, ("path", "budget", "create", "when_spent"))
     if "path" not in table:
         raise OptionError(f"{where}: [ledger] needs a path")
     create = table.get("create", False)
@@ -177,10 +178,14 @@ def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
         raise OptionError(f"{where}: ledger.create must be true or false, got {create!r}")
     if create and "budget" not in table:
         raise OptionError(f"{where}: ledger.create = true needs ledger.budget, the whole of what may ever be spent")
+    when_spent = _text(where, "ledger.when_spent", table["when_spent"]) if "when_spent" in table else None
+    if when_spent is not None and not when_spent.isprintable():
+        raise OptionError(f"{where}: ledger.when_spent ends a one-line message; write it without line breaks or tabs")
     return LedgerSpec(
         path=folder / _text(where, "ledger.path", table["path"]),
         budget=Budget.parse(table["budget"]) if "budget" in table else None,
         create=create,
+        when_spent=when_spent,
     )
 
 

@@ -144,8 +144,11 @@ class Tables:
         return np.repeat(np.asarray(per_group, dtype=np.float64), self.structure.sizes)
 
     def embed(self, into: Structure) -> Tables:
-        """Log-potentials of the same distribution over a larger structure: each table is added to a clique that
-        contains its own. StructureError if there is none, or if this structure is tied.
+        """Log-potentials of the same distribution over a wider structure: every record keeps its log-weight.
+
+        Each table is added to the smallest clique that contains its own, a tied group's to one for each of its
+        members. into: untied, or this very structure, which changes nothing. Raises StructureError for another tied
+        structure, and where no clique contains one of ours.
 
         >>> from dpgm_core.domain import Domain
         >>> domain = Domain.from_sizes({"a": 2, "b": 2})

@@ -1,6 +1,5 @@
 """What a component declares about itself is respected by the host, and held to it by the conformance kit."""
 
-from contextlib import closing
 from typing import ClassVar
 
 import numpy as np
@@ -77,13 +76,12 @@ def test_a_seeded_simulation_with_it_is_refused_before_the_charge(tmp_path):
     structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
     codes = {"a": np.array([0, 1, 1]), "b": np.array([1, 0, 1])}
     ledger = Ledger.create(tmp_path / "l.ledger", name="l", budget=Budget.pure(1), neighbours="add-remove")
-    with closing(ledger):
-        Elsewhere.asked.clear()
-        with pytest.raises(OptionError, match="a device draws this noise"):
-            release(
-                codes, structure, Budget.pure(1), Elsewhere(), neighbours="add-remove", ledger=ledger,
-                randomness=SeededRandomness(1),
-            )  # fmt: skip
-        assert ledger.remaining() == Budget.pure(1) and not Elsewhere.asked
-        made = release(codes, structure, Budget.pure(1), Elsewhere(), neighbours="add-remove", ledger=ledger)
-        assert made.private and ledger.remaining().is_zero
+    Elsewhere.asked.clear()
+    with pytest.raises(OptionError, match="a device draws this noise"):
+        release(
+            codes, structure, Budget.pure(1), Elsewhere(), neighbours="add-remove", ledger=ledger,
+            randomness=SeededRandomness(1),
+        )  # fmt: skip
+    assert ledger.remaining() == Budget.pure(1) and not Elsewhere.asked
+    made = release(codes, structure, Budget.pure(1), Elsewhere(), neighbours="add-remove", ledger=ledger)
+    assert made.private and ledger.remaining().is_zero

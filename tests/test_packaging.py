@@ -1,14 +1,22 @@
 """Wheels of core and of each plugin work when installed outside the checkout."""
 
+import re
+import tomllib
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))
 
 TINY_FIT = """
+import warnings
+warnings.filterwarnings("error", module="dpgm_|__main__")
+warnings.filterwarnings("default", category=DeprecationWarning)
 import dpgm_core as dpgm
 structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
 codes = {"a": [0, 1, 1, 0] * 50, "b": [0, 1, 1, 1] * 50}
@@ -45,7 +53,7 @@ def test_wheels_work_outside_the_checkout(wheels, environment_with, run_outside,
     assert "broken:" not in listed
     for plugin in PLUGINS:
         assert plugin.name in listed
-    assert run_outside("python", "-W", "error", "-c", TINY_FIT, cwd=tmp_path, scripts=scripts).strip()
+    assert run_outside("python", "-c", TINY_FIT, cwd=tmp_path, scripts=scripts).strip()
 
 
 def test_requirements_name_every_first_party_plugin():
@@ -53,3 +61,43 @@ def test_requirements_name_every_first_party_plugin():
     lines = (ROOT / "requirements.txt").read_text().splitlines()
     wanted = {"-e ."} | {f"-e plugins/{plugin.name}" for plugin in PLUGINS}
     assert {line.strip() for line in lines if line and not line.startswith("#")} == wanted
+
+
+def installed(requirements, pinned):
+    """Every distribution that these requirements pull in on this machine; skips if one is not as `pinned`."""
+    found = {}
+    wanted = list(requirements)
+    while wanted:
+        one = wanted.pop()
+        name = canonicalize_name(one.name)
+        if name.startswith("dpgm-") or (name in found and one.extras <= found[name]):
+            continue
+        found[name] = found.get(name, set()) | one.extras
+        if metadata.version(name) not in pinned.get(name, [metadata.version(name)]):
+            pytest.skip(f"{name} {metadata.version(name)} is not the version in constraints.txt")
+        extras = ["", *one.extras]
+        below = [Requirement(text) for text in metadata.requires(name) or []]
+        wanted += [
+            each
+            for each in below
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras)
+        ]
+    return set(found)
+
+
+def test_constraints_pin_what_the_requirements_pull_in():
+    """`constraints.txt` has exact versions only, of everything the requirements need here and of nothing else."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"==[\w.]+", str(one.specifier)) and not one.url and not one.extras for one in pins)
+    pinned = {}
+    for one in pins:
+        pinned.setdefault(canonicalize_name(one.name), []).append(str(one.specifier).removeprefix("=="))
+    wanted = []
+    for folder in (ROOT, *PLUGINS):
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        extras = project.get("optional-dependencies", {})
+        wanted += project["dependencies"] + [text for name in extras for text in extras[name]]
+    development = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
+    wanted += [line for line in development if line and not line.startswith("-")]
+    assert installed(map(Requirement, wanted), pinned) == set(pinned)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import attrs
 import numpy as np
 import pytest
 
@@ -22,11 +23,22 @@ def test_the_signature_of_fit():
     assert positional == ["data", "structure", "budget", "mechanism", "learner", "inference"]
     defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
     assert (defaults["mechanism"], defaults["learner"]) == ("laplace", "eb-map")
-    assert (defaults["inference"], defaults["total"]) == ("junction-tree", "estimated")
+    assert (defaults["inference"], defaults["split"]) == ("junction-tree", "even")
     assert defaults["randomness"] is defaults["ledger"] is None
-    assert parameters["neighbours"].default is inspect.Parameter.empty
-    with pytest.raises(TypeError, match="neighbours"):
-        dpgm.fit(CODES, STRUCTURE, Budget.pure(1))
+    assert len(parameters) <= 13 and len(inspect.signature(dpgm.release).parameters) <= 11
+    assert len(inspect.signature(dpgm.plan).parameters) <= 8
+    assert len(inspect.signature(dpgm.LiveCurator).parameters) <= 10
+
+
+def test_the_relation_is_stated_once():
+    """By itself or within terms; there is no default, and twice is refused."""
+    for said in (
+        {},
+        {"terms": dpgm.Terms(neighbours="add-remove"), "neighbours": "add-remove"},
+        {"terms": "add-remove"},
+    ):
+        with pytest.raises(dpgm.BudgetError, match="neighbours"):
+            dpgm.fit(CODES, STRUCTURE, Budget.pure(1), **said)
 
 
 def test_names_tables_and_objects_are_the_same(tmp_path):
@@ -84,9 +96,16 @@ def test_releases_go_without_a_learner():
         ({"data": 3}, dpgm.DataError),
         ({"data": "no-such-file.csv"}, dpgm.DataError),
         ({"data": CODES.astype(float)}, dpgm.DataError),
-        ({"total": -1}, dpgm.BudgetError),
+        ({"terms": "add-remove"}, dpgm.BudgetError),
         ({"ledger": "no.ledger"}, dpgm.ModelFileError),
-        ({"structure": Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))}, dpgm.TooLarge),
+        ({"learner": {"name": "eb-map", "scales": [1.0]}}, dpgm.OptionError),
+        *(
+            (
+                {"structure": Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)})), "learner": name},
+                kind,
+            )
+            for name, kind in (("eb-map", dpgm.TooLarge), ("naive-mle", dpgm.TooLarge), ("cgm-em", dpgm.TooLarge))
+        ),
     ],
 )
 def test_wrong_entries_charge_nothing(tmp_path, change, error):
@@ -99,6 +118,27 @@ def test_wrong_entries_charge_nothing(tmp_path, change, error):
         dpgm.fit(**{**right, "ledger": ledger, "save_release": tmp_path / "r.dpgm", **change})
     assert ledger.history() == ()
     assert not (tmp_path / "r.dpgm").exists()
+
+
+@attrs.frozen(kw_only=True)
+class Independent:
+    """Every attribute on its own: it has no use for an engine."""
+
+    def check(self, structure, inference):
+        pass
+
+    def learn(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        structure = Structure(release.structure.domain, [(name,) for name in release.structure.domain.names])
+        return dpgm.Fit(model=dpgm.Model(structure, Tables.zeros(structure)))
+
+
+def test_the_learner_decides_what_is_too_large():
+    """All pairs of twenty attributes fit no junction tree; who needs none may learn from their tables."""
+    pairs = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))
+    codes = np.zeros((50, 20), np.uint8)
+    fit = dpgm.fit(codes, pairs, Budget.pure(1), learner=Independent(), neighbours="add-remove")
+    assert fit.release.structure == pairs
 
 
 def test_plan_says_what_proposition_4_says():

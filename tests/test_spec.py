@@ -65,6 +65,7 @@ KEYS = [
     "data.source",
     "ledger.budget",
     "ledger.create",
+    "ledger.when_spent",
     "output.folder",
     "learner.tolerance",
     "nonsense",

@@ -120,6 +120,49 @@ def test_embedding_keeps_the_distribution():
         Tables.zeros(Structure(DOMAIN, [("a",)])).embed(STRUCTURE)
 
 
+def log_weights(tables):
+    """Of every record, by summing the tables of all its cliques."""
+    structure = tables.structure
+    sizes = [structure.domain.sizes[name] for name in structure.domain.names]
+    weights = np.zeros(sizes)
+    for record in np.ndindex(*sizes):
+        codes = dict(zip(structure.domain.names, record, strict=True))
+        for number, group in enumerate(structure.groups):
+            for clique in group:
+                weights[record] += tables.group(number)[tuple(codes[name] for name in clique)]
+    return weights
+
+
+FOUR = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 3})
+TIED = Structure(FOUR, [("d",), ("c",)], tied=[[("a", "b"), ("b", "c"), ("c", "a")]])
+WIDER = {
+    "itself": TIED,
+    "untied": TIED.untied(),
+    "more cliques": Structure(FOUR, [*TIED.cliques, ("a", "d"), ("b",)]),
+    "other orders": Structure(FOUR, [("b", "a"), ("c", "b"), ("a", "c"), ("d",), ("c",)]),
+    "larger cliques": Structure(FOUR, [("c", "d"), ("c", "b", "a")]),
+    "one clique": Structure(FOUR, [("d", "c", "b", "a")]),
+}
+
+
+@pytest.mark.parametrize("into", WIDER.values(), ids=WIDER)
+def test_every_record_keeps_its_log_weight(into):
+    """Whatever contains the cliques: also where a tied group's table goes to each member, and into itself."""
+    tables = Tables(TIED, np.random.default_rng(1).normal(size=TIED.cells))
+    embedded = tables.embed(into)
+    assert embedded.structure == into
+    assert np.allclose(log_weights(embedded), log_weights(tables), rtol=0, atol=1e-12)
+
+
+def test_what_is_impossible_stays_so():
+    """A log-weight of -inf is nobody's NaN."""
+    values = np.zeros(TIED.cells)
+    values[0] = -np.inf
+    tables = Tables(TIED, values)
+    for into in WIDER.values():
+        assert np.array_equal(log_weights(tables.embed(into)), log_weights(tables))
+
+
 def test_a_group_number_per_cell():
     """repeat spreads one number per group over its cells."""
     assert Tables.zeros(STRUCTURE).repeat([1, 2, 3]).tolist() == [1.0] * 6 + [2.0] * 6 + [3.0] * 2

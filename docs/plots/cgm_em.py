@@ -8,8 +8,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from benchmarks.cgm_em import path
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
+from benchmarks.protocol.populations import Population, draw_release, structure_of
+from benchmarks.protocol.tuned import path
 from dpgm_core import SeededRandomness, learn, make
 
 RECORDS, SEED = 10**5, 1

@@ -56,12 +56,10 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
         except BaseException:
             files = _saved(saved)
             if files:
-                what = (
-                    "the release is paid for and saved; learn from it"
-                    if len(files) == 1
-                    else (f"{len(files)} releases are paid for and saved; learn from them")
-                )
-                talk(f"dpgm: {what} with: dpgm learn {shlex.join(map(str, files))}")
+                what = "the release is paid for and saved; learn from it"
+                if len(files) > 1:
+                    what = f"{len(files)} releases are paid for and saved, the last as {files[-1]}; learn from one"
+                talk(f"dpgm: {what} with: dpgm learn {shlex.quote(str(files[0]))}")
             raise
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
@@ -217,6 +215,7 @@ def _remarks(run: Spec) -> None:
 
 @contextmanager
 def _ledger(run: Spec) -> Iterator[Ledger | None]:
+    from dpgm_core.errors import Overspent
     from dpgm_core.ledger.ledger import Ledger
 
     if run.ledger is None:
@@ -236,37 +235,32 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
             rows_per_person=run.terms.rows_per_person,
         )
         talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
-    yield Ledger.open(run.ledger.path)
+    ledger = Ledger.open(run.ledger.path)
+    try:
+        yield ledger
+    except Overspent as error:
+        try:
+            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
+        except Overspent:
+            if run.ledger.when_spent is not None:
+                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
+        raise
 
 
 def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
-    from dpgm_core.components.registry import make
-    from dpgm_core.curator.live import LiveCurator
-    from dpgm_core.errors import DataError, Overspent
-    from dpgm_core.pipeline import plan as make_plan
-    from dpgm_core.sources import as_source
-    from dpgm_core.sources.contract import FileSource, NamedColumns
-    from dpgm_core.sources.reading import locate
+    from dpgm_core.errors import Overspent
+    from dpgm_core.pipeline import check
 
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
-    make("learner", run.learner)
-    source = as_source(records_of(run))
-    LiveCurator(source, run.structure, make("mechanism", run.mechanism), budget=run.budget, **_settings(run))
-    path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).is_file():
-        raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    if isinstance(source, NamedColumns):  # a header is public, so its columns can be looked at before anything is paid
-        columns = [] if run.terms.person is None else [run.terms.person, *run.domain.names]
-        columns += [name for clique in run.structure for name in clique]
-        locate(str(path), dict.fromkeys(columns), source.names())
-    make_plan(
+    check(
+        records_of(run),
         run.structure,
         run.budget,
         run.mechanism,
+        run.learner,
         run.inference,
-        terms=run.terms,
-        split=run.split,
+        **_settings(run),
     )

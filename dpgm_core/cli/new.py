@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -28,5 +29,9 @@ def new(kind: str, name: str, folder: Path) -> None:
     from dpgm_core.components.scaffold import scaffold
 
     made = scaffold(kind, name, folder)
-    where = made if made.is_absolute() else f"./{made}"
-    click.echo(f"made {where}; next: pip install -e {where} && dpgm check {made.name}, then replace what says TODO")
+    where = str(made) if made.is_absolute() else f"./{made}"
+    # double quotes are read by every shell, but some letters mean something inside them
+    wanted = f"{where}[testing]"
+    quoted = shlex.quote(wanted) if set(wanted) & set('"$`\\!%') else f'"{wanted}"'
+    click.echo(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
+    click.echo(f"pip install -e {quoted} && dpgm check {made.name}")

@@ -187,6 +187,15 @@ def match(engine: Engine, evidence: NoisyTables) -> None:
             f"the release is over {evidence.structure}, but the engine was compiled for {engine.structure}; "
             "compile the engine for the release's structure"
         )
+    for noise in evidence.noise:
+        if not noise.log_concave or noise.support != (-math.inf, math.inf):
+            low, high = noise.support
+            what = "is not log-concave" if not noise.log_concave else f"ends at {low:g} and {high:g} records"
+            raise InferenceError(
+                f"inference over hidden tables (the E-step of cgm-em) needs log-concave noise without bounds, but the "
+                f"noise of this release {what}; learn from this release with naive-mle or eb-map instead, "
+                "which need its variance only"
+            )
 
 
 def check_request(engine: Engine, potentials: Tables, weight: float, start: Tables | None) -> FloatArray:

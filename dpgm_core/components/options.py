@@ -20,7 +20,16 @@ from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionE
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
 
-__all__ = ["OptionInfo", "build", "changed", "component_option", "converter", "describe", "option", "plain_options"]
+__all__ = [
+    "OptionInfo",
+    "build",
+    "changed",
+    "component_option",
+    "converter",
+    "describe",
+    "option",
+    "plain_options",
+]
 
 T = TypeVar("T")
 

@@ -177,7 +177,7 @@ class Registry:
         if isinstance(spec, type):
             raise OptionError(f"a {kind} must be an object, got the class {spec.__name__}; write {spec.__name__}()")
         if not isinstance(spec, str):
-            if kind in KINDS and all(callable(getattr(spec, method, None)) for method in _contract(kind)):
+            if kind in KINDS and any(callable(getattr(spec, method, None)) for method in _contract(kind)):
                 if options:
                     raise OptionError(
                         f"the {kind} is given as an object; its options {sorted(options)} must be set on it"

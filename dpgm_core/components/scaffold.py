@@ -32,10 +32,12 @@ _TODO = {
 2. Say truthfully whether the engine is `exact`, and set `converged`: learners and users rely on both.
 3. Declare `maximize` and `sample` if you can offer them.""",
     "collective": """\
-1. Replace the fixed point. Any engine and any noise may come; `noise.dual` offers closed forms where there are some.
+1. Replace the fixed point. Any engine and any noise may come: refuse by `noise.support` and `noise.log_concave`
+   what you cannot serve; `noise.dual` offers closed forms where there are some.
 2. Prove a duality gap if you can: it tells users how far the answer is from the best one.""",
     "learner": """\
-1. Replace the model. `inference.compile(structure)` gives marginals and log Z for gradients.
+1. Replace the model. `inference.compile(structure)` gives marginals and log Z for gradients; what `check` refuses costs
+   nothing.
 2. Say `converged`, and put into `notes` what users should know.
 3. Choose every setting without looking at the truth: what needs the true records has no place in a learner.""",
     "source": """\

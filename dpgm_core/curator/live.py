@@ -7,6 +7,7 @@ the release. A crash in between wastes budget and never leaks it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,6 +16,7 @@ from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
+from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.shield import shielded
@@ -159,7 +161,7 @@ class LiveCurator:
         cliques: Iterable[Clique] | None = None,
         budget: Budget | None = None,
         clip: ClippedScore | None = None,
-    ) -> LiveRounds:
+    ) -> AbstractContextManager[Rounds]:
         """n releases, each of a fresh Poisson subsample of persons, charged in full here; see `Rounds`.
 
         cliques: None: those of the structure. budget: of all rounds together (None: all that remains). clip: release

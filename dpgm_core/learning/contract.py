@@ -13,6 +13,7 @@ from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
 __all__ = ["Fit", "Learner", "Refitter"]
@@ -45,6 +46,14 @@ class Fit:
 
 class Learner(Protocol):
     """Turns releases into a model; sees records only through the curator."""
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse a model over `structure` that this learner could not learn, before anything is charged.
+
+        A learner that needs an engine over the model compiles it here, `inference.compile(structure)`, which raises
+        TooLarge for what does not fit; options that do not go with the structure are an OptionError. Nothing is kept.
+        """
+        ...
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Spend what the curator has to spend, and learn from what it hands out.

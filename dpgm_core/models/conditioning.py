@@ -1,4 +1,4 @@
-"""Log-potentials moved from one structure to another, and sums in which weight 0 silences -inf."""
+"""Log-potentials collected from pieces, and sums in which weight 0 silences -inf."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["collected", "expectation", "spread_over"]
+__all__ = ["collected", "expectation"]
 
 
 def expectation(weights: Array, values: Array) -> float:
@@ -33,16 +33,3 @@ def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[S
             sums[key] = clique, np.array(table, dtype=np.float64)
     structure = Structure(domain, [clique for clique, _ in sums.values()])
     return structure, Tables.from_arrays(structure, dict(sums.values()))
-
-
-def spread_over(wider: Structure, structure: Structure, potentials: Tables) -> Tables:
-    """The same potentials over an untied structure that has all the cliques and perhaps more, which get zeros."""
-    values = np.zeros(wider.cells)
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            target, axes = wider.find(clique)
-            block = values[wider.slices[target]].reshape(wider.shapes[target])
-            if axes is not None:
-                block = block.transpose(axes)
-            block += potentials.group(number)
-    return Tables(wider, values)

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
 from dpgm_core.errors import (
     InferenceError,
@@ -24,7 +25,7 @@ from dpgm_core.errors import (
 )
 from dpgm_core.files import plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
-from dpgm_core.models.conditioning import collected, expectation, spread_over
+from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, SystemRandomness
@@ -215,8 +216,8 @@ class Model:
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = spread_over(union, self.structure, self.potentials)
-        theirs = spread_over(union, other.structure, other.potentials)
+        ours = self.potentials.embed(union)
+        theirs = other.potentials.embed(union)
         beliefs = self._engine(union).infer(ours)
         mu = beliefs.marginals.values
         entropy = beliefs.log_partition - expectation(mu, ours.values)
@@ -369,8 +370,6 @@ class Model:
 
     def _engine(self, structure: Structure) -> Engine:
         if structure not in self._engines:
-            from dpgm_core.components.registry import make
-
             inference: Inference = make("inference", self._inference)
             if len(self._engines) >= 16:
                 self._engines.clear()
@@ -424,11 +423,6 @@ class Model:
         structure, potentials = self._conditioned(self._codes(given))
         if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
             return structure, potentials
-        structure, potentials = (
-            (structure, potentials)
-            if max(structure.multiplicities) == 1
-            else (structure.untied(), spread_over(structure.untied(), structure, potentials))
-        )
         wider = Structure(structure.domain, [*structure.cliques, names])
         self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, spread_over(wider, structure, potentials)
+        return wider, potentials.embed(wider)

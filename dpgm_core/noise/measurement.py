@@ -90,15 +90,11 @@ class Measurement:
         return "; ".join(sorted(reasons)) or None
 
     def draw(self, counts: Tables, randomness: Randomness) -> Tables:
-        """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before."""
-        parts = counts.arrays()
-        for number, calibration in enumerate(self.calibrations):
-            alike = [group for group, one in enumerate(self.of_group) if one == number]
-            bare = np.concatenate([parts[group].reshape(-1) for group in alike])
-            noisy = add_noise(bare, calibration.noise.sample(bare.shape, randomness))
-            ends = np.cumsum([parts[group].size for group in alike])[:-1]
-            for group, part in zip(alike, np.split(noisy, ends), strict=True):
-                parts[group] = part
+        """Counts (or sums of scores) plus fresh noise, table by table. Draw after the charge, never before."""
+        parts = [
+            add_noise(part, noise.sample(part.shape, randomness)).reshape(-1)
+            for part, noise in zip(counts.arrays(), self.noise, strict=True)
+        ]
         return Tables(self.structure, np.concatenate(parts))
 
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from scipy.special import gammaln, logsumexp
 
 from dpgm_core.arrays import FloatArray
@@ -25,6 +25,7 @@ from dpgm_core.privacy.amounts import Amount, amount, whole
 from dpgm_core.privacy.budget import PrivacyEvent
 from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, lessened, response_pair
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.truncated import revealing_mass
 
 __all__ = ["RATE_GRID", "Accountant", "amplified", "compose", "has_dp_accounting", "sampling_probability"]
 
@@ -63,6 +64,9 @@ class Accountant:
 
     def bounds(self, delta: Amount) -> dict[str, float]:
         """Each method's upper bound on epsilon: "pure" (Laplace only), "renyi", and "pld" where it can be had."""
+        if self.event.bound is not None:
+            within = self._within(delta)
+            return {"renyi": math.inf} if within is None else within[0].bounds(within[1])
         found = {"renyi": self.renyi_epsilon(delta)}
         if self.event.kind in _LAPLACE:
             found["pure"] = self.pure_epsilon()
@@ -86,6 +90,9 @@ class Accountant:
 
         Source of the conversion: Canonne, Kamath, Steinke (2020), Proposition 12.
         """
+        if self.event.bound is not None:
+            within = self._within(delta)
+            return math.inf if within is None else within[0].renyi_epsilon(within[1])
         log_delta = math.log(_delta(delta))
         moments = self.rounds * self._log_moments()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -99,6 +106,9 @@ class Accountant:
         rounds), losses too wide for the grid, and Gaussian noise where a person can move one cell by more than 1,
         because then no single worst pair is known. Raises BudgetError without dp-accounting.
         """
+        if self.event.bound is not None:
+            within = self._within(delta)
+            return None if within is None else within[0].pld_epsilon(within[1])
         probability, rate = _delta(delta), float(self.sampling_rate)
         if self.event.kind == "gaussian":
             from dp_accounting.pld import privacy_loss_distribution
@@ -111,6 +121,19 @@ class Accountant:
             return float(one.self_compose(self.rounds).get_epsilon_for_delta(less))
         pair = self._pair()
         return None if pair is None else composed_epsilon(pair, rate, self.rounds, probability)
+
+    def _within(self, delta: Amount) -> tuple[Accountant, float] | None:
+        """Truncated noise as Laplace noise, and what is left of delta for it; None if nothing is.
+
+        A round reveals all with probability r at most and is otherwise the pair of Laplace noise (see
+        `dpgm_core.privacy.truncated`), subsampled or not: by joint convexity of the hockey-stick divergence telling
+        which it was only helps. So delta = R + (1 - R) delta' with R = 1 - (1 - r)^rounds.
+        """
+        assert self.event.bound is not None
+        once = revealing_mass(self.event.scale, self.event.bound, self.sensitivity)
+        revealed = 1.0 if once >= 1 else -math.expm1(self.rounds * math.log1p(-once))
+        left = (_delta(delta) - revealed) / (1 - revealed) if revealed < 1 else 0.0
+        return (evolve(self, event=evolve(self.event, kind="discrete-laplace", bound=None)), left) if left > 0 else None
 
     def _pair(self) -> DominatingPair | None:
         unit = self.sensitivity.linf <= 1
@@ -155,7 +178,7 @@ def compose(
         raise BudgetError("the accountant takes a PrivacyEvent and a Sensitivity, in this order")
     whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
     rate = sampling_probability(sampling_rate, neighbours)
-    needed = sensitivity.l1 if event.kind in _LAPLACE else sensitivity.l2
+    needed = sensitivity.l2 if event.kind in ("gaussian", "discrete-gaussian") else sensitivity.l1
     if event.sensitivity < needed * (1 - 1e-12):
         raise BudgetError(
             f"the noise was calibrated to a sensitivity of {event.sensitivity:g}, but a person can change {needed:g}"

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from attrs import field, frozen
 
 from dpgm_core.errors import BudgetError, did_you_mean
-from dpgm_core.privacy.amounts import Amount, amount, decimal_text, sqrt_floor
+from dpgm_core.privacy.amounts import Amount, amount, decimal_text, sqrt_floor, whole
 
 __all__ = ["Budget", "BudgetKind", "PrivacyEvent", "check_budget", "composed", "zcdp_epsilon"]
 
@@ -233,7 +233,7 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
     converted at; BudgetError without it. Source: see `Ledger`.
 
     >>> print(composed([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
-    (epsilon, delta) = (~6.75651, 1e-06)
+    (epsilon, delta) = (~6.75652, 1e-06)
     """
     costs = list(costs)
     kinds = sorted({cost.kind for cost in costs})
@@ -281,18 +281,24 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 class PrivacyEvent:
     """What an accountant needs to know about one use of a noise: an allow-listed kind and finite parameters.
 
-    kind: "discrete-laplace", "laplace", "discrete-gaussian" or "gaussian". scale: of the noise in records (the
-    Laplace scale, or the Gaussian sigma). sensitivity: L1 for Laplace, L2 for Gaussian, in records.
+    kind: "discrete-laplace", "laplace", "discrete-gaussian", "gaussian" or "truncated-discrete-laplace". scale: of the
+    noise in records (the Laplace scale, or the Gaussian sigma). sensitivity: L1 for Laplace, L2 for Gaussian, in
+    records. bound: of truncated noise, the largest value it takes, whole records; None for all others.
     """
 
-    kind: Literal["discrete-laplace", "laplace", "discrete-gaussian", "gaussian"]
+    kind: Literal["discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace"]
     scale: float
     sensitivity: float
+    bound: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        kinds = ("discrete-laplace", "laplace", "discrete-gaussian", "gaussian")
+        kinds = ("discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace")
         if self.kind not in kinds:
             raise BudgetError(f"there is no privacy event {self.kind!r}{did_you_mean(self.kind, kinds)}")
         for name, value in (("scale", self.scale), ("sensitivity", self.sensitivity)):
             if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
                 raise BudgetError(f"a privacy event needs a finite, positive {name}; got {value!r}")
+        if self.kind == "truncated-discrete-laplace":
+            whole("the bound of truncated noise", self.bound, least=1)
+        elif self.bound is not None:
+            raise BudgetError(f"a {self.kind} event has no bound, got {self.bound!r}; only truncated noise has one")

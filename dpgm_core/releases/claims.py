@@ -7,6 +7,7 @@ all, the rounds, and what is unsafe. Whoever rewrites the scale itself, or the n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import attrs
 
@@ -20,6 +21,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.truncated import truncated_delta
 from dpgm_core.releases.release import Round
 
 __all__ = ["check_noise_facts", "check_sensitivities", "is_round_cost_proven", "read_round", "stated_unsafe"]
@@ -54,6 +56,7 @@ def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSco
                 f"it states {one.sensitivity}, but under {terms.neighbours.value} neighbours with rows_per_person = "
                 f"{terms.rows_per_person} one person can change {needed}; the file was edited"
             )
+        _check_truncated(one)
 
 
 def read_round(plain: object, neighbours: Neighbours) -> Round:
@@ -110,6 +113,22 @@ def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) ->
     if reasons and not stated:
         raise ModelFileError("its noise is unsafe, which the file conceals; it was edited")
     return "; ".join(reasons) or stated
+
+
+def _check_truncated(one: Calibration) -> None:
+    """Compute the cost of truncated noise again, which its event says all about."""
+
+    event, cost = one.noise.event, one.noise.cost
+    if event.bound is None:
+        return
+    if cost.kind != "approx" or event.sensitivity < one.sensitivity.l1:
+        raise ModelFileError(f"truncated noise costs (epsilon, delta), not {cost}; the file was edited")
+    needed = truncated_delta(event.scale, event.bound, one.sensitivity, cost.epsilon * Fraction(_ROOM))
+    if needed > float(cost.delta) * _ROOM:
+        raise ModelFileError(
+            f"its noise of scale {event.scale:g} cut off at {event.bound:,} has delta = {needed:.3g} at epsilon = "
+            f"{float(cost.epsilon):g}, more than the file states; the file was edited"
+        )
 
 
 def _calibrated_to(noise: Noise) -> dict[str, object]:

@@ -47,8 +47,10 @@ class ScaledNoise:
 
     @property
     def event(self) -> PrivacyEvent:
-        """Scale and sensitivity change together."""
+        """Scale and sensitivity change together; truncated noise keeps its event, as a bound is whole."""
         event = self.noise.event
+        if event.bound is not None:
+            return event
         return evolve(event, scale=event.scale * self.factor, sensitivity=event.sensitivity * self.factor)
 
     @property

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         records,
         structures,
     )
+    from dpgm_core.testing.unusual import TruncatedLaplace, TwoWidths
 
 # module -> its public names
 _LAZY = {
@@ -78,6 +79,7 @@ _LAZY = {
         "records",
         "structures",
     ],
+    "unusual": ["TruncatedLaplace", "TwoWidths"],
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
@@ -94,6 +96,8 @@ __all__ = [
     "ReferenceLaplace",
     "Report",
     "SourceConformance",
+    "TruncatedLaplace",
+    "TwoWidths",
     "admissible_shifts",
     "awkward_structures",
     "budgets",

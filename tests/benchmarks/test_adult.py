@@ -11,7 +11,9 @@ import pytest
 pytest.importorskip("joblib")
 
 from benchmarks import adult
-from benchmarks.census import RAW, TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.cases.census import RAW, TREES, Census, load, records_margins, scores, tree_margins
+from benchmarks.harness.main import main
+from benchmarks.harness.runs import read
 from dpgm_core import Domain, Model, Structure, Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})
@@ -119,8 +121,8 @@ def test_a_smoke_run_on_made_up_people(tmp_path, capsys):
     folder = people(tmp_path / "data", 3000)
     store = tmp_path / "store.jsonl"
     asked = ["--smoke", "--store", str(store), "--only-methods", "independent,naive,training records"]
-    adult.main([str(folder), *asked])
-    lines = {(line["cell"], line["method"]): line for line in adult.read(store)}
+    main(adult.STUDY, [str(folder), *asked])
+    lines = {(line["cell"], line["method"]): line for line in read(store)}
     assert set(lines) == {
         ("adult_raw exact", "training records"),
         *itertools.product(("adult_raw laplace 1", "adult_raw gaussian 1"), ("independent", "naive")),
@@ -135,7 +137,7 @@ def test_a_smoke_run_on_made_up_people(tmp_path, capsys):
 def test_an_absent_folder_is_one_line(tmp_path, capsys):
     """Exit code 2, and what to name."""
     with pytest.raises(SystemExit) as left:
-        adult.main([str(tmp_path), "--smoke", "--store", str(tmp_path / "store.jsonl")])
+        main(adult.STUDY, [str(tmp_path), "--smoke", "--store", str(tmp_path / "store.jsonl")])
     assert left.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert str(tmp_path) in line and "benchmarks.adult DIR" in line
@@ -149,7 +151,7 @@ def test_a_table_that_does_not_fit_is_one_line(tmp_path, capsys, text):
     (tmp_path / "adult_raw").mkdir()
     (tmp_path / "adult_raw" / "adult.csv").write_text(text)
     with pytest.raises(SystemExit) as left:
-        adult.main([str(tmp_path), "--smoke", "--store", str(tmp_path / "store.jsonl")])
+        main(adult.STUDY, [str(tmp_path), "--smoke", "--store", str(tmp_path / "store.jsonl")])
     assert left.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("adult cannot read") and "150" not in line

@@ -4,8 +4,9 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks.coverage import GRIDS, PARTS, main
-from benchmarks.harness import read
+from benchmarks.coverage import GRIDS, PARTS, STUDY
+from benchmarks.harness.main import main
+from benchmarks.harness.runs import read
 
 
 def test_the_smoke_run_covers_and_is_not_repeated(tmp_path, capsys):
@@ -13,7 +14,7 @@ def test_the_smoke_run_covers_and_is_not_repeated(tmp_path, capsys):
     the noise in the replicates it is .59 and .51, without the records .76 and .78. A second start finds it all done."""
     store = tmp_path / "coverage.jsonl"
     given = ["--smoke", "--store", str(store), "--only-methods", "eb-map,naive-mle"]
-    main(given)
+    main(STUDY, given)
     lines = read(store)
     assert [line["method"] for line in lines] == ["eb-map", "naive-mle"] * 2
     for learner in ("eb-map", "naive-mle"):
@@ -23,7 +24,7 @@ def test_the_smoke_run_covers_and_is_not_repeated(tmp_path, capsys):
     assert all(part in shown for part in PARTS) and "40 refits / fit" in shown
     assert store.with_suffix(".md").read_text() in shown
     before = store.read_bytes()
-    main(given)
+    main(STUDY, given)
     assert store.read_bytes() == before
 
 

@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks import fig3b, mobility
+from benchmarks import fig3b
+from benchmarks.cases import mobility
+from benchmarks.harness.main import main
 from benchmarks.traces import ABSENT, BUILDINGS, segments, traces, write
 from dpgm_core import Contributions, DataError, Domain, Structure, Tables, make
-from dpgm_core.counting.shares import count_contributions
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
@@ -47,7 +48,7 @@ def test_written_traces_are_counted_as_they_were_made(slots, suffix, tmp_path):
 
     def counted(source):
         people = PersonSource(source=as_source(source), person="person_day", rows_per_person=24)
-        return count_contributions(people, structure, weights).tables.values
+        return mobility.counted(people, structure, weights).values
 
     assert (counted(path) == counted(days.table())).all()
 
@@ -99,7 +100,7 @@ def test_the_reference_reproduces_the_tables_it_was_given(small, view, weights):
     per = mobility.WEIGHTS[weights][1]
     weighting = Contributions(per=per or "clique", empty="null" if view == "pairs" else None)
     people = PersonSource(source=as_source(small.table()), person="person_day", rows_per_person=2)
-    wanted = count_contributions(people, structure, weighting).tables
+    wanted = mobility.counted(people, structure, weighting)
     wanted = wanted.values / wanted.repeat(wanted.sums() / np.asarray(structure.multiplicities))
     found = make("inference", "junction-tree").compile(structure).infer(Tables(structure, theta)).marginals
     assert np.abs(found.values - wanted).max() < 1e-3
@@ -139,14 +140,14 @@ def test_the_case_study_runs_and_resumes(tmp_path, capsys):
     """One line per run with scores alone, tables of them; the second start has nothing to do."""
     store = tmp_path / "f.jsonl"
     asked = ["--smoke", "--store", str(store), "--only-methods", "tied naive-mle,R2 naive-mle,*reference"]
-    fig3b.main(asked)
+    main(fig3b.STUDY, asked)
     printed = capsys.readouterr().out
     assert "campus, view pairs, score pair_by_day" in printed and "non-private, weighted as R2" in printed
     lines = [json.loads(line) for line in store.read_text().splitlines()]
     assert len(lines) == 2 * 2 + 2 * 2
     scores = {"pair", "pair_by_day", "pair_uniform", "segment", "segment_uniform"}
     assert all(set(line) <= scores | {"cell", "trial", "method", "cpu", "wall", "by"} for line in lines)
-    fig3b.main(asked)
+    main(fig3b.STUDY, asked)
     assert "nothing to do" in capsys.readouterr().err
     best = {line["method"]: line["segment"] for line in lines if line["cell"].startswith("campus/segments")}
     assert best["tied reference"] > best["tied naive-mle"]
@@ -164,7 +165,7 @@ def test_the_case_study_runs_and_resumes(tmp_path, capsys):
 )
 def test_bad_requests_are_one_line(arguments, message, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
-        fig3b.main(["--store", str(tmp_path / "f.jsonl"), *arguments])
+        main(fig3b.STUDY, ["--store", str(tmp_path / "f.jsonl"), *arguments])
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
 

@@ -8,8 +8,9 @@ pytest.importorskip("joblib")
 from dpgm_naive_mle.projection import targets
 
 from benchmarks import fig1, fig3a
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from benchmarks.harness import Task
+from benchmarks.harness.main import main
+from benchmarks.harness.runs import Task
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Tables, learn, make
 
 
@@ -99,7 +100,7 @@ def test_bad_input_is_one_line(figure, tmp_path, capsys):
     store = tmp_path / "store.jsonl"
     for asked in (["--smoke", "--cells", "nonsense"], ["--report"]):
         with pytest.raises(SystemExit) as left:
-            figure.main([*asked, "--store", str(store)])
+            main(figure.STUDY, [*asked, "--store", str(store)])
         assert left.value.code == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
@@ -108,7 +109,7 @@ def test_bad_input_is_one_line(figure, tmp_path, capsys):
 def test_a_run_and_its_report(tmp_path, capsys):
     """Numbers, table and both plots beside the store that was named."""
     store = tmp_path / "store.jsonl"
-    fig1.main(["--smoke", "--cells", "a *", "--store", str(store)])
-    fig1.main(["--report", "--store", str(store)])
+    main(fig1.STUDY, ["--smoke", "--cells", "a *", "--store", str(store)])
+    main(fig1.STUDY, ["--report", "--store", str(store)])
     assert "Proposition 4" in capsys.readouterr().out
     assert {path.suffix for path in tmp_path.glob("[!.]*")} == {".jsonl", ".md", ".png", ".svg"}

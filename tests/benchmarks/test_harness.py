@@ -12,7 +12,9 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks.harness import Task, choose, finished, markdown, read, run
+from benchmarks.harness.main import Measurement, choose, main
+from benchmarks.harness.output import markdown
+from benchmarks.harness.runs import Task, finished, read, run
 
 ROOT = Path(__file__).parents[2]
 TASKS = [Task("cell", trial, "square") for trial in range(8)]
@@ -52,7 +54,7 @@ def test_finished_runs_are_not_repeated(tmp_path):
 SLOW = """
 import sys, time
 from pathlib import Path
-from benchmarks.harness import Task, run
+from benchmarks.harness.runs import Task, run
 
 def slow(task):
     time.sleep(0.15)
@@ -159,6 +161,30 @@ def test_names_are_chosen_by_pattern_and_unknown_ones_refused(capsys):
         choose("method", "a1,mle", ["a1", "b"])
     assert left.value.code == 2
     assert capsys.readouterr().err == "no method is called 'mle'; there are: a1, b\n"
+
+
+def first(asked):
+    """What the first part does."""
+    sys.stdout.write(f"first {asked.smoke}\n")
+
+
+def second(asked):
+    """What the second part does."""
+    sys.stdout.write(f"second {asked.smoke}\n")
+
+
+def test_a_measurement_prints_its_parts(capsys):
+    """All parts in order, each with its docstring; those asked for alone; an unknown one is refused in one line."""
+    measurement = Measurement(about=None, parts={"one": first, "two": second})
+    main(measurement, ["--smoke"])
+    printed = capsys.readouterr().out
+    told = ["one: What the first part does.", "first True", "two: What the second part does.", "second True"]
+    assert [line for line in printed.splitlines() if line] == told
+    main(measurement, ["--only", "two"])
+    assert "first" not in (printed := capsys.readouterr().out) and "second False" in printed
+    with pytest.raises(SystemExit, match="2"):
+        main(measurement, ["--only", "three"])
+    assert capsys.readouterr().err == "no part is called 'three'; there are: one, two\n"
 
 
 def test_a_table_reads_as_it_stands():

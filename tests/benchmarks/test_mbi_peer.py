@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import mbi_peer
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from benchmarks.mbi_peer import MissingPeer, PeerFailed, mbi_fit, mbi_kls, mbi_models, over, stops_until
+from benchmarks.peers import mbi_peer
+from benchmarks.peers.mbi_peer import MissingPeer, PeerFailed, mbi_fit, mbi_kls, mbi_models, over, stops_until
+from benchmarks.protocol.populations import Population, draw_release, structure_of
 from dpgm_core import Domain, Structure, Tables
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 

@@ -2,19 +2,22 @@
 
 import json
 import math
+from argparse import Namespace
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 pytest.importorskip("joblib")
 pytest.importorskip("matplotlib")
 
 from benchmarks import fig2, selftuning
-from benchmarks.cgm_protocol import Population, draw_release, structure_of
-from benchmarks.contenders import METHODS, Method
-from benchmarks.harness import Task, finished, read
-from benchmarks.scores import interval, kl_of, plain_oracle, ranks, scores, summary
-from benchmarks.trials import Cell, breadth_first, cells, data_set, main, work
+from benchmarks.harness.main import main
+from benchmarks.harness.runs import Task, finished, read
+from benchmarks.protocol.contenders import METHODS, Method
+from benchmarks.protocol.populations import Population, draw_release, structure_of
+from benchmarks.protocol.scores import interval, kl_of, plain_oracle, ranks, scores, summary
+from benchmarks.protocol.trials import Cell, cells, data_set, study, work
 from dpgm_core import InferenceError
 
 TINY = "dirichlet/chain1/k2/N3e3/eps0.5/laplace"
@@ -52,13 +55,24 @@ def test_draws_reuse_five_populations_with_other_records_and_noise():
     assert not np.array_equal(first.population.potentials.values, next_one.population.potentials.values)
 
 
-def test_every_cell_gets_a_draw_before_any_gets_its_second():
+def test_every_cell_gets_a_draw_before_any_gets_its_second(monkeypatch):
     """An early end leaves something everywhere; methods are left out where they do not serve."""
     one, two = cells(("chain3", "er"), 5, [(10**6, 0.1)])
-    tasks = breadth_first({one: 2, two: 1}, ["uniform", "psgd"], 500)
+    monkeypatch.setitem(METHODS, "psgd", evolve(METHODS["psgd"], missing=lambda: None))
+    tasks = of({one: 2, two: 1}).tasks(asked("uniform,psgd", base=500))
     assert tasks == [Task(one.name, 500, "uniform"), Task(two.name, 500, "uniform"), Task(one.name, 501, "uniform")]
     few = cells(("chain3",), 5, [(10**4, 1.0)])[0]
-    assert [task.trial for task in breadth_first({few: 9}, ["psgd"], 0)] == [0, 1, 2]
+    assert [task.trial for task in of({few: 9}).tasks(asked("psgd", base=0))] == [0, 1, 2]
+
+
+def of(grid, text=lambda lines: "", pictures=lambda lines, folder: (), name="trials"):
+    """A study of one grid."""
+    return study(None, name, {"usual": grid}, text, pictures)
+
+
+def asked(methods, base):
+    """What the command line would say."""
+    return Namespace(extent="usual", cells="*", only_methods=methods, base=base, draws=1000)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +118,7 @@ def test_truths_are_what_they_are_called(truth):
 def test_an_impossible_kl_is_refused():
     """A log-partition that underflowed would otherwise be the best result of all."""
     population = Population.draw(structure_of("chain1", 3), 0)
-    assert population.kl(population.potentials.values) == 0.0
+    assert population.kl(population.potentials.values) == pytest.approx(0, abs=1e-9)
     far = population.potentials.values + np.random.default_rng(0).normal(size=population.structure.cells)
     assert population.kl(far) > 0
 
@@ -158,20 +172,16 @@ def test_figure_2_from_one_command(tmp_path, capsys):
     """One tiny cell: runs, resumes without repeating, and writes its table and figure."""
     store = tmp_path / "trials.jsonl"
     given = ["--cells", "*", "--only-methods", "uniform,naive-discrepancy,naive-path,em-path", "--store", str(store)]
-    grids = {"usual": dict.fromkeys(cells(("chain3",), 2, [(3000, 0.5), (10**4, 0.5)]), 2)}
-    main(None, grids, _at_any_base, given)
+    grid = dict.fromkeys(cells(("chain3",), 2, [(3000, 0.5), (10**4, 0.5)]), 2)
+    main(of(grid), given)
     assert "16 to do" in capsys.readouterr().err
     before = store.read_bytes()
-    main(None, grids, fig2.report, given)
+    main(of(grid, fig2.tables, fig2.pictures, "fig2"), given)
     assert "nothing to do" in capsys.readouterr().err and store.read_bytes() == before
     text = (tmp_path / "fig2.md").read_text()
     assert "Ranking" in text and "naive discrepancy" in text and "x naive, chain3" in text
     assert (tmp_path / "fig2-k2.png").stat().st_size > 0 and (tmp_path / "fig2-k2.svg").stat().st_size > 0
-    assert len(finished(store)) == 16 and set(scores(store)) == set(grids["usual"])
-
-
-def _at_any_base(store):
-    assert len(read(store)) == 16
+    assert len(finished(store)) == 16 and set(scores(read(store))) == set(grid)
 
 
 @pytest.mark.parametrize(
@@ -179,14 +189,14 @@ def _at_any_base(store):
     [
         (["--cells", "nowhere*"], "no cell is called 'nowhere*'"),
         (["--only-methods", "mle"], "no method is called 'mle'"),
-        (["--report"], "there is no store"),
+        (["--report"], "there are no finished runs"),
     ],
 )
 def test_bad_command_lines_are_one_line(tmp_path, capsys, given, said):
     """Unknown names and a missing store: exit code 2, nothing is written."""
-    grids = {"usual": dict.fromkeys(cells(("chain1",), 2, [(3000, 0.5)]), 1)}
+    grid = dict.fromkeys(cells(("chain1",), 2, [(3000, 0.5)]), 1)
     with pytest.raises(SystemExit) as left:
-        main(None, grids, fig2.report, [*given, "--store", str(tmp_path / "none.jsonl")])
+        main(of(grid), [*given, "--store", str(tmp_path / "none.jsonl")])
     err = capsys.readouterr().err
     assert left.value.code == 2 and said in err and err.count("\n") == 1
     assert not list(tmp_path.iterdir())
@@ -195,9 +205,9 @@ def test_bad_command_lines_are_one_line(tmp_path, capsys, given, said):
 def test_a_missing_peer_is_left_out_with_one_line(tmp_path, capsys, monkeypatch):
     """The others run all the same."""
     monkeypatch.setitem(METHODS, "mbi", Method(function=METHODS["mbi"].function, missing=lambda: "mbi is not here"))
-    grids = {"usual": dict.fromkeys(cells(("chain1",), 2, [(3000, 0.5)]), 1)}
+    grid = dict.fromkeys(cells(("chain1",), 2, [(3000, 0.5)]), 1)
     store = tmp_path / "trials.jsonl"
-    main(None, grids, lambda store: None, ["--only-methods", "uniform,mbi", "--store", str(store)])
+    main(of(grid), ["--only-methods", "uniform,mbi", "--store", str(store)])
     assert "mbi is left out: mbi is not here" in capsys.readouterr().err
     assert [line["method"] for line in read(store)] == ["uniform"]
 
@@ -212,7 +222,7 @@ def test_the_study_says_its_targets(tmp_path, capsys):
             results = {"eb-map": {"kl": kl}, "uniform": {"kl": 8.0}, "mbi": {"kl": 4.0}, **oracles}
             line = {"cell": cell, "trial": trial, "method": "all", "results": results}
             file.write(json.dumps(line) + "\n")
-    selftuning.report(store)
+    main(selftuning.STUDY, ["--report", "--store", str(store)])
     rows = [
         line.split("|")[1:-1] for line in (tmp_path / "selftuning.md").read_text().splitlines() if "eb-map, " in line
     ]

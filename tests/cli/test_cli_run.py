@@ -152,6 +152,9 @@ def dpgm_components():
 @attrs.frozen(kw_only=True)
 class Failing:
     how: str = "foreign"
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         curator.release()
         if self.how == "exit":
@@ -373,3 +376,29 @@ def test_values_that_are_no_labels_are_noticed(spec, dpgm_command):
     (spec.parent / "domain.toml").write_text(text.replace('unknown = "F"', 'unknown = "female"'))
     code, _, err = dpgm_command("fit", spec)
     assert code == 0 and "nearly all of 'sex' is 'female'" in err
+
+
+def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refused):
+    """`when_spent` ends the refusal of a ledger that holds too little, and nothing else's; it is one line of text."""
+    words = ("fit", spec, "--set", "ledger.when_spent=ask the data board")
+    assert dpgm_command(*words, "--set", "ledger.budget.epsilon=1.5")[0] == 0
+    for command in ("fit", "release"):
+        said = refused(command, *words[1:])
+        assert said.endswith(f"the spec says of {spec.parent / 'out/visits.ledger'}: ask the data board\n")
+    assert "says of" not in refused("fit", spec)
+    assert "data board" not in refused(*words, "--set", "learner=no-such-learner", "--set", "budget.epsilon=0.5")
+    assert "when_spent" in refused("fit", spec, "--set", 'ledger.when_spent="a\\nb"')
+    assert "when_spent" in refused("fit", spec, "--set", "ledger.when_spent=3")
+
+
+def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, dpgm_command, monkeypatch):
+    """Only the ledger's own refusal carries the owner's sentence."""
+    from dpgm_core import pipeline
+    from dpgm_core.errors import Overspent
+
+    def greedy(*_, **__):
+        raise Overspent("epsilon = 2 was asked, but only epsilon = 1 remains")
+
+    monkeypatch.setattr(pipeline, "fit", greedy)
+    code, _, err = dpgm_command("fit", spec, "--set", "ledger.when_spent=ask the data board")
+    assert code == 2 and "only epsilon = 1 remains" in err and "data board" not in err

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Budget, Domain, DualTerm, Neighbours, NoisyTables, Structure, Tables
-from dpgm_core.noise.measurement import Calibration
+from dpgm_core import Budget, Calibration, Domain, DualTerm, NoisyTables, Structure, Tables, Terms
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.testing import in_marginal_polytope, incidence
 
 
@@ -125,16 +125,16 @@ def released(structure, noisy, noises, total):
     values = np.asarray(noisy, dtype=np.float64)
     return NoisyTables(
         tables=Tables(structure, values),
-        calibrations=tuple(
-            Calibration(noise=noise, component=None, options={}, sensitivity=None, budget=Budget.pure(1))
-            for noise in noises
+        measurement=Measurement(
+            structure=structure,
+            calibrations=tuple(
+                Calibration(noise=noise, component=None, options={}, sensitivity=None, budget=Budget.pure(1))
+                for noise in noises
+            ),
+            of_group=tuple(range(len(noises))),
         ),
-        calibration_of=tuple(range(len(noises))),
-        neighbours=Neighbours.ADD_REMOVE,
-        unit="person",
-        rows_per_person=1,
+        terms=Terms(neighbours="add-remove", total=float(total)),
         total=float(total),
-        total_policy="declared",
         total_variance=0.0,
         cost=Budget.pure(1),
         private=False,

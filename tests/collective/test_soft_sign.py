@@ -53,7 +53,7 @@ def test_without_sampling_error_it_is_the_sign(lab):
     for residual, spread in ((1e12, 1.0), (-1e12, 1e3), (1e6, 1e6), (5.0, 1e9)):
         found = soft_sign(np.array([residual]), np.array([spread]), one)[0]
         assert np.isfinite(found)
-        assert abs(found) <= 0.2
+        assert abs(found) <= 0.2 * (1 + 1e-12)
 
 
 def test_the_step_is_damped_where_signs_would_chatter(lab):
@@ -83,7 +83,7 @@ def test_multipliers_explain_the_marginals(lab):
     found = SoftSign(power_iterations=3).compile(engine, release).infer(theta, evidence_weight=2.0)
     again = engine.infer(theta + found.multipliers, total=500.0).marginals.values
     assert found.marginals.values == pytest.approx(again)
-    assert np.abs(found.multipliers.values).max() <= 0.2
+    assert np.abs(found.multipliers.values).max() <= 0.2 * (1 + 1e-12)
     assert found.calls == 1 + 2 * 3 + 1
     assert found.gap is None
     assert math.isnan(found.objective)

@@ -274,6 +274,19 @@ def test_wrong_requests_are_refused(kind, spec, options, error, words):
         registry_of(Good).make(kind, spec, **options)
 
 
+def test_an_object_that_lacks_a_method_is_told_which():
+    """A learner that can learn but not check is a learner that is not finished, not some other thing."""
+
+    class Unfinished:
+        def learn(self, curator, inference, *, randomness, progress):
+            raise AssertionError
+
+    with pytest.raises(IncompatiblePlugin, match=r"learner Unfinished: it has no method check\(.*structure"):
+        Registry().make("learner", Unfinished())
+    with pytest.raises(OptionError, match="must be a name, a table or a learner object, got dict_keys"):
+        Registry().make("learner", {}.keys())
+
+
 def test_targets_that_cannot_be_imported():
     """A target that raises, exits or is no class: an error that names distribution and target."""
     for target, error in (

@@ -100,7 +100,7 @@ def test_a_wrong_signature_is_named_with_expected_and_found():
         assert part in text, text
 
 
-@pytest.mark.parametrize(("kind", "method"), [("mechanism", "noise"), ("learner", "learn"), ("source", "batches")])
+@pytest.mark.parametrize(("kind", "method"), [("mechanism", "noise"), ("learner", "check"), ("source", "batches")])
 def test_a_missing_method_is_named(kind, method):
     """The class lacks what its kind is for."""
     with pytest.raises(IncompatiblePlugin, match=rf"{kind} 'mine' of someones-plugin 3\.1.*{method}"):

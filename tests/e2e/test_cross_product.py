@@ -56,12 +56,12 @@ def test_every_learner_with_every_mechanism_and_budget(learner, mechanism, kind)
     """What is served spends at most the budget and learns a proper model; the rest is refused with nothing read."""
     budget, noise = BUDGETS[kind], found("mechanism", mechanism)
     served = (MANY if learner.startswith("psgd") else ONE)[mechanism]
-    terms = {"neighbours": "add-remove", "total": 300.0, "randomness": dpgm.SeededRandomness(2)}
+    asked = {"terms": dpgm.Terms(neighbours="add-remove", total=300.0), "randomness": dpgm.SeededRandomness(2)}
     if kind not in served:
         with pytest.raises(dpgm.BudgetError, match=mechanism):
-            dpgm.fit(Trap(), CHAIN, budget, noise, made(learner), **terms)
+            dpgm.fit(Trap(), CHAIN, budget, noise, made(learner), **asked)
         return
-    done = dpgm.fit(CODES, CHAIN, budget, noise, made(learner), **terms)
+    done = dpgm.fit(CODES, CHAIN, budget, noise, made(learner), **asked)
     assert done.release.cost <= budget and done.release.cost.kind == kind
     assert done.model.marginal("a").sum() == pytest.approx(1)
     assert math.isfinite(done.model.entropy())
@@ -70,7 +70,7 @@ def test_every_learner_with_every_mechanism_and_budget(learner, mechanism, kind)
 @pytest.mark.parametrize(("mechanism", "kind"), list(itertools.product(MECHANISMS, BUDGETS)))
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_every_subsampled_release(mechanism, kind, neighbours):
-    """A release at rate 1/2 is served like rounds, under add-remove only."""
+    """A single round at rate 1/2 is served like many, under add-remove only."""
     source = CODES if neighbours == "add-remove" and kind in MANY[mechanism] else Trap()
     curator = dpgm.LiveCurator(
         source if isinstance(source, Trap) else as_source(source),
@@ -82,10 +82,11 @@ def test_every_subsampled_release(mechanism, kind, neighbours):
     )
     if isinstance(source, Trap):
         with pytest.raises(dpgm.BudgetError):
-            curator.release(sampling_rate=0.5)
+            curator.rounds(1, sampling_rate=0.5)
         assert curator.remaining == BUDGETS[kind]
     else:
-        assert curator.release(sampling_rate=0.5).cost == BUDGETS[kind]
+        with curator.rounds(1, sampling_rate=0.5) as rounds:
+            assert rounds.next().cost == BUDGETS[kind]
         assert curator.remaining.is_zero
 
 

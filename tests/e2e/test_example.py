@@ -17,10 +17,12 @@ def health(tmp_path):
 
 
 def dpgm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line in a new process."""
-    code = "from dpgm_core.cli import main; main()"
+    """The command line in a new process, where a warning of our own modules is an error."""
+    ours = "import warnings; warnings.filterwarnings('error', module='dpgm_')"
+    others = "warnings.filterwarnings('ignore', category=DeprecationWarning)"
+    code = f"{ours}; {others}; from dpgm_core.cli import main; main()"
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
         text=True,
     )
@@ -62,6 +64,20 @@ def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
     assert "epsilon = 0.5" in done.stderr
     assert before == {name: (out / name).read_bytes() for name in files(out) if not name.endswith(".ledger")}
     assert dpgm("ledger", "history", out / "health.ledger").stdout == history
+
+
+def test_the_spent_ledger_says_what_to_do_and_it_works(health):
+    """The eleventh run's line names the ledger's file and says that this one may go; without it the twelfth runs."""
+    spend_all = ("--set", "ledger.budget.epsilon=1")  # the first run stands for ten
+    assert dpgm("fit", health / "health.toml", *spend_all).returncode == 0
+    done = dpgm("fit", health / "health.toml", *spend_all)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    ledger = health / "out" / "health.ledger"
+    assert "only epsilon = 0 is left" in done.stderr
+    assert f"the spec says of {ledger}: these rows are public, so delete it and run again" in done.stderr
+    assert "of real people is never deleted" in done.stderr
+    ledger.unlink()
+    assert dpgm("fit", health / "health.toml", *spend_all).returncode == 0
 
 
 def test_free_care_means_more_visits(health):

@@ -52,9 +52,10 @@ def test_examples_pass_the_conformance_kit(name, least, in_environment):
 
 @pytest.mark.parametrize("name", THIRD)
 def test_examples_pass_their_own_tests(name, in_environment, tmp_path):
-    """Doctests of the installed modules' sources and the plugin's own tests, with warnings as errors."""
+    """Doctests of the installed modules' sources and the plugin's own tests, with our warnings as errors."""
     shutil.copytree(EXAMPLES / name / "tests", tmp_path / "tests")
-    command = ("pytest", "-p", "no:cacheprovider", "-W", "error", "--doctest-modules", "tests")
+    ours = "filterwarnings=error:::(dpgm_|test_)\ndefault::DeprecationWarning"
+    command = ("pytest", "-p", "no:cacheprovider", "-o", ours, "--doctest-modules", "tests")
     assert " passed" in in_environment(*command, "--pyargs", name.replace("-", "_"))
 
 
@@ -99,6 +100,9 @@ def test_the_ten_minute_path_word_for_word(in_environment):
     assert len(blocks) >= 5
     said = [in_environment("bash", "-euo", "pipefail", "-c", block) for block in blocks]
     assert "made ./dpgm-coin" in said[0]
+    (printed,) = (line for line in said[0].splitlines() if line.startswith("pip install"))
+    assert printed == 'pip install -e "./dpgm-coin[testing]" && dpgm check dpgm-coin'
+    assert " 0 failed" in in_environment("sh", "-c", printed)
     (broken,) = (text for block, text in zip(blocks, said, strict=True) if "! dpgm check" in block)
     assert re.search(r"^samples-follow-logpdf +failed", broken, re.MULTILINE)
     assert [text for text in said if text is not broken and " 0 failed" in text]

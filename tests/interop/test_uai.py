@@ -76,7 +76,7 @@ def test_results_of_a_small_model(engine, tmp_path):
     evidence.write_text("1 1 2\n")
     text, beliefs = infer_uai(path, None, "PR", engine)
     (tmp_path / "m.PR").write_text(text)
-    assert read_pr(tmp_path / "m.PR") == pytest.approx(math.log10(270), abs=1e-14)
+    assert read_pr(tmp_path / "m.PR") == pytest.approx(math.log10(270), abs=1e-12)
     assert beliefs.converged
     (tmp_path / "m.MAR").write_text(infer_uai(path, evidence, "MAR", engine)[0])
     expected = [[5 / 17, 12 / 17], [0, 0, 1], [5 / 17, 12 / 17]]
@@ -138,9 +138,9 @@ def test_the_file_alone_keeps_the_distribution(scale, tmp_path):
     names_path(tmp_path / "m.uai").unlink()
     plain = read_uai(tmp_path / "m.uai").potentials
     assert np.isneginf(plain["x1", "x0"]).sum() == 1
-    np.testing.assert_allclose(plain["x1", "x0"], potentials["age, in years", "sex"], rtol=1e-14, atol=3e-16)
-    np.testing.assert_allclose(plain["x0", "x3"], potentials["sex", "bed"], rtol=1e-14, atol=3e-16)
-    np.testing.assert_allclose(plain["x3"], potentials["bed"] + potentials.group(4), rtol=1e-14, atol=3e-15)
+    np.testing.assert_allclose(plain["x1", "x0"], potentials["age, in years", "sex"], rtol=1e-13, atol=2e-15)
+    np.testing.assert_allclose(plain["x0", "x3"], potentials["sex", "bed"], rtol=1e-13, atol=2e-15)
+    np.testing.assert_allclose(plain["x3"], potentials["bed"] + potentials.group(4), rtol=1e-13, atol=2e-14)
 
 
 def test_probabilities_are_written_with_all_their_digits(tmp_path):
@@ -299,7 +299,8 @@ def test_evidence_restricts_the_sum_over_records():
         masked = apply_evidence(potentials, evidence)
         beliefs = engine.compile(masked.structure).infer(masked)
         assert beliefs.log_partition == pytest.approx(math.log(weight), abs=1e-13)
-    assert variable_marginals(beliefs.marginals)[2].tolist() == [0, 0, 0, 0, 1]
+    *others, seen = variable_marginals(beliefs.marginals)[2].tolist()
+    assert others == [0, 0, 0, 0] and seen == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("evidence", [{"c": 0}, {2: 0}, {-1: 0}, {"a": 2}, {"a": -1}, {"a": True}])
@@ -325,7 +326,7 @@ def test_result_files_keep_every_digit(tmp_path):
     for found, wanted in zip(read_mar(tmp_path / "MAR"), marginals, strict=True):
         assert np.array_equal(found, wanted)
     (tmp_path / "PR").write_text(format_pr(math.pi * math.log(10)))
-    assert read_pr(tmp_path / "PR") == pytest.approx(math.pi, rel=1e-15)
+    assert read_pr(tmp_path / "PR") == pytest.approx(math.pi, rel=1e-14)
     assert format_mpe([0, 2, 1]) == "MPE\n3 0 2 1\n"
 
 
@@ -347,7 +348,7 @@ def check_instance(name, engine):
         np.testing.assert_allclose(found, published, rtol=0, atol=1e-5)
         assert (found[published == 0] < 1e-6).all()
     for variable, state in read_evidence(f"{path}.evid").items():
-        assert variable_marginals(beliefs.marginals)[variable][state] == 1.0
+        assert variable_marginals(beliefs.marginals)[variable][state] == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", INSTANCES)

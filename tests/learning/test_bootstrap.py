@@ -23,6 +23,9 @@ SHARES = np.arange(10, 26) / 280
 class Counts:
     """A learner whose answer is known in closed form: one table, moved evenly to sum to N, and taken at its word."""
 
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         counts = release.tables.values + (release.total - release.tables.values.sum()) / release.structure.cells
@@ -175,6 +178,9 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
 
     @frozen(kw_only=True)
     class Watching:
+        def check(self, structure, inference):
+            pass
+
         def learn(self, curator, inference, *, randomness, progress):
             release = curator.release()
             drawn.append(release.tables.values)
@@ -322,6 +328,9 @@ class Logs:
 
     floor: float = 0.0
 
+    def check(self, structure, inference):
+        pass
+
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
         floor = self.floor or 1.0
@@ -334,7 +343,7 @@ class Greedy(Logs):
     """Wants two releases."""
 
     def learn(self, curator, inference, *, randomness, progress):
-        half = curator.remaining * "1/2" if not hasattr(curator, "_releases") else None
+        half = curator.remaining * "1/2" if not curator.replayed else None
         curator.release(budget=half)
         curator.release()
         raise AssertionError

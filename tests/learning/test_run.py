@@ -77,7 +77,9 @@ def test_all_that_was_paid_for_is_in_the_error():
     with pytest.raises(LearningFailed, match="Asks failed, ArithmeticError: no luck; 2 releases are") as caught:
         run(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
     assert caught.value.releases == door.released and len(door.released) == 2
-    assert "with dpgm learn FILE... where they were saved, or with learn(error.releases)" in str(caught.value)
+    assert "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0])" in str(
+        caught.value
+    )
     assert caught.value.__cause__ is fault
     assert "\n" not in str(caught.value)
 
@@ -128,9 +130,10 @@ def test_a_fit_to_nothing_is_the_learners_fault():
 
 
 def test_what_was_paid_for_can_be_learned_from_again():
-    """What the message says: the releases of the error, given to a learner that asks for them, make the model."""
+    """What the message says: one of the error's releases makes a model, and all do for a learner that asks for each."""
     with pytest.raises(LearningFailed) as caught:
         run(Asks(budgets=(HALF, HALF), then=ArithmeticError("no luck")), curator(), EXACT)
+    assert learn(caught.value.releases[0]).model.cost == HALF
     again = learn(caught.value.releases, Asks(budgets=(HALF, HALF)))
     assert again.releases == caught.value.releases and again.model.cost == Budget.pure(1)
 

@@ -21,6 +21,7 @@ from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
+from dpgm_core.privacy.terms import Terms
 
 TENTH = Budget.pure("0.1")
 
@@ -205,7 +206,7 @@ def test_sums_too_long_to_write_are_shown_against_us_and_still_added_exactly(pat
         ({"neighbours": "replace-one"}, "neighbours"),
         ({"unit": "one household"}, "unit"),
         ({"person": "ssn"}, "person"),
-        ({"person": None}, "person"),
+        ({"person": None, "rows_per_person": 1}, "person"),
         ({"rows_per_person": 2}, "rows_per_person"),
         ({"rows_per_person": 4}, "rows_per_person"),
     ],
@@ -214,9 +215,9 @@ def test_a_release_under_other_terms_is_refused(path, changed, what):
     """Relation, unit, person key and rows per person are the ledger's or nothing; in both directions."""
     terms = {"neighbours": "add-remove", "unit": "one patient", "person": "id", "rows_per_person": 3}
     ledger = Ledger.create(path, name="s", budget=Budget.pure(1), **terms)
-    ledger.check_terms(**terms)
+    ledger.check_terms(Terms(**terms))
     with pytest.raises(BudgetError, match=f"with {what} = .* created with {what} = "):
-        Ledger.open(path).check_terms(**terms | changed)
+        Ledger.open(path).check_terms(Terms(**terms | changed))
 
 
 def test_terms_survive_the_file(path):

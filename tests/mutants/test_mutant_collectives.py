@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Tables
+from dpgm_core import CollectiveBeliefs, InferenceError, Tables
 from dpgm_core.collective.dual import CollectiveDual
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.evidence import uneven_release
@@ -178,7 +178,9 @@ class OneNoiseForAll(WrappedCollective):
     """Takes the first table's noise for that of every table."""
 
     def __init__(self, engine, evidence):
-        same = attrs.evolve(evidence, calibration_of=(evidence.calibration_of[0],) * len(evidence.calibration_of))
+        of_group = evidence.measurement.of_group
+        first = attrs.evolve(evidence.measurement, of_group=of_group[:1] * len(of_group))
+        same = attrs.evolve(evidence, measurement=first)
         super().__init__(engine, same)
 
 
@@ -195,6 +197,24 @@ class TakesNoiseForGranted(WrappedCollective):
 
 class CertifiesOneNoise(OneNoiseForAll):
     """Its certificate is of another problem than the one posed: that of the first table's noise."""
+
+
+class AnswersAnything(WrappedCollective):
+    """What its solver refuses it answers with NaN."""
+
+    def __init__(self, engine, evidence):
+        try:
+            super().__init__(engine, evidence)
+        except InferenceError:
+            self.inner = None
+
+    def infer(self, potentials, *, evidence_weight=1.0, start=None):
+        if self.inner is not None:
+            return super().infer(potentials, evidence_weight=evidence_weight, start=start)
+        nothing = potentials * np.nan
+        return CollectiveBeliefs(
+            marginals=nothing, multipliers=nothing, objective=0.0, gap=None, residual=0.0, converged=True, calls=0
+        )
 
 
 MUTANTS = [
@@ -216,6 +236,7 @@ MUTANTS = [
     (collective(WarmStartsInSecret), "calls-are-independent"),
     (collective(ReusesItsTables), "calls-are-independent"),
     (collective(NanIsNothing), "nonsense-is-refused"),
+    (collective(AnswersAnything), "any-noise-gives-tables-or-a-refusal"),
 ]
 
 

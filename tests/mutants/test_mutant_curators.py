@@ -2,155 +2,174 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import attrs
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, Ledger, LiveCurator, Tables
-from dpgm_core.counting import kernel as counting_module
+from dpgm_core import Budget, Ledger, LiveCurator, Sensitivity, Tables, Terms
+from dpgm_core.counting.kernel import Counts
 from dpgm_core.errors import DataError, Overspent
-from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.testing import checks_of
 
 # --- curators -----------------------------------------------------------------------------------------------------
 
 
-class ChargesAfterTheNoise(LiveCurator):
+class Penniless(LiveCurator):
+    """No mutant: what those that go without the ledger for a while share."""
+
+    @contextmanager
+    def without_a_ledger(self):
+        ledger, self._funds._ledger = self._funds._ledger, None
+        try:
+            yield ledger
+        finally:
+            self._funds._ledger = ledger
+
+
+class ChargesAfterTheNoise(Penniless):
     """Draws noise first: a crash in between leaks a release nobody paid for."""
 
     def release(self, **asked):
-        ledger, self._ledger = self._ledger, None
-        try:
+        with self.without_a_ledger() as ledger:
             noisy = super().release(**asked)
-        finally:
-            self._ledger = ledger
         ledger.charge(noisy.cost)
         return noisy
 
 
-class NeverCharges(LiveCurator):
+class NeverCharges(Penniless):
     """Forgets the ledger."""
 
     def release(self, **asked):
-        ledger, self._ledger = self._ledger, None
-        try:
+        with self.without_a_ledger():
             return super().release(**asked)
-        finally:
-            self._ledger = ledger
 
 
 class OneTableBare(LiveCurator):
     """The last table is published as counted."""
 
-    def _noisy(self, counted, *rest):
-        noisy = super()._noisy(counted, *rest)
-        values = noisy.tables.values.copy()
-        last = noisy.structure.slices[-1]
-        values[last] = counted.tables.values[last]
-        return attrs.evolve(noisy, tables=Tables(noisy.structure, values))
+    def _draw(self, measurement, counts):
+        values = super()._draw(measurement, counts).values.copy()
+        last = measurement.structure.slices[-1]
+        values[last] = counts.values[last]
+        return Tables(measurement.structure, values)
 
 
 class NoisePerBatch(LiveCurator):
     """Noise for each of three batches, added up: not what was calibrated."""
 
-    def _noisy(self, counted, calibrations, *rest):
-        noisy = super()._noisy(counted, calibrations, *rest)
-        values = noisy.tables.values.copy()
+    def _draw(self, measurement, counts):
+        noisy = super()._draw(measurement, counts)
         for _ in range(2):
-            values = values + calibrations[0].noise.sample(values.shape, self._randomness)
-        return attrs.evolve(noisy, tables=Tables(noisy.structure, values))
+            noisy = super()._draw(measurement, noisy)
+        return noisy
 
 
 class NoiseShared(LiveCurator):
     """Tables of one shape get the same noise: their difference is exact."""
 
-    def _noisy(self, counted, *rest):
-        noisy = super()._noisy(counted, *rest)
-        added = (noisy.tables - counted.tables).arrays()
+    def _draw(self, measurement, counts):
+        added = (super()._draw(measurement, counts) - counts).arrays()
         first = {}
         same = [first.setdefault(part.shape, part).reshape(-1) for part in added]
-        return attrs.evolve(noisy, tables=counted.tables + Tables(noisy.structure, np.concatenate(same)))
+        return counts + Tables(measurement.structure, np.concatenate(same))
 
 
 class WrongRelation(LiveCurator):
     """Always the sensitivity of add-remove."""
 
-    def _calibration(self, measured, budget):
-        declared, self._neighbours = self._neighbours, Neighbours.ADD_REMOVE
-        try:
-            return super()._calibration(measured, budget)
-        finally:
-            self._neighbours = declared
+    class Confused(Terms):
+        """Terms of any relation, with the norms of one."""
+
+        def sensitivity(self, structure, clip=None):
+            return Sensitivity.of(structure, "add-remove", rows_per_person=self.rows_per_person)
+
+    def __init__(self, *parts, terms, **more):
+        super().__init__(*parts, terms=self.Confused(**attrs.asdict(terms, recurse=False)), **more)
 
 
 class ExactTotal(LiveCurator):
     """The exact number of records serves as the estimate."""
 
-    def _noisy(self, counted, *rest):
-        return attrs.evolve(super()._noisy(counted, *rest), total=float(counted.records))
+    def _total(self, tables, measurement, records):
+        _, variance = super()._total(tables, measurement, records)
+        return float(records), variance
 
 
 class ExactTotalInProvenance(LiveCurator):
     """The exact number of records goes into the provenance, for the record."""
 
-    def _noisy(self, counted, *rest):
-        noisy = super()._noisy(counted, *rest)
-        return attrs.evolve(noisy, provenance={**noisy.provenance, "rows": counted.records})
+    def _count(self, statistic):
+        counts, self._rows = super()._count(statistic)
+        return counts, self._rows
+
+    def _published(self, *parts, **more):
+        noisy = super()._published(*parts, **more)
+        return attrs.evolve(noisy, provenance={**noisy.provenance, "rows": self._rows})
 
 
 class PublicTotalUnstamped(LiveCurator):
     """Publishes N and calls it an estimate."""
 
-    def _noisy(self, counted, *rest):
-        return attrs.evolve(super()._noisy(counted, *rest), total_policy="estimated")
+    def _published(self, *parts, **more):
+        noisy = super()._published(*parts, **more)
+        return attrs.evolve(noisy, terms=attrs.evolve(noisy.terms, total="estimated"))
 
 
-class NeverSpent(LiveCurator):
+class NeverSpent(Penniless):
     """Each release starts with the whole budget."""
 
     def release(self, **asked):
-        self._spent = Budget.zero(self._budget.kind)
-        ledger, self._ledger = self._ledger, None
-        try:
+        self._funds._spent = Budget.zero(self.budget.kind)
+        with self.without_a_ledger():
             return super().release(**asked)
-        finally:
-            self._ledger = ledger
 
 
 class LargestPartCounts(LiveCurator):
     """Budgets per clique cost their maximum (parallel composition, where there is none)."""
 
-    def _noisy(self, counted, calibrations, calibration_of, cost, entry):
-        cost = max((one.noise.cost for one in calibrations), key=lambda one: one.epsilon)
-        return super()._noisy(counted, calibrations, calibration_of, cost, entry)
+    def _published(self, tables, measurement, *parts, **more):
+        cost = max(measurement.calibrations, key=lambda one: one.noise.cost.epsilon).noise.cost
+        return super()._published(tables, measurement, *parts, **more | {"cost": cost})
 
 
 class ReadsBeforeItLooks(LiveCurator):
     """Counts the records before it looks at the budget."""
 
     def release(self, **asked):
-        counting_module.count(self._source, self._structure)
+        self._count(Counts.of(self._structure))
         return super().release(**asked)
 
 
 class BelievesMechanisms(LiveCurator):
     """Charges what was asked, whatever the noise costs."""
 
-    def _calibrated(self, noise, sensitivity, budget):
-        return super()._calibrated(attrs.evolve(noise, cost=budget), sensitivity, budget)
+    class Believed:
+        """The mechanism, its word for the cost replaced by what was asked."""
+
+        own_randomness = None
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def noise(self, sensitivity, budget):
+            return attrs.evolve(self.inner.noise(sensitivity, budget), cost=budget)
+
+    def __init__(self, source, structure, mechanism, **more):
+        super().__init__(source, structure, self.Believed(mechanism), **more)
 
 
 class ShowsTheCause(LiveCurator):
     """A failing source's exception travels on as the cause."""
 
-    def _count(self, measured):
+    def _count(self, statistic):
+        domain = self._structure.domain
         try:
-            next(self._source.batches(measured.domain, measured.domain.names))
+            next(self._source.batches(domain, domain.names))
         except ValueError as error:
             raise DataError("the records could not be read") from error
-        return super()._count(measured)
+        return super()._count(statistic)
 
 
 class ReprShowsRecords(LiveCurator):
@@ -163,8 +182,8 @@ class ReprShowsRecords(LiveCurator):
 class NothingStamped(LiveCurator):
     """Calls every release private."""
 
-    def _release(self, *parts):
-        return attrs.evolve(super()._release(*parts), private=True)
+    def _published(self, *parts, **more):
+        return attrs.evolve(super()._published(*parts, **more), private=True)
 
 
 class TermsUnread(LiveCurator):
@@ -172,7 +191,7 @@ class TermsUnread(LiveCurator):
 
     def __init__(self, *parts, ledger=None, **more):
         super().__init__(*parts, **more)
-        self._ledger = ledger
+        self._funds._ledger = ledger
 
 
 CURATORS = [
@@ -283,7 +302,7 @@ class RhoIsEpsilon(Ledger):
 class AnyTerms(Ledger):
     """Takes releases under any relation."""
 
-    def check_terms(self, **terms):
+    def check_terms(self, terms):
         return None
 
 

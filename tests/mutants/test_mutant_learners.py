@@ -1,5 +1,6 @@
 """Deliberately wrong learners, each killed by the check meant for it."""
 
+import contextlib
 from fractions import Fraction
 
 import attrs
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, consistent, option
+from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, TooLarge, consistent, option
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
 
@@ -17,6 +18,9 @@ KEPT = []
 @frozen(kw_only=True)
 class Plain:
     """The learner the mutants are made from: clip, normalise, penalised maximum likelihood."""
+
+    def check(self, structure, inference):
+        inference.compile(structure)
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release(budget=self.budget(curator))
@@ -46,6 +50,11 @@ class Plain:
 
     def start(self, release, randomness):
         return np.zeros(release.structure.cells)
+
+
+def stating(fit, releases):
+    """The fit with a model that states these releases."""
+    return attrs.evolve(fit, model=Model(fit.model.structure, fit.model.potentials, releases=releases))
 
 
 @frozen(kw_only=True)
@@ -149,6 +158,18 @@ class AsksForNothing(Plain):
 
     def learn(self, curator, inference, *, randomness, progress):
         return Fit(model=Model(curator.structure, Tables.zeros(curator.structure)))
+
+
+@frozen(kw_only=True)
+class DropsTheFirstRelease(Plain):
+    """Takes a quarter, a quarter and a half, and states the last two."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        quarter = curator.budget * Fraction(1, 4)
+        curator.release(budget=quarter)
+        curator.release(budget=quarter)
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return stating(fit, curator.released[1:])
 
 
 @frozen(kw_only=True)
@@ -268,6 +289,32 @@ class SwallowsNan(Plain):
             marginals = engine.infer(Tables(release.structure, theta)).marginals
             theta = theta + np.nan_to_num(target.values - marginals.values)
         return Tables(release.structure, theta)
+
+
+@frozen(kw_only=True)
+class ChargesFirst(Plain):
+    """Finds out that the structure does not fit when the release is paid for."""
+
+    def check(self, structure, inference):
+        pass
+
+
+@frozen(kw_only=True)
+class ChecksInVain(Plain):
+    """Tries, and takes no notice."""
+
+    def check(self, structure, inference):
+        with contextlib.suppress(InferenceError):
+            inference.compile(structure)
+
+
+@frozen(kw_only=True)
+class RefusesWhatFits(Plain):
+    """Takes fright at three attributes."""
+
+    def check(self, structure, inference):
+        if len(structure.domain) > 2:
+            raise TooLarge("more than two attributes")
 
 
 @frozen(kw_only=True)
@@ -391,6 +438,15 @@ class TakesTheLoudForTheQuiet(Plain):
         return 1 / release.variances
 
 
+@frozen(kw_only=True)
+class NeedsADual(Plain):
+    """Weighs tables by the dual bound of their noise, which not every noise has."""
+
+    def target(self, release):
+        assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
+        return super().target(release)
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -402,6 +458,7 @@ MUTANTS = [
     (ForgesTheCost, "cost-is-the-curators"),
     (AltersTheTables, "cost-is-the-curators"),
     (AsksForNothing, "cost-is-the-curators"),
+    (DropsTheFirstRelease, "cost-is-the-curators"),
     (SpendsHalf, "spends-what-it-is-given"),
     (InfinitePotentials, "fit-is-usable"),
     (TunesAnArray, "tuning-makes-the-same-choices"),
@@ -425,6 +482,10 @@ MUTANTS = [
     (ForgetsTheTies, "many-records-are-followed"),
     (TakesTablesAlike, "quiet-tables-count-for-more"),
     (TakesTheLoudForTheQuiet, "quiet-tables-count-for-more"),
+    (ChargesFirst, "what-is-too-large-is-refused-by-check"),
+    (ChecksInVain, "what-is-too-large-is-refused-by-check"),
+    (RefusesWhatFits, "what-is-too-large-is-refused-by-check"),
+    (NeedsADual, "any-noise-gives-a-model-or-a-refusal"),
 ]
 
 

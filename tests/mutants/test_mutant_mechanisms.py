@@ -20,6 +20,7 @@ from dpgm_core.testing.reference import (
     ReferenceLaplace,
     ReferenceLaplaceNoise,
 )
+from dpgm_core.testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
 
 PERCENT = Fraction(99, 100)
 
@@ -524,6 +525,58 @@ class OptionsThatDrift(ReferenceLaplace):
     factor: float = attrs.field(default=1.0, converter=lambda value: value * 1.5, metadata={"help": "a factor"})
 
 
+@frozen(kw_only=True)
+class BoundKeptQuietNoise(TruncatedLaplaceNoise):
+    """Ends at its bound, and claims to have none."""
+
+    @property
+    def support(self):
+        return -math.inf, math.inf
+
+
+@frozen(kw_only=True)
+class ClampedNoise(ReferenceLaplaceNoise):
+    """Draws are cut off at a bound that nothing speaks of."""
+
+    def sample(self, shape, randomness):
+        most = round(4 * float(self.scale))
+        return np.clip(super().sample(shape, randomness), -most, most)
+
+
+@frozen(kw_only=True)
+class BoundTooTightNoise(ReferenceLaplaceNoise):
+    """Says that it ends where it does not."""
+
+    support = (-20.0, 20.0)
+
+
+@frozen(kw_only=True)
+class ConcaveInWordsNoise(TwoWidthsNoise):
+    """A mixture that claims to be log-concave."""
+
+    log_concave = True
+
+
+@frozen(kw_only=True)
+class BoundedEventNoise(TruncatedLaplaceNoise):
+    """Tells the accountant of a bound twice as far out."""
+
+    @property
+    def event(self):
+        return attrs.evolve(super().event, bound=2 * self.bound)
+
+
+def with_noise(mechanism, noise_class):
+    """The calibration of any mechanism with another noise class."""
+
+    @frozen(kw_only=True)
+    class Mutant(mechanism):
+        def noise(self, sensitivity, budget):
+            return noise_class(**fields(super().noise(sensitivity, budget)))
+
+    return Mutant
+
+
 def gaussian_with(noise_class):
     @frozen(kw_only=True)
     class Mutant(ReferenceGaussian):
@@ -579,6 +632,11 @@ MUTANTS = [
     (gaussian_with(GaussianScoreTwice), "score-is-the-slope-of-logpdf"),
     (laplace_with(DualOfTheVariance), "dual-is-the-conjugate"),
     (laplace_with(NanSwallowed), "nan-is-not-swallowed"),
+    (with_noise(TruncatedLaplace, BoundKeptQuietNoise), "shape-is-as-declared"),
+    (laplace_with(BoundTooTightNoise), "shape-is-as-declared"),
+    (with_noise(TwoWidths, ConcaveInWordsNoise), "shape-is-as-declared"),
+    (laplace_with(ClampedNoise), "samples-follow-logpdf"),
+    (with_noise(TruncatedLaplace, BoundedEventNoise), "event-never-claims-more-noise"),
     (laplace_with(Unfrozen), "noise-is-plain-data"),
     (PositionalOptions, "keeps-its-contract"),
     (Changeable, "keeps-its-contract"),
@@ -597,12 +655,12 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 
 
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
-@pytest.mark.parametrize("original", [ReferenceLaplace, ReferenceGaussian])
+@pytest.mark.parametrize("original", [ReferenceLaplace, ReferenceGaussian, TruncatedLaplace, TwoWidths])
 def test_the_originals_pass(verdict, original, check):
     """What the mutants were made from passes each of these checks that it declares to be for it."""
-    kinds = {"pure-loss-within-cost": ReferenceLaplace, "renyi-loss-within-cost": ReferenceGaussian,
-             "hockey-stick-within-delta": ReferenceGaussian}  # fmt: skip
-    if kinds.get(check, original) is original:
+    kinds = {"pure-loss-within-cost": (ReferenceLaplace, TwoWidths), "renyi-loss-within-cost": (ReferenceGaussian,),
+             "hockey-stick-within-delta": (ReferenceGaussian, TruncatedLaplace)}  # fmt: skip
+    if original in kinds.get(check, (original,)):
         assert verdict(original, "mechanism", check) is None
 
 

@@ -271,7 +271,7 @@ def test_extreme_questions_get_sound_answers():
         for sensitivity in (units(1), units(10**4), units(10**7), norms((3, 1)), norms((10**6,))):
             found = [discrete_delta(variance, sensitivity, Fraction(e)) for e in ("1e-9", "1e-3", "1", "50", "1e6")]
             assert all(0 < one <= 1 for one in found)
-            assert all(after <= before for before, after in itertools.pairwise(found))
+            assert all(after <= before * (1 + 1e-12) for before, after in itertools.pairwise(found))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_mass_and_variance_are_those_of_the_sums(variance):
     z = np.arange(-5000.0, 5001.0)
     with np.errstate(under="ignore"):
         weight = np.exp(-(z**2) / (2 * variance))
-    assert log_normaliser(variance) == pytest.approx(math.log(weight.sum()), rel=1e-14, abs=1e-15)
-    assert discrete_mass(z, variance).sum() == pytest.approx(1, rel=1e-13)
-    assert discrete_variance(variance) == pytest.approx((z**2 * weight).sum() / weight.sum(), rel=1e-13, abs=0)
-    assert discrete_variance(variance) <= variance
+    assert log_normaliser(variance) == pytest.approx(math.log(weight.sum()), rel=1e-12, abs=1e-14)
+    assert discrete_mass(z, variance).sum() == pytest.approx(1, rel=1e-12)
+    assert discrete_variance(variance) == pytest.approx((z**2 * weight).sum() / weight.sum(), rel=1e-12, abs=0)
+    assert discrete_variance(variance) <= variance * (1 + 1e-13)  # equal from about 4 on, but for rounding

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -105,11 +104,9 @@ def test_the_closed_forms():
 def test_a_fit_with_an_optimal_split_spends_exactly_its_budget(mechanism, budget, learner, tmp_path):
     """Decimal shares cost what they say: the ledger is left empty, each table has its own noise, the file keeps it."""
     arguments = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(2), "split": "optimal"}
-    with closing(dpgm.Ledger.create(tmp_path / "l", name="x", budget=budget, neighbours="add-remove")) as ledger:
-        fit = dpgm.fit(
-            CODES, PLAIN, budget, mechanism, learner, ledger=ledger, save_release=tmp_path / "r", **arguments
-        )
-        assert ledger.remaining().is_zero
+    ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=budget, neighbours="add-remove")
+    fit = dpgm.fit(CODES, PLAIN, budget, mechanism, learner, ledger=ledger, save_release=tmp_path / "r", **arguments)
+    assert ledger.remaining().is_zero
     assert fit.release.cost == budget
     assert [one.budget for one in fit.release.calibrations] == list(optimal_split(PLAIN, budget).values())
     assert fit.release.variances[0] > fit.release.variances[1] > fit.release.variances[2]

@@ -173,7 +173,7 @@ def test_laplace_is_one_randomised_response_per_cell():
     scale = 1.7
     p, q = mass("discrete-laplace", scale, 0), mass("discrete-laplace", scale, 1)
     agree = p[: len(p) // 2 + 1].sum()
-    assert set(np.abs(np.log(p / q)).round(9)) == {round(1 / scale, 9)}
+    assert np.abs(np.log(p / q)) == pytest.approx(np.full(len(p), 1 / scale), rel=1e-9)
     assert np.exp(response_pair(1, 1 / scale).log_p[1]) == pytest.approx(agree)
 
 
@@ -345,7 +345,9 @@ def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, r
         Gauss(), unit(24), Budget.approx(epsilon, delta), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
     )
     assert noise.cost == each
-    assert accountant("discrete-gaussian", noise.event.scale, 24, rounds=rounds, rate=rate).epsilon(delta) <= epsilon
+    assert accountant("discrete-gaussian", noise.event.scale, 24, rounds=rounds, rate=rate).epsilon(
+        delta
+    ) <= epsilon * (1 + 1e-12)
     less = accountant("discrete-gaussian", noise.event.scale * 0.99, 24, rounds=rounds, rate=rate)
     assert less.epsilon(delta) > epsilon
 

@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import ClippedScore, Domain, SeededRandomness, Sensitivity, Structure
-from dpgm_core.counting.scores import cell_numbers, clipped_sum
-from dpgm_core.counting.subsample import read_rows
+from dpgm_core import ClippedScore, Domain, SeededRandomness, Sensitivity, Structure, Terms
+from dpgm_core.counting.scores import FewCounts, cell_numbers, clipped_sum
+from dpgm_core.counting.statistic import summed
+from dpgm_core.counting.subsample import read_persons
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
@@ -51,7 +52,7 @@ def test_a_clipped_person_stays_within_the_sensitivity(case):
     """After truncation to the grid the score's integer vector has the norms that the noise was calibrated to."""
     structure, rows, mu, clip = case
     codes = [np.array(column) for column in zip(*rows, strict=True)]
-    cells = cell_numbers(structure, NAMES, codes)
+    cells = cell_numbers(structure, codes)
     change = clipped_sum(cells, np.array([len(rows)]), np.array(mu), clip)
     assert within(change, clip.sensitivity(structure.cells, "add-remove"))
 
@@ -60,7 +61,7 @@ def test_the_clipped_sensitivity_is_attained():
     """A score as long as the norm, along the grid, moves the sum by all of it: no smaller sensitivity would do."""
     structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
     clip = ClippedScore(norm=2, grid=5)
-    cells = cell_numbers(structure, "a", [np.zeros(3, int)])
+    cells = cell_numbers(structure, [np.zeros(3, int)])
     clipped_away = clipped_sum(cells, np.array([3]), np.zeros(3), clip)  # three rows: |g| = 3
     whole = clipped_sum(cells[:, :2], np.array([2]), np.zeros(3), clip)
     assert norms(whole) == (1, 10, 100, 10)
@@ -75,7 +76,7 @@ def test_persons_are_scored_one_by_one(case, others):
     """The sum over several persons is the sum of each on its own, however they are cut into pieces."""
     structure, rows, mu, clip = case
     codes = [np.tile(np.array(column), others) for column in zip(*rows, strict=True)]
-    cells = cell_numbers(structure, NAMES, codes)
+    cells = cell_numbers(structure, codes)
     together = clipped_sum(cells, np.full(others, len(rows)), np.array(mu), clip)
     alone = clipped_sum(cells[:, : len(rows)], np.array([len(rows)]), np.array(mu), clip)
     assert together.tolist() == (others * alone).tolist()
@@ -94,18 +95,17 @@ def keyed_rows(draw):
 @given(keyed_rows())
 @example(([], [(0, 0, 0)] * 6, 4))  # all rows hit the same cells
 def test_a_person_moves_a_round_within_the_sensitivity(case):
-    """One more person in a subsample moves the counts by at most `Sensitivity.of` with r rows."""
+    """One more person in a subsample moves the counts by at most what the terms with r rows say."""
     rows, more, most = case
+    statistic = FewCounts(TIED)
 
     def counted(records):
         table = {"id": np.array([key for key, _ in records], object)} | {
             name: np.array([codes[place] for _, codes in records], int) for place, name in enumerate(NAMES)
         }
-        read = read_rows(PersonSource(source=as_source(table), person="id", rows_per_person=most), TIED, stream=False)
-        total = np.zeros(TIED.cells, np.int64)
-        for codes, _ in read.pieces(Fraction(1), SeededRandomness(1)):
-            total += np.bincount(cell_numbers(TIED, read.columns, codes).ravel(), minlength=TIED.cells)
-        return total
+        keyed = PersonSource(source=as_source(table), person="id", rows_per_person=most)
+        persons = read_persons(keyed, TIED.domain, statistic.columns)
+        return summed(statistic, persons.sample(Fraction(1), SeededRandomness(1)))
 
     change = counted([*rows, *(("new", codes) for codes in more)]) - counted(rows)
-    assert within(change, Sensitivity.of(TIED, "add-remove", rows_per_person=most))
+    assert within(change, statistic.sensitivity(Terms(neighbours="add-remove", person="id", rows_per_person=most)))

@@ -23,6 +23,7 @@ from dpgm_core.errors import BudgetError, DataError, Overspent
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import Checklist, require
@@ -41,6 +42,7 @@ __all__ = ["CHECKS"]
 CHECKS = Checklist("curator")
 
 _STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c"), ("a",), ("c",)])
+_TERMS = Terms(neighbours="add-remove")
 _RECORDS = 4861
 _CANARY = "CANARY7291"
 
@@ -56,24 +58,22 @@ class _Scene:
 
 
 @contextmanager
-def _scene(subject: ClassSubject, structure: Structure = _STRUCTURE, **more: Any) -> Iterator[_Scene]:
+def _scene(
+    subject: ClassSubject, structure: Structure = _STRUCTURE, terms: Terms = _TERMS, **more: Any
+) -> Iterator[_Scene]:
     log: list[Any] = []
     rng = np.random.default_rng(1)
     codes = np.stack([rng.integers(size, size=_RECORDS) for size in structure.domain.sizes.values()], axis=1)
     source = SpyRecords(codes, rows=97)
     source.log = log
-    settings: dict[str, Any] = {
-        "neighbours": "add-remove",
-        "budget": Budget.pure(1),
-        "randomness": SeededRandomness(1),
-    } | more
+    settings: dict[str, Any] = {"budget": Budget.pure(1), "randomness": SeededRandomness(1)} | more
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.ledger"
-        Ledger.create(path, name="x", budget=Budget.pure(1), neighbours=settings["neighbours"])
+        Ledger.create(path, name="x", budget=Budget.pure(1), neighbours=terms.neighbours)
         ledger = SpyLedger(path.resolve(), Ledger.open(path).terms)
         ledger.log = log
         mechanism = settings.pop("mechanism", None) or SpyMechanism(log)
-        curator = subject.component(source, structure, mechanism, ledger=ledger, **settings)
+        curator = subject.component(source, structure, mechanism, terms=terms, ledger=ledger, **settings)
         yield _Scene(curator=curator, ledger=ledger, log=log, true=incidence(structure, codes).sum(axis=1))
 
 
@@ -135,7 +135,7 @@ def sensitivity_is_that_of_the_relation(subject: ClassSubject) -> None:
         for name, structure in awkward_structures().items():
             if neighbours == "replace-one" and max(structure.sizes) == 1:
                 continue  # nothing can change
-            with _scene(subject, structure, neighbours=neighbours) as scene:
+            with _scene(subject, structure, Terms(neighbours=neighbours)) as scene:
                 scene.curator.release()
                 (asked,) = [what for kind, what in scene.log if kind == "sensitivity"][:1]
             l0, l1, l2_squared, linf = worst_change(structure, neighbours)
@@ -167,7 +167,7 @@ def exact_total_stays_secret(subject: ClassSubject) -> None:
 def public_total_is_stamped(subject: ClassSubject) -> None:
     """A published exact total under add-remove is stamped as conditional on public N. Cannot show: that anybody reads
     it."""
-    with _scene(subject, total="public") as scene:
+    with _scene(subject, terms=Terms(neighbours="add-remove", total="public")) as scene:
         release = scene.curator.release()
         require(release.total == _RECORDS and release.total_policy == "public", "the public total is not published")
         require(
@@ -259,7 +259,7 @@ def errors_and_reprs_show_nothing(subject: ClassSubject) -> None:
         def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
             raise ValueError(f"cannot parse {_CANARY}")
 
-    curator = subject.component(Leaky(), _STRUCTURE, ReferenceLaplace(), neighbours="add-remove", budget=Budget.pure(1))
+    curator = subject.component(Leaky(), _STRUCTURE, ReferenceLaplace(), terms=_TERMS, budget=Budget.pure(1))
     error: BaseException | None = None
     try:
         curator.release()
@@ -296,7 +296,7 @@ def other_relations_are_refused(subject: ClassSubject) -> None:
         try:
             subject.component(
                 TrappedRecords(np.zeros((1, 3), dtype=np.int64)), _STRUCTURE, ReferenceLaplace(),
-                neighbours="replace-one", budget=Budget.pure(1), ledger=scene.ledger,
+                terms=Terms(neighbours="replace-one"), budget=Budget.pure(1), ledger=scene.ledger,
             )  # fmt: skip
         except BudgetError:
             return

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from dpgm_core.components.options import changed
-from dpgm_core.errors import DpgmError
+from dpgm_core.errors import DpgmError, TooLarge
 from dpgm_core.files import plain
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -28,6 +28,7 @@ from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.checks import learner_told as checks_learner_told
+from dpgm_core.testing.checks.unusual import LEARNER
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.learning import CHAIN as _CHAIN
 from dpgm_core.testing.learning import clique_marginals as _clique_marginals
@@ -249,6 +250,37 @@ def engines_can_be_swapped(subject: LearnerSubject) -> None:
 
 
 @frozen(kw_only=True)
+class _Cramped:
+    """An inference that no structure fits."""
+
+    max_order: ClassVar[None] = None
+
+    def compile(self, structure: Structure) -> Engine:
+        raise TooLarge(f"{structure} does not fit here; use another engine")
+
+
+@CHECKS.add()
+def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
+    """`check` lets pass what fits, and refuses what the engine cannot hold, before anything is charged for it; what it
+    lets pass is learned, if need be without the engine. Cannot show: other reasons to refuse."""
+    try:
+        subject.component.check(_CHAIN, JunctionTree())
+    except DpgmError as error:
+        require(False, f"check refuses a chain of three: {error}")
+    cramped: Inference = _Cramped()
+    try:
+        subject.component.check(_CHAIN, cramped)
+    except TooLarge:
+        return
+    try:
+        fit = _learn(subject, _draw(_truth(), 500, 1), inference=cramped).fit
+    except TooLarge:
+        require(False, "the engine cannot hold the structure; check lets it pass, and learn fails on it")
+        raise
+    _usable(fit, _CHAIN, "no engine")
+
+
+@frozen(kw_only=True)
 class _Poisoned:
     """A broken engine: every marginal is NaN."""
 
@@ -288,3 +320,4 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
 
 
 CHECKS += checks_learner_told.CHECKS
+CHECKS += LEARNER

@@ -121,15 +121,19 @@ def hockey_stick_within_delta(subject: MechanismSubject) -> None:
 @CHECKS.add()
 def event_never_claims_more_noise(subject: MechanismSubject) -> None:
     """The accountant's event has at most the scale of logpdf and at least the sensitivity's norm (L1 for Laplace, L2
-    for Gaussian). Cannot show: that an accountant composes it well."""
+    for Gaussian), and a bound if and only if the noise has one. Cannot show: that an accountant composes it well."""
     for what, sensitivity, _, noise in subject.noises():
         event = noise.event
         gaussian = event.kind in ("gaussian", "discrete-gaussian")
         # -log p(z) + log p(0) is |z| / scale, or z^2 / (2 scale^2)
-        z = float(max(1, round(3 * math.sqrt(noise.variance))))
+        z = min(float(max(1, round(3 * math.sqrt(noise.variance)))), noise.support[1])
         drop = float(noise.logpdf(np.zeros(1))[0] - noise.logpdf(np.array([z]))[0])
         scale = math.sqrt(z**2 / (2 * drop)) if gaussian else z / drop
         norm = sensitivity.l2 if gaussian else float(sensitivity.l1)
+        bound = math.inf if event.bound is None else event.bound
+        require(
+            bound == noise.support[1], f"{what}: the event says bound {bound}, but the noise ends at {noise.support[1]}"
+        )
         require(event.scale <= scale * _ROUNDING, f"{what}: the event says scale {event.scale:.9g}, logpdf {scale:.9g}")
         require(
             event.sensitivity >= norm / _ROUNDING,
@@ -177,13 +181,53 @@ def masses_sum_to_one(subject: MechanismSubject) -> None:
 
 
 @CHECKS.add()
+def shape_is_as_declared(subject: MechanismSubject) -> None:
+    """logpdf is finite at every draw there can be within `support` and -inf beyond, draws lie inside, and logpdf is
+    concave there if `log_concave` says so. Cannot show: what lies beyond 1,000 standard deviations, or concavity lost
+    by less than rounding."""
+    for what, _, _, noise in subject.noises():
+        low, high = noise.support
+        require(low <= 0 <= high, f"{what}: support is {noise.support}, which must hold 0")
+        points, _ = grid(noise, exact=noise.exact)
+        far = np.round(np.array([100.0, 300.0, 1000.0]) * math.sqrt(noise.variance)) + 1
+        points = np.unique(np.concatenate([points, -far, far]))
+        with np.errstate(all="ignore"):
+            found = np.asarray(noise.logpdf(points))
+        inside = (points >= low) & (points <= high)
+        # what underflows is too deep to look like an end
+        ended = inside & np.isneginf(found) & (np.abs(points) < 1e6 * (1 + math.sqrt(noise.variance)))
+        at = f" at {points[ended][0]:g} records" if ended.any() else ""
+        require(not ended.any(), f"{what}: support is {noise.support}, but logpdf is -inf{at}")
+        require(
+            bool(np.isneginf(found[~inside]).all()), f"{what}: logpdf is above -inf beyond the support {noise.support}"
+        )
+        if noise.log_concave:
+            x, y = points[inside], found[inside]
+            slopes = np.diff(y) / np.diff(x)
+            slack = 1e-9 * (1 + np.abs(slopes).max(initial=0.0)) + 1e-12 * np.abs(y[1:-1]) / np.diff(x).min(initial=1.0)
+            worst = int(np.argmax(np.diff(slopes) - slack)) if len(slopes) > 1 else 0
+            concave = len(slopes) < 2 or bool((np.diff(slopes) <= slack).all())
+            require(
+                concave, f"{what}: log_concave is declared, but the slope of logpdf rises near {x[worst]:g} records"
+            )
+    for what, _, _, noise in subject.one_per_kind():
+        drawn = noise.sample((max(1, subject.draws // 10),), subject.randomness(17))
+        ends = float(drawn.min()), float(drawn.max())
+        require(
+            noise.support[0] <= ends[0] and ends[1] <= noise.support[1],
+            f"{what}: support is {noise.support}, but draws reach from {ends[0]:g} to {ends[1]:g}",
+        )
+
+
+@CHECKS.add()
 def score_is_the_slope_of_logpdf(subject: MechanismSubject) -> None:
-    """Away from whole numbers the score is the difference quotient of logpdf, and it never rises (logpdf is concave,
-    as learners assume). Cannot show: the subgradient chosen at kinks."""
+    """Away from whole numbers, within the support, the score is the difference quotient of logpdf; where the noise
+    declares `log_concave` it never rises. Cannot show: the subgradient chosen at kinks."""
     for what, _, _, noise in subject.noises():
         sd = math.sqrt(noise.variance)
         points = np.unique(np.concatenate([np.linspace(-6 * sd, 6 * sd, 41), [-3.0, -1.0, 0.0, 1.0, 3.0]]))
         points = np.floor(points) + 0.5  # kinks sit on whole numbers
+        points = points[(points - 0.5 >= noise.support[0]) & (points + 0.5 <= noise.support[1])]
         step = min(1e-3 * max(1.0, sd), 0.25)
         quotient = (noise.logpdf(points + step) - noise.logpdf(points - step)) / (2 * step)
         score = noise.score(points)
@@ -192,6 +236,8 @@ def score_is_the_slope_of_logpdf(subject: MechanismSubject) -> None:
             np.allclose(score, quotient, rtol=1e-4, atol=1e-7 / max(1.0, sd)),
             f"{what}: at residual {points[worst]:g} the score is {score[worst]:.9g}, the slope {quotient[worst]:.9g}",
         )
+        if not noise.log_concave:
+            continue
         order = np.unique(np.concatenate([points, np.round(points)]))
         slopes = noise.score(order)
         require(bool((np.diff(slopes) <= 1e-9 * np.abs(slopes).max()).all()), f"{what}: the score rises somewhere")
@@ -205,6 +251,8 @@ def dual_is_the_conjugate(subject: MechanismSubject) -> None:
         term = noise.dual
         if term is None:
             continue
+        plain = noise.log_concave and noise.support == (-math.inf, math.inf)
+        require(plain, f"{what}: a dual term is offered, but noise that has one is log-concave without bounds")
         r = np.linspace(-6, 6, 25) * math.sqrt(noise.variance)
         u = np.sign(r) * term.bound if term.curvature == 0 else np.clip(r / term.curvature, -term.bound, term.bound)
         expected = u * r - term.curvature * u**2 / 2

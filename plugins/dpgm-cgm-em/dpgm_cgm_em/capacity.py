@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from dpgm_cgm_em.path import Path
-from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Randomness, SeededRandomness, Simulator, Tables
-
-if TYPE_CHECKING:
-    from dpgm_cgm_em.learner import CgmEm
+from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Randomness, Rehearsal, Tables
 
 __all__ = ["PILOT", "by_bootstrap"]
 
@@ -25,7 +22,7 @@ _RISEN = 3
 
 
 def by_bootstrap(
-    settings: CgmEm,
+    begin: Callable[[NoisyTables], Path],
     release: NoisyTables,
     engine: Engine,
     pilot: FloatArray,
@@ -37,28 +34,26 @@ def by_bootstrap(
 ) -> tuple[float, int]:
     """The tau at which paths of releases simulated from a pilot come nearest to it, and inference calls spent.
 
-    pilot: log-potentials, (cells,). step, most: of tau, as on the real path: in longer steps EM gets less far. The
-    measure is KL(pilot || model on the path), exact, its mean over the releases. Raises InferenceError when the engine
-    cannot sample.
+    begin: a path through a release, at its start. pilot: log-potentials, (cells,). step, most: of tau, as on the real
+    path: in longer steps EM gets less far. The measure is KL(pilot || model on the path), exact, its mean over the
+    releases. Raises InferenceError when the engine cannot sample.
     """
-    structure = release.structure
-    simulator = Simulator(release, engine, Tables(structure, pilot))
-    own = SeededRandomness(int(randomness.generator().integers(2**63)))
-    progress("simulating", 0, _DRAWS)
-    paths = [Path(settings, simulator.draw(own), engine, progress) for _ in range(_DRAWS)]
-    beliefs = engine.infer(Tables(structure, pilot))
+    rehearsal = Rehearsal(
+        release, engine, Tables(release.structure, pilot), draws=_DRAWS, randomness=randomness, progress=progress
+    )
+    paths = [begin(one) for one in rehearsal.releases]
     losses: list[float] = []
     for number in range(round(most / step)):
         progress("rehearsing", number, None)
-        loss = 0.0
-        for path in paths:
-            path.advance(step)
-            learned = engine.infer(Tables(structure, path.theta)).log_partition
-            loss += learned - beliefs.log_partition - float(beliefs.marginals.values @ (path.theta - pilot))
-        losses.append(loss / _DRAWS)
+        losses.append(rehearsal.loss(_advanced(path, step) for path in paths))
         if number - int(np.argmin(losses)) >= _RISEN:
             break
     return step * (1 + _lowest(losses)), sum(path.calls + len(losses) for path in paths)
+
+
+def _advanced(path: Path, step: float) -> FloatArray:
+    path.advance(step)
+    return path.theta
 
 
 def _lowest(losses: list[float]) -> float:
@@ -66,6 +61,4 @@ def _lowest(losses: list[float]) -> float:
     place = int(np.argmin(losses))
     if place in (0, len(losses) - 1):
         return place
-    left, here, right = losses[place - 1 : place + 2]
-    bend = left - 2 * here + right
-    return place + (0.5 * (left - right) / bend if bend > 0 else 0.0)
+    return place + Rehearsal.vertex(*losses[place - 1 : place + 2])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import attrs
@@ -33,10 +34,14 @@ from dpgm_core import (
     Randomness,
     Structure,
     Tables,
+    at_least_zero,
     component_option,
     expected_distance,
+    make,
     option,
+    positive,
     silent,
+    whole,
 )
 
 __all__ = ["CgmEm"]
@@ -53,20 +58,12 @@ _FLAT = 0.05
 _NEAR = 3.0
 
 
-def _positive(instance: object, attribute: Any, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} must be positive and finite, got {value}")
-
-
 def _capacity(instance: object, attribute: Any, value: object) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value != "auto" and not (number and 0 < value < math.inf):  # type: ignore[operator]
-        raise ValueError(f"{attribute.name} must be 'auto' or a positive, finite number, got {value!r}")
-
-
-def _at_least_zero(instance: object, attribute: Any, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{attribute.name} must be at least 0 and finite, got {value}")
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{attribute.name} must be 'auto' or a number, got {value!r}")
+    else:
+        positive(instance, attribute, value)
 
 
 @frozen(kw_only=True)
@@ -91,7 +88,7 @@ class CgmEm:
     steps: int | None = option(
         None,
         help="in how many proximal steps tau is reached (each merges EM rounds); none: one per 0.1 of tau",
-        validator=attrs.validators.optional(attrs.validators.ge(1)),
+        validator=attrs.validators.optional(whole),
     )
     stop: Literal["plateau", "discrepancy", "fixed"] = option(
         "fixed",
@@ -102,10 +99,10 @@ class CgmEm:
         0.5,
         help="the relative fall of that distance per unit of tau below which the plateau rule ends",
         unit="1 / nats",
-        validator=_positive,
+        validator=positive,
     )
     discrepancy: float = option(
-        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=_positive
+        0.85, help="the share of the expected noise that the discrepancy rule waits for", validator=positive
     )
     start: Literal["uniform", "margins"] = option(
         "uniform", help="where EM starts: the uniform model, or independence with the noisy one-way margins"
@@ -114,18 +111,22 @@ class CgmEm:
         0.0,
         help="strength of a Gaussian prior on the log-potentials (an L2 penalty in each M-step)",
         unit="1 / nats, per record",
-        validator=_at_least_zero,
+        validator=at_least_zero,
     )
     tolerance: float = option(
-        1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=_positive
+        1e-6, help="of M-steps that have no closed form: largest derivative", unit="probability", validator=positive
     )
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine or the E-step fails."""
         release = curator.release()
         engine = inference.compile(release.structure)
         run, calls, notes = self._run(release, engine, randomness, progress)
-        potentials = _over(curator.structure, Tables(release.structure, run.path.theta))
+        potentials = Tables(release.structure, run.path.theta).embed(curator.structure)
         last = run.trace[-1]
         certificate = {
             "tau": run.path.tau,
@@ -162,9 +163,16 @@ class CgmEm:
             run = _Run(self, again, engine, silent)
             for _ in range(run.steps):
                 run.path.advance(run.tau / run.steps)
-            return _over(model.structure, Tables(again.structure, run.path.theta))
+            return Tables(again.structure, run.path.theta).embed(model.structure)
 
         return refit
+
+    def begin(self, release: NoisyTables, engine: Engine, progress: Progress) -> Path:
+        """The path of this learner through a release, at its start."""
+        e_step: Collective = make("collective", self.e_step)
+        return Path(
+            release, engine, progress, e_step=e_step, start=self.start, prior=self.prior, tolerance=self.tolerance
+        )
 
     def _run(
         self, release: NoisyTables, engine: Engine, randomness: Randomness, progress: Progress
@@ -185,8 +193,9 @@ class CgmEm:
         near, path = first.path.tau, first.path
         while path.tau < PILOT * near - 1e-9:
             path.advance(_STEP)
+        begin = partial(self.begin, engine=engine, progress=progress)
         tau, calls = by_bootstrap(
-            self, release, engine, path.theta, _STEP, _MOST, randomness=randomness, progress=progress
+            begin, release, engine, path.theta, _STEP, _MOST, randomness=randomness, progress=progress
         )
         # The plateau follows this release, the bootstrap what holds for all like it: their errors differ in sign.
         tau = math.sqrt(near * tau)
@@ -199,7 +208,7 @@ class _Run:
     def __init__(self, settings: CgmEm, release: NoisyTables, engine: Engine, progress: Progress) -> None:
         assert settings.tau != "auto"
         self.settings, self.tau, self.release, self.progress = settings, settings.tau, release, progress
-        self.path = Path(settings, release, engine, progress)
+        self.path = settings.begin(release, engine, progress)
         self.steps = settings.steps or max(1, round(self.tau / _STEP))
         self.trace: list[dict[str, float]] = []
         self.reached = False
@@ -268,7 +277,3 @@ class _Run:
                 "tau = 'auto'"
             )
         return notes
-
-
-def _over(structure: Structure, potentials: Tables) -> Tables:
-    return potentials if potentials.structure == structure else potentials.embed(structure)

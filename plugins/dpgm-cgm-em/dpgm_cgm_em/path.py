@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import numpy as np
 
@@ -18,25 +18,34 @@ from dpgm_core import (
     NoisyTables,
     Progress,
     Tables,
-    make,
 )
-
-if TYPE_CHECKING:
-    from dpgm_cgm_em.learner import CgmEm
 
 __all__ = ["Path", "score_bound"]
 
 
 class Path:
-    """The state of one EM run: potentials `theta`, how far it went (`tau`), and what it cost (`calls`)."""
+    """The state of one EM run: potentials `theta`, how far it went (`tau`), and what it cost (`calls`).
 
-    def __init__(self, settings: CgmEm, release: NoisyTables, engine: Engine, progress: Progress) -> None:
-        self.settings, self.release, self.engine, self.progress = settings, release, engine, progress
-        e_step: Collective = make("collective", settings.e_step)
+    e_step: compiled here for the release. start, prior, tolerance: the learner's options of these names.
+    """
+
+    def __init__(
+        self,
+        release: NoisyTables,
+        engine: Engine,
+        progress: Progress,
+        *,
+        e_step: Collective,
+        start: Literal["uniform", "margins"],
+        prior: float,
+        tolerance: float,
+    ) -> None:
+        self.release, self.engine, self.progress = release, engine, progress
+        self.prior, self.tolerance = prior, tolerance
         self.e_step = e_step.compile(engine, release)
         self.bound = score_bound(release)
         self.theta: FloatArray = (
-            from_margins(release).values if settings.start == "margins" else np.zeros(release.structure.cells)
+            from_margins(release).values if start == "margins" else np.zeros(release.structure.cells)
         )
         self.multipliers: Tables | None = None
         self.tau = 0.0
@@ -60,11 +69,10 @@ class Path:
         self.theta = self.theta + beliefs.multipliers.values
         if np.any(np.isnan(self.theta)):
             raise InferenceError("the E-step returned NaN multipliers")
-        settings = self.settings
-        if self.engine.exact and beliefs.residual <= settings.tolerance and settings.prior == 0:
+        if self.engine.exact and beliefs.residual <= self.tolerance and self.prior == 0:
             return
         problem = Likelihood(self.engine, beliefs.marginals / self.release.total, self.progress)
-        self.theta, done = problem.minimise(self.theta, settings.prior, settings.tolerance, 500)
+        self.theta, done = problem.minimise(self.theta, self.prior, self.tolerance, 500)
         self.calls += problem.calls
         self.unconverged += not done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import attrs
 import numpy as np
@@ -21,14 +22,14 @@ def chain(length, size, order=1):
     return Structure.chain(Domain.from_sizes({f"x{place}": size for place in range(length)}), order)
 
 
-def drawn(structure, count, epsilon, seed, **terms):
+def drawn(structure, count, epsilon, seed, total="public"):
     """A population with Dirichlet(1) potentials, and a release of `count` records of it."""
     rng = np.random.default_rng(seed)
     theta = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes])
     model = dpgm.Model(structure, Tables(structure, theta))
     records = model.sample(count, randomness=SeededRandomness(seed))
-    terms = {"neighbours": "add-remove", "total": "public", "randomness": SeededRandomness(seed)} | terms
-    return model, dpgm.release(records, structure, dpgm.Budget.pure(epsilon), **terms)
+    terms, budget = dpgm.Terms(neighbours="add-remove", total=total), dpgm.Budget.pure(epsilon)
+    return model, dpgm.release(records, structure, budget, terms=terms, randomness=SeededRandomness(seed))
 
 
 def learned(release, inference="junction-tree", seed=1, **options):
@@ -50,8 +51,9 @@ def test_with_the_truth_as_pilot_the_bootstrap_alone_finds_the_best_point():
     """KL there is within 2 % of the least on the real path: the measure is KL(truth || fit) itself."""
     model, release = drawn(chain(5, 4, 2), 10_000, "0.5", 2)
     engine = ENGINE.compile(model.structure)
+    begin = partial(CgmEm().begin, engine=engine, progress=silent)
     tau, calls = by_bootstrap(
-        CgmEm(), release, engine, model.potentials.values, 0.1, 10.0, randomness=SeededRandomness(1), progress=silent
+        begin, release, engine, model.potentials.values, 0.1, 10.0, randomness=SeededRandomness(1), progress=silent
     )
     kls = {at: model.kl(learned(release, tau=at).model) for at in np.arange(0.6, 3, 0.1)}
     assert min(kls.values()) * 1.02 > model.kl(learned(release, tau=tau).model)
@@ -77,7 +79,8 @@ def test_the_tuning_repeats_the_fit(options):
     assert again.tuning["tau"] == pytest.approx(first.tuning["tau"])
     assert again.tuning["steps"] == first.tuning["steps"] == len(first.trace)
     assert np.allclose(again.model.potentials.values, first.model.potentials.values, atol=1e-6)
-    assert again.certificate["inference_calls"] <= first.certificate["inference_calls"]
+    # a rounded tau may cost a step one call more, a simulation costs hundreds
+    assert again.certificate["inference_calls"] <= first.certificate["inference_calls"] + len(first.trace)
 
 
 def test_under_a_stopping_rule_tau_is_the_cap():

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, OptionError, Structure, Tables, Terms
+from dpgm_core import Domain, OptionError, Structure, Tables
 
 BIG = 100  # an epsilon that leaves next to no noise: a scale of .03 records
 
@@ -87,7 +87,7 @@ def test_the_path_leads_to_the_best_l1_fit(small):
     excess = [misfit(learn(small, tau=tau, stop="fixed")) - best for tau in (0.5, 2.0, 8.0, 40.0)]
     assert excess[0] > 10
     assert all(later < earlier for earlier, later in itertools.pairwise(excess[:3]))
-    assert 0 <= excess[-1] < 1e-3 * best + 0.05
+    assert -1e-9 * best < excess[-1] < 1e-3 * best + 0.05  # the optimum itself, up to rounding
 
 
 def test_the_objective_never_falls(small):
@@ -174,6 +174,9 @@ def test_cliques_may_have_budgets_of_their_own():
     """The multipliers of each table are bounded by its own eps; the best measured table moves furthest."""
 
     class Uneven:
+        def check(self, structure, inference):
+            inference.compile(structure)
+
         def learn(self, curator, inference, *, randomness, progress):
             first, *others = curator.structure.cliques
             noisy = curator.release(
@@ -203,7 +206,7 @@ def test_tied_groups_and_estimated_totals_fit_together():
     domain = Domain.from_sizes({f"x{place}": 3 for place in range(5)})
     structure = Structure(domain, [("x0",)], tied=[[(f"x{place}", f"x{place + 1}") for place in range(4)]])
     model = population(structure, 6)
-    noisy = release(model, 5000, 1.0, 6, terms=Terms(total="estimated"))
+    noisy = release(model, 5000, 1.0, 6, total="estimated")
     assert noisy.total != 5000
     fit = learn(noisy)
     assert fit.converged

@@ -13,7 +13,7 @@ from dpgm_eb_map.matrix_free import MatrixFree
 from dpgm_eb_map.posterior import Moments
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, OptionError, Structure, Tables, Terms
+from dpgm_core import Domain, OptionError, Structure, Tables
 from dpgm_core.learning.simulator import Simulator
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
@@ -74,11 +74,12 @@ def any_release(structure, seed=3):
     uniform = dpgm.Model(structure, Tables.zeros(structure))
     noisy = release(uniform, 50, 1.0, seed)
     other = release(uniform, 50, 0.25, seed)
-    return attrs.evolve(
-        noisy,
-        calibrations=(noisy.calibrations[0], other.calibrations[0]),
-        calibration_of=tuple(number % 2 for number in range(len(structure.groups))),
+    measurement = attrs.evolve(
+        noisy.measurement,
+        calibrations=noisy.calibrations + other.calibrations,
+        of_group=tuple(number % 2 for number in range(len(structure.groups))),
     )
+    return attrs.evolve(noisy, measurement=measurement)
 
 
 def test_contrasts_are_orthonormal_and_sum_to_zero():
@@ -194,7 +195,7 @@ def interaction(table):
 def test_every_noise_and_every_total(mechanism, total):
     """Laplace and Gaussian noise, public and estimated N: converged, and nearer to the truth than the uniform model."""
     truth = population(chain(5, 3), 4)
-    fit = learn(release(truth, 2000, 0.5, 4, terms=Terms(total=total), mechanism=mechanism))
+    fit = learn(release(truth, 2000, 0.5, 4, total=total, mechanism=mechanism))
     uniform = dpgm.Model(truth.structure, Tables.zeros(truth.structure))
     assert fit.converged
     assert dpgm.kl_divergence(truth, fit.model) < 0.3 * dpgm.kl_divergence(truth, uniform)
@@ -281,8 +282,7 @@ def test_given_scales_are_those_of_the_released_tables(contributions):
         np.array(codes, dtype=int).T,
         truth.structure,
         dpgm.Budget.pure(1),
-        neighbours="add-remove",
-        contributions=contributions,
+        terms=dpgm.Terms(neighbours="add-remove", contributions=contributions),
         randomness=dpgm.SeededRandomness(1),
     )
     wide = Structure(noisy.structure.domain, [("x0", "x1", "x2"), ("x2", "x3")])
@@ -319,7 +319,7 @@ def test_is_deterministic(small):
 def test_senseless_counts_give_a_usable_model(small, values, total):
     """Counts that no records could give, and an N estimated at its floor: a finite model, refits, and no warning."""
     noisy = with_tables(small, values(small.tables.values), total=total)
-    fit = learn(attrs.evolve(noisy, total_policy="estimated", total_variance=50.0))
+    fit = learn(attrs.evolve(noisy, terms=dpgm.Terms(neighbours="add-remove"), total_variance=50.0))
     marginals = fit.model.marginals().values
     assert np.isfinite(fit.model.potentials.values).all()
     assert np.isfinite(marginals).all() and marginals.min() >= 0
@@ -330,7 +330,7 @@ def test_senseless_counts_give_a_usable_model(small, values, total):
 def test_hardly_any_records():
     """One record, N estimated, and noise far above the counts: a finite model near the uniform one."""
     truth = population(chain(4, 3), 1)
-    for noisy in (release(truth, 1, 0.5, 1, terms=Terms(total="estimated")), release(truth, 100, 0.001, 1)):
+    for noisy in (release(truth, 1, 0.5, 1, total="estimated"), release(truth, 100, 0.001, 1)):
         fit = learn(noisy)
         assert fit.converged and fit.certificate["determined_parameters"] < 1
         assert np.abs(fit.model.potentials.values).max() < 0.5

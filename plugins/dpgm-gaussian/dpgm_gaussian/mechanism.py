@@ -15,9 +15,8 @@ from dpgm_core import (
     Budget,
     BudgetError,
     DualTerm,
+    Exactness,
     FloatArray,
-    InferenceError,
-    OptionError,
     PrivacyEvent,
     Randomness,
     Sensitivity,
@@ -28,18 +27,13 @@ from dpgm_core import (
     discrete_variance,
     least_variance,
     log_normaliser,
-    option,
+    residuals,
 )
 
 __all__ = ["Gaussian", "GaussianNoise"]
 
 # A positive floor for variances that underflow, so that weights 1/variance and their sums stay finite.
 _LEAST_VARIANCE = 2.0**-1000
-
-_UNSAFE = (
-    "textbook floating-point Gaussian noise: the low bits of the sums can reveal the counts (Mironov 2012), so the "
-    "stated budget does not hold to the letter"
-)
 
 
 @frozen(kw_only=True)
@@ -91,7 +85,7 @@ class GaussianNoise:
     @property
     def unsafe(self) -> str | None:
         """Why the guarantee does not hold to the letter; None for exact noise."""
-        return None if self.exact else _UNSAFE
+        return None if self.exact else Exactness.caveat("Gaussian")
 
     @property
     def event(self) -> PrivacyEvent:
@@ -136,7 +130,7 @@ class GaussianNoise:
         width = float(self.sigma_squared)
         peak = log_normaliser(width) if self.exact else math.log(2 * math.pi * width) / 2
         with np.errstate(over="ignore"):  # then the log density is -inf, as it should be
-            return np.asarray(-np.square(_numbers(residual)) / (2 * width) - peak)
+            return np.asarray(-np.square(residuals(residual)) / (2 * width) - peak)
 
     def score(self, residual: FloatArray) -> FloatArray:
         """-residual / sigma^2. Raises InferenceError for NaN.
@@ -146,11 +140,11 @@ class GaussianNoise:
         >>> noise.score(np.array([3.0, -1.0])).tolist()
         [-1.5, 0.5]
         """
-        return np.asarray(-_numbers(residual) / float(self.sigma_squared))
+        return np.asarray(-residuals(residual) / float(self.sigma_squared))
 
 
 @frozen(kw_only=True)
-class Gaussian:
+class Gaussian(Exactness):
     """Calibrates Gaussian noise to the L2 sensitivity.
 
     zCDP: sigma^2 = L2^2 / (2 rho), rounded up to a fraction that can be drawn, and rho recomputed from it.
@@ -164,24 +158,6 @@ class Gaussian:
     >>> round(Gaussian().noise(sensitivity, Budget.approx(1, "1e-6")).variance, 2)
     428.35
     """
-
-    own_randomness: ClassVar[None] = None
-
-    exact: bool = option(
-        True,
-        help="draw whole-numbered noise by integer arithmetic; false: textbook floats, to reproduce papers only",
-    )
-    allow_unsafe: bool = option(False, help="allow noise whose guarantee does not hold to the letter (exact = false)")
-
-    def __attrs_post_init__(self) -> None:
-        for name in ("exact", "allow_unsafe"):
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"option {name!r} of mechanism 'gaussian' must be true or false")
-        if not self.exact and not self.allow_unsafe:
-            raise OptionError(
-                "mechanism 'gaussian' was asked for the unsafe exact = false: floating-point noise leaks the counts; "
-                "leave exact = true, or say allow_unsafe = true to reproduce a paper"
-            )
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> GaussianNoise:
         """The least noise that costs at most `budget`; touches no data.
@@ -216,12 +192,3 @@ class Gaussian:
 def _concentrated(sensitivity: Sensitivity, sigma_squared: Fraction) -> Budget:
     """rho = L2^2 / (2 sigma^2)."""
     return Budget.zcdp(sensitivity.l2_squared / (2 * sigma_squared))
-
-
-def _numbers(residual: FloatArray) -> FloatArray:
-    residual = np.asarray(residual, dtype=np.float64)
-    if np.isnan(residual).any():
-        raise InferenceError(
-            "a residual is NaN; releases and expected tables hold numbers only, so check the potentials"
-        )
-    return residual

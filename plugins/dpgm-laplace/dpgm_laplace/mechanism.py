@@ -14,14 +14,13 @@ from dpgm_core import (
     Budget,
     BudgetError,
     DualTerm,
+    Exactness,
     FloatArray,
-    InferenceError,
-    OptionError,
     PrivacyEvent,
     Randomness,
     Sensitivity,
     discrete_laplace,
-    option,
+    residuals,
 )
 
 __all__ = ["Laplace", "LaplaceNoise"]
@@ -32,11 +31,6 @@ _PARTS = 1 << 32
 _MOST = 1 << 31
 # A positive floor for variances that underflow, so that weights 1/variance and their sums stay finite.
 _LEAST_VARIANCE = 2.0**-1000
-
-_UNSAFE = (
-    "textbook floating-point Laplace noise: the low bits of the sums can reveal the counts (Mironov 2012), so the "
-    "stated budget does not hold to the letter"
-)
 
 
 @frozen(kw_only=True)
@@ -83,7 +77,7 @@ class LaplaceNoise:
     @property
     def unsafe(self) -> str | None:
         """Why the guarantee does not hold to the letter; None for exact noise."""
-        return None if self.exact else _UNSAFE
+        return None if self.exact else Exactness.caveat("Laplace")
 
     @property
     def event(self) -> PrivacyEvent:
@@ -134,7 +128,7 @@ class LaplaceNoise:
         >>> round(float(np.exp(noise.logpdf(np.arange(-40, 41))).sum()), 12)
         1.0
         """
-        residual = _numbers(residual)
+        residual = residuals(residual)
         rate = float(1 / self.scale)
         if not self.exact:
             peak = -math.log(2 * float(self.scale))
@@ -152,11 +146,11 @@ class LaplaceNoise:
         >>> (noise.score(np.array([3.0, 0.0, -1.0])) + 0.0).tolist()
         [-0.5, 0.0, 0.5]
         """
-        return np.asarray(-np.sign(_numbers(residual)) * float(1 / self.scale))
+        return np.asarray(-np.sign(residuals(residual)) * float(1 / self.scale))
 
 
 @frozen(kw_only=True)
-class Laplace:
+class Laplace(Exactness):
     """Calibrates Laplace noise to the L1 sensitivity: scale = L1 / epsilon.
 
     A zCDP budget buys epsilon = sqrt(2 rho). The scale is rounded up to a fraction with 32-bit parts and the cost
@@ -168,24 +162,6 @@ class Laplace:
     >>> noise.scale, noise.cost == Budget.pure("0.1")
     (Fraction(240, 1), True)
     """
-
-    own_randomness: ClassVar[None] = None
-
-    exact: bool = option(
-        True,
-        help="draw whole-numbered noise by integer arithmetic; false: textbook floats, to reproduce papers only",
-    )
-    allow_unsafe: bool = option(False, help="allow noise whose guarantee does not hold to the letter (exact = false)")
-
-    def __attrs_post_init__(self) -> None:
-        for name in ("exact", "allow_unsafe"):
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"option {name!r} of mechanism 'laplace' must be true or false")
-        if not self.exact and not self.allow_unsafe:
-            raise OptionError(
-                "mechanism 'laplace' was asked for the unsafe exact = false: floating-point noise leaks the counts; "
-                "leave exact = true, or say allow_unsafe = true to reproduce a paper"
-            )
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> LaplaceNoise:
         """The least noise that costs at most `budget`; touches no data.
@@ -225,12 +201,3 @@ def _round_up(value: Fraction) -> Fraction:
         return value
     bottom = min(_PARTS - 1, math.floor((_PARTS - 1) / value))
     return Fraction(math.ceil(value * bottom), bottom)
-
-
-def _numbers(residual: FloatArray) -> FloatArray:
-    residual = np.asarray(residual, dtype=np.float64)
-    if np.isnan(residual).any():
-        raise InferenceError(
-            "a residual is NaN; releases and expected tables hold numbers only, so check the potentials"
-        )
-    return residual

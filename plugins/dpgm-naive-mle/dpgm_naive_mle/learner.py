@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Literal, TypeGuard
+from typing import Any, Literal
 
-import attrs
 import numpy as np
 from attrs import frozen
 
@@ -24,7 +22,11 @@ from dpgm_core import (
     Randomness,
     Structure,
     Tables,
+    at_least_zero,
     option,
+    positive,
+    silent,
+    whole,
 )
 from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
@@ -32,18 +34,12 @@ from dpgm_naive_mle.projection import targets
 __all__ = ["NaiveMLE"]
 
 
-def _penalty(instance: object, attribute: object, value: object) -> None:
-    if value not in ("auto", "discrepancy") and not (_is_number(value) and value >= 0):
-        raise ValueError(f"l2 must be 'auto', 'discrepancy' or a finite number of at least 0, got {value!r}")
-
-
-def _tolerance(instance: object, attribute: object, value: object) -> None:
-    if not (_is_number(value) and value > 0):
-        raise ValueError(f"tolerance must be a finite number above 0, got {value!r}")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _penalty(instance: object, attribute: Any, value: object) -> None:
+    if isinstance(value, str):
+        if value not in ("auto", "discrepancy"):
+            raise ValueError(f"l2 must be 'auto', 'discrepancy' or a number, got {value!r}")
+    else:
+        at_least_zero(instance, attribute, value)
 
 
 @frozen(kw_only=True)
@@ -66,12 +62,12 @@ class NaiveMLE:
         unit="1 / nats, per record",
         validator=_penalty,
     )
-    tolerance: float = option(1e-6, help="stop when no derivative is larger", unit="probability", validator=_tolerance)
-    max_iterations: int = option(
-        2000,
-        help="at most this many steps of L-BFGS",
-        validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)],
-    )
+    tolerance: float = option(1e-6, help="stop when no derivative is larger", unit="probability", validator=positive)
+    max_iterations: int = option(2000, help="at most this many steps of L-BFGS", validator=whole)
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine fails."""
@@ -80,7 +76,7 @@ class NaiveMLE:
         problem = Likelihood(engine, targets(release, project=self.project), progress)
         l2, theta, notes = self._choose(problem, release, engine, randomness, progress)
         theta, converged = problem.minimise(theta, l2, self.tolerance, self.max_iterations)
-        potentials = _over(curator.structure, Tables(release.structure, theta))
+        potentials = Tables(release.structure, theta).embed(curator.structure)
         notes += _zeros(problem.target, l2)
         if not converged:
             notes.append(
@@ -112,9 +108,9 @@ class NaiveMLE:
         start = model.potentials.values if same else np.zeros(release.structure.cells)
 
         def refit(again: NoisyTables) -> Tables:
-            problem = Likelihood(engine, targets(again, project=self.project), _silent)
+            problem = Likelihood(engine, targets(again, project=self.project), silent)
             theta, _ = problem.minimise(start, l2, self.tolerance, self.max_iterations)
-            return _over(model.structure, Tables(release.structure, theta))
+            return Tables(release.structure, theta).embed(model.structure)
 
         return refit
 
@@ -143,14 +139,6 @@ class NaiveMLE:
             progress=progress,
         )
         return l2, near[1], []
-
-
-def _silent(task: str, done: int, total: int | None) -> None:
-    """Refits tell nobody how far they are."""
-
-
-def _over(structure: Structure, potentials: Tables) -> Tables:
-    return potentials if potentials.structure == structure else potentials.embed(structure)
 
 
 def _zeros(target: Tables, l2: float) -> list[str]:

@@ -8,14 +8,12 @@ from functools import cache
 import numpy as np
 
 from dpgm_core import (
-    Engine,
     FloatArray,
     Likelihood,
     NoisyTables,
     Progress,
     Randomness,
-    SeededRandomness,
-    Simulator,
+    Rehearsal,
     Tables,
     expected_distance,
 )
@@ -83,47 +81,33 @@ def by_bootstrap(
     """
     l2, theta = near
     pilot, _ = problem.minimise(theta, _PILOT * l2, max(tolerance, 1e-5), _ROUGH_STEPS)
-    rehearsal = _Rehearsal(problem.engine, release, pilot, project=project, randomness=randomness, progress=progress)
-    place = _lowest(cache(lambda place: rehearsal.loss(l2 * _FACTOR**place, tolerance)))
-    problem.calls += rehearsal.calls
+    structure = release.structure
+    rehearsal = Rehearsal(
+        release, problem.engine, Tables(structure, pilot), draws=_DRAWS, randomness=randomness, progress=progress
+    )
+    problems = [Likelihood(problem.engine, targets(one, project=project), progress) for one in rehearsal.releases]
+    variances = np.repeat(release.variances, structure.sizes) + release.total * rehearsal.marginals
+    error = float(np.sqrt(np.median(variances))) / release.total
+    fits = _Fits(rehearsal, pilot, problems, max(tolerance, _ROUGH * error))
+    place = _lowest(cache(lambda place: fits.loss(l2 * _FACTOR**place)))
+    problem.calls += fits.calls
     return float(l2 * _FACTOR**place)
 
 
-class _Rehearsal:
-    """Fits to releases simulated from a pilot, each going on from its fit under the penalty before."""
+class _Fits:
+    """Fits to the releases of a rehearsal, each going on from its fit under the penalty before."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        release: NoisyTables,
-        pilot: FloatArray,
-        *,
-        project: bool,
-        randomness: Randomness,
-        progress: Progress,
-    ) -> None:
-        self.engine, self.pilot, structure = engine, pilot, release.structure
-        simulator = Simulator(release, engine, Tables(structure, pilot))
-        own = SeededRandomness(int(randomness.generator().integers(2**63)))
-        progress("simulating", 0, _DRAWS)
-        self.problems = [
-            Likelihood(engine, targets(simulator.draw(own), project=project), progress) for _ in range(_DRAWS)
-        ]
-        self.fits = [pilot] * _DRAWS
-        beliefs = engine.infer(Tables(structure, pilot))
-        self.log_partition, self.marginals = beliefs.log_partition, beliefs.marginals.values
-        variances = np.repeat(release.variances, structure.sizes) + release.total * self.marginals
-        self.error = float(np.sqrt(np.median(variances))) / release.total
+    def __init__(self, rehearsal: Rehearsal, pilot: FloatArray, problems: list[Likelihood], tolerance: float) -> None:
+        self.rehearsal, self.problems, self.tolerance = rehearsal, problems, tolerance
+        self.thetas = [pilot] * len(problems)
 
-    def loss(self, l2: float, tolerance: float) -> float:
+    def loss(self, l2: float) -> float:
         """The mean of KL(pilot || fit) over the simulated releases, nats."""
-        loss = 0.0
-        for number, problem in enumerate(self.problems):
-            fit, _ = problem.minimise(self.fits[number], l2, max(tolerance, _ROUGH * self.error), _ROUGH_STEPS)
-            self.fits[number] = fit
-            learned = self.engine.infer(Tables(problem.target.structure, fit)).log_partition
-            loss += learned - self.log_partition - float(self.marginals @ (fit - self.pilot))
-        return loss / _DRAWS
+        return self.rehearsal.loss(self._fit(number, l2) for number in range(len(self.problems)))
+
+    def _fit(self, number: int, l2: float) -> FloatArray:
+        self.thetas[number], _ = self.problems[number].minimise(self.thetas[number], l2, self.tolerance, _ROUGH_STEPS)
+        return self.thetas[number]
 
     @property
     def calls(self) -> int:
@@ -137,7 +121,6 @@ def _lowest(score: Callable[[int], float]) -> float:
     while abs(place) < _FARTHEST and score(place + way) < score(place):
         place += way
     left, here, right = score(place - 1), score(place), score(place + 1)
-    bend = left - 2 * here + right
     # Nothing to choose where every penalty does equally well, as with one label; beyond the walk's end no parabola.
-    inside = bend > 0 and max(left, right) < np.inf and here <= min(left, right)
-    return place + (0.5 * (left - right) / bend if inside else 0.0)
+    inside = max(left, right) < np.inf and here <= min(left, right)
+    return place + (Rehearsal.vertex(left, here, right) if inside else 0.0)

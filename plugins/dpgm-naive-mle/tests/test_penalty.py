@@ -8,21 +8,22 @@ import attrs
 import numpy as np
 import pytest
 from dpgm_naive_mle.learner import NaiveMLE
-from dpgm_naive_mle.penalty import _DRAWS, _lowest, _Rehearsal
+from dpgm_naive_mle.penalty import _Fits, _lowest
+from dpgm_naive_mle.projection import targets
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables
+from dpgm_core import Domain, Likelihood, OptionError, Rehearsal, SeededRandomness, Structure, Tables
 from dpgm_core.progress import silent
 
 
-def drawn(structure, count, epsilon, seed, **terms):
+def drawn(structure, count, epsilon, seed, total="public"):
     """A population with Dirichlet(1) potentials, and a release of `count` records of it."""
     rng = np.random.default_rng(seed)
     theta = np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes])
     model = dpgm.Model(structure, Tables(structure, theta))
     records = model.sample(count, randomness=SeededRandomness(seed))
-    terms = {"neighbours": "add-remove", "total": "public", "randomness": SeededRandomness(seed)} | terms
-    return model, dpgm.release(records, structure, dpgm.Budget.pure(epsilon), **terms)
+    terms, budget = dpgm.Terms(neighbours="add-remove", total=total), dpgm.Budget.pure(epsilon)
+    return model, dpgm.release(records, structure, budget, terms=terms, randomness=SeededRandomness(seed))
 
 
 def chain(length, size, order=1):
@@ -70,12 +71,12 @@ def test_the_loss_is_the_divergence_from_the_pilot():
     """The mean of KL(pilot || fit) over the simulated releases, against Model.kl of each."""
     model, release = drawn(chain(3, 3), 500, "0.5", 8)
     engine = dpgm.make("inference", "junction-tree").compile(model.structure)
-    rehearsal = _Rehearsal(
-        engine, release, model.potentials.values, project=True, randomness=SeededRandomness(1), progress=silent
-    )
-    loss = rehearsal.loss(0.01, 1e-6)
-    models = [dpgm.Model(model.structure, Tables(model.structure, fit)) for fit in rehearsal.fits]
-    assert len(models) == _DRAWS
+    rehearsal = Rehearsal(release, engine, model.potentials, draws=8, randomness=SeededRandomness(1), progress=silent)
+    problems = [Likelihood(engine, targets(one, project=True), silent) for one in rehearsal.releases]
+    fits = _Fits(rehearsal, model.potentials.values, problems, 1e-6)
+    loss = fits.loss(0.01)
+    models = [dpgm.Model(model.structure, Tables(model.structure, fit)) for fit in fits.thetas]
+    assert len(models) == 8
     assert loss == pytest.approx(np.mean([model.kl(one) for one in models]), rel=1e-9)
 
 

@@ -34,21 +34,15 @@ from dpgm_core import (
     Progress,
     Randomness,
     Rounds,
+    Structure,
     Tables,
     option,
+    positive,
+    share,
+    whole,
 )
 
 __all__ = ["Psgd"]
-
-
-def _positive(instance: object, attribute: Any, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} must be positive and finite, got {value}")
-
-
-def _share(instance: object, attribute: Any, value: float) -> None:
-    if not 0 <= value < 1:
-        raise ValueError(f"{attribute.name} must be at least 0 and below 1, got {value}")
 
 
 def _rate(instance: object, attribute: Any, value: float) -> None:
@@ -65,20 +59,20 @@ class Psgd:
     """
 
     epochs: float = option(
-        10.0, help="passes over the records: epochs / sampling_rate steps in all", unit="passes", validator=_positive
+        10.0, help="passes over the records: epochs / sampling_rate steps in all", unit="passes", validator=positive
     )
     sampling_rate: float = option(
         0.1, help="the probability with which each person takes part in a step", unit="probability", validator=_rate
     )
     learning_rate: float = option(
-        1.0, help="step length on the log-potentials", unit="nats / probability", validator=_positive
+        1.0, help="step length on the log-potentials", unit="nats / probability", validator=positive
     )
     schedule: Literal["constant", "inverse-sqrt", "linear"] = option(
         "constant", help="how the step length falls: not at all, as 1 / sqrt(step), or linearly to 0"
     )
-    momentum: float = option(0.0, help="share of the last step that is added to the next", validator=_share)
+    momentum: float = option(0.0, help="share of the last step that is added to the next", validator=share)
     averaging: float = option(
-        0.5, help="the potentials are averaged over this last share of the steps; 0: the last ones", validator=_share
+        0.5, help="the potentials are averaged over this last share of the steps; 0: the last ones", validator=share
     )
     mode: Literal["tables", "clip"] = option(
         "tables", help="privatise the subsample's tables, or each person's gradient clipped to clip_norm"
@@ -87,16 +81,18 @@ class Psgd:
         None,
         help="mode 'clip': the largest norm of a person's gradient; none: sqrt of the number of cliques",
         unit="records",
-        validator=attrs.validators.optional(_positive),
+        validator=attrs.validators.optional(positive),
     )
-    grid: int = option(
-        1024, help="mode 'clip': gradients are truncated to whole multiples of 1/grid", validator=attrs.validators.ge(1)
-    )
+    grid: int = option(1024, help="mode 'clip': gradients are truncated to whole multiples of 1/grid", validator=whole)
 
     @property
     def steps(self) -> int:
         """How many rounds it opens."""
         return max(1, math.ceil(self.epochs / self.sampling_rate - 1e-9))
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse what the engine cannot hold; raises TooLarge."""
+        inference.compile(structure)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Open all rounds and climb. Raises BudgetError before any record is read, InferenceError if it runs away."""

@@ -34,17 +34,17 @@ def mle(codes, structure):
 
 def climbed(codes, structure, budget, **options):
     """A PSGD fit with seeded randomness."""
-    terms = {"mechanism": "gaussian", "total": float(len(codes)), "inference": "junction-tree"}
-    for name in terms.keys() & options.keys():
-        terms[name] = options.pop(name)
+    settings = {"mechanism": "gaussian", "total": float(len(codes)), "inference": "junction-tree"}
+    for name in settings.keys() & options.keys():
+        settings[name] = options.pop(name)
     return dpgm.fit(
         codes,
         structure,
         budget,
-        terms["mechanism"],
+        settings["mechanism"],
         {"name": "psgd", **options},
-        terms["inference"],
-        terms=dpgm.Terms(neighbours="add-remove", total=terms["total"]),
+        settings["inference"],
+        terms=dpgm.Terms(neighbours="add-remove", total=settings["total"]),
         randomness=dpgm.SeededRandomness(7),
     )
 
@@ -127,7 +127,7 @@ def test_one_inference_call_per_step_and_a_trace():
     """epochs / sampling_rate steps, each with a row in the trace; the release is the last round."""
     done = climbed(records(), CHAIN, dpgm.Budget.approx(1, 1e-6), epochs=2, sampling_rate=0.25)
     assert len(done.trace) == done.certificate["steps"] == done.certificate["inference_calls"] == 8
-    assert done.release.provenance["rounds"]["round"] == 8
+    assert done.release.round.number == done.release.round.of == 8
     assert done.model.guarantee() == done.release.guarantee()
     assert done.model.provenance["learner"]["name"] == "psgd"
 
@@ -160,9 +160,9 @@ class Trap:
 )
 def test_refusals_touch_no_record(budget, terms, options):
     """What the accountant or the mechanism cannot do is refused before the first record."""
-    terms = {"neighbours": "add-remove", "total": 500.0} | terms
+    terms = dpgm.Terms(**{"neighbours": "add-remove", "total": 500.0} | terms)
     with pytest.raises(dpgm.BudgetError):
-        dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, **terms)
+        dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,8 @@ def test_running_away_is_said():
 def test_the_oracle_search_is_asked_for_by_name():
     """It looks at the truth, so it needs allow_non_private, and its trials are stamped."""
     truth = mle(records(), CHAIN)
-    common = {"neighbours": "add-remove", "truth": truth, "total": 2000.0, "randomness": dpgm.SeededRandomness(1)}
+    terms = dpgm.Terms(neighbours="add-remove", total=2000.0)
+    common = {"terms": terms, "truth": truth, "randomness": dpgm.SeededRandomness(1)}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.NonPrivateError):
         dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
@@ -222,7 +223,7 @@ def test_the_oracle_search_is_asked_for_by_name():
 
 def test_the_oracle_search_scores_against_records_or_a_truth():
     """Records give the negative log-likelihood; neither or both are refused; a runaway setting scores infinity."""
-    common = {"neighbours": "add-remove", "total": 2000.0, "allow_non_private": True}
+    common = {"terms": dpgm.Terms(neighbours="add-remove", total=2000.0), "allow_non_private": True}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.OptionError, match="exactly one"):
         dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)

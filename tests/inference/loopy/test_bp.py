@@ -119,7 +119,7 @@ def test_an_underflowing_product_does_not_make_a_record_impossible():
     potentials = Tables.from_arrays(structure, arrays | {("a",): np.array([-np.inf, 0.0])})
     beliefs = LoopyBP().compile(structure).infer(potentials)
     assert beliefs.log_partition == pytest.approx(-1500 + 5 * math.log(2), abs=1e-9)
-    assert beliefs.marginals["a"].tolist() == [0.0, 1.0]
+    assert beliefs.marginals["a"][0] == 0 and beliefs.marginals["a"][1] == pytest.approx(1, rel=1e-12)
 
 
 def test_a_hub_of_a_thousand_factors_is_exact():
@@ -218,7 +218,7 @@ def test_log_space_finds_the_same_loopy_fixed_point():
     values[0] = -5000.0
     log_space = TIGHT.compile(structure).infer(Tables(structure, values))
     np.testing.assert_allclose(log_space.marginals.values, exact_zero.marginals.values, atol=1e-11)
-    assert log_space.iterations == exact_zero.iterations
+    assert abs(log_space.iterations - exact_zero.iterations) <= 1  # the last one is decided by rounding
 
 
 def test_a_tied_group_equals_its_copies():
@@ -229,7 +229,7 @@ def test_a_tied_group_equals_its_copies():
     one = TIGHT.compile(tied).infer(Tables(tied, table))
     many = TIGHT.compile(untied).infer(Tables(untied, np.tile(table, 4)))
     np.testing.assert_allclose(one.marginals.values, sum(part.reshape(-1) for part in many.marginals.arrays()))
-    assert one.log_partition == pytest.approx(many.log_partition, rel=1e-14)
+    assert one.log_partition == pytest.approx(many.log_partition, rel=1e-12)
 
 
 def test_the_total_scales_the_marginals_only():

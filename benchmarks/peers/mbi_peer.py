@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from benchmarks.cgm_protocol import Population
+from benchmarks.protocol.populations import Population
 from dpgm_core import FloatArray, NoisyTables, Structure
 
 __all__ = ["MbiPath", "MissingPeer", "PeerFailed", "mbi_fit", "mbi_kls", "mbi_models", "mbi_version", "stops_until"]
@@ -155,6 +155,15 @@ def mbi_kls(population: Population, release: NoisyTables, *, most: int = 8000) -
 def mbi_version() -> str:
     """The version of mbi that answers. Raises MissingPeer."""
     return worker(64).version
+
+
+def mbi_missing() -> str | None:
+    """Why mbi cannot be asked here, None if it can."""
+    try:
+        mbi_version()
+    except MissingPeer as error:
+        return str(error)
+    return None
 
 
 def over(structure: Structure, cliques: np.ndarray, row: FloatArray) -> FloatArray:

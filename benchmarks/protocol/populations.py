@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from benchmarks.references import non_private_mle
+from benchmarks.protocol.references import non_private_mle
 from dpgm_core import (
     Budget,
     Domain,
@@ -30,7 +30,7 @@ from dpgm_core.spec import load_spec
 __all__ = ["TRUTHS", "Population", "draw_release", "structure_of"]
 
 TRUTHS = ("dirichlet", "gaussian", "weak", "sparse", "health")
-HEALTH = Path(__file__).parents[1] / "docs" / "examples" / "health" / "health.toml"
+HEALTH = Path(__file__).parents[2] / "docs" / "examples" / "health" / "health.toml"
 
 
 def structure_of(graph: str, size: int, attributes: int = 10) -> Structure:

@@ -1,4 +1,4 @@
-"""Serve mbi's mirror descent to `benchmarks.mbi_peer`, from mbi's own virtual environment. Needs nothing of dpgm.
+"""Serve mbi's mirror descent to `mbi_peer.py`, from mbi's own virtual environment. Needs nothing of dpgm.
 
 Run as `PYTHON mbi_worker.py {64,32}`, the floating-point width. Says `{"ready": VERSION}` or `{"missing": WHY}`, then
 answers one JSON document per line. `{"problem": FILE, "answer": FILE}` reads sizes, cliques, noisy tables, their

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from attrs import frozen
 
-from benchmarks.contenders import PLAIN_ORACLES, Results
-from benchmarks.harness import read
-from benchmarks.trials import ROOM, Cell
+from benchmarks.harness.runs import Line
+from benchmarks.protocol.contenders import PLAIN_ORACLES, Results
+from benchmarks.protocol.trials import ROOM, Cell
 
 __all__ = [
     "Scores",
@@ -49,10 +48,10 @@ class Summary:
         return f"{self.mean:.3f} / {self.worst:.2f}" if self.count else "-"
 
 
-def scores(store: Path, keep: Callable[[Cell, int], bool] = lambda cell, trial: True) -> Scores:
+def scores(lines: Iterable[Line], keep: Callable[[Cell, int], bool] = lambda cell, trial: True) -> Scores:
     """The results of every data set that `keep` wants (cell, base of its seed), cells in order."""
     found: Scores = defaultdict(lambda: defaultdict(dict))
-    for line in read(store):
+    for line in lines:
         cell, trial = Cell.parse(line["cell"]), line["trial"]
         if keep(cell, trial - trial % ROOM):
             found[cell][trial] |= line["results"]

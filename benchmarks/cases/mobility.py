@@ -37,13 +37,14 @@ from dpgm_core import (
     make,
     release,
 )
-from dpgm_core.counting.kernel import count
-from dpgm_core.counting.shares import count_contributions
+from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.shares import WeightedCounts
+from dpgm_core.counting.statistic import pieces, summed
 from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
-__all__ = ["VIEWS", "WEIGHTS", "Days", "draw", "load", "reference", "scores", "split", "structure_of"]
+__all__ = ["VIEWS", "WEIGHTS", "Days", "counted", "draw", "load", "reference", "scores", "split", "structure_of"]
 
 VIEWS = ("segments", "pairs")
 # the weightings compared: tied or not, and how much a row counts
@@ -156,16 +157,19 @@ def reference(days: Days, view: str, weights: str) -> tuple[Structure, FloatArra
     structure = structure_of(days, view, tied)
     contributions = _contributions(days, view, per)
     source = PersonSource(source=as_source(days.table()), person="person_day", rows_per_person=days.rows)
-    counted = (
-        count(source, structure) if contributions is None else count_contributions(source, structure, contributions)
-    )
-    tables = counted.tables
+    tables = counted(source, structure, contributions)
     shares = tables.values / tables.repeat(tables.sums() / np.asarray(structure.multiplicities))
     engine = make("inference", "junction-tree").compile(structure)
     theta, _ = Likelihood(engine, Tables(structure, shares), silent).minimise(
         np.zeros(structure.cells), 1e-7, 1e-6, 3000
     )
     return structure, theta
+
+
+def counted(source: PersonSource, structure: Structure, contributions: Contributions | None) -> Tables:
+    """The true tables, in units of 1/grid with contributions."""
+    statistic = Counts.of(structure) if contributions is None else WeightedCounts(structure, contributions)
+    return statistic.tables(summed(statistic, pieces(source, structure.domain, statistic.columns)))
 
 
 def scores(days: Days, view: str, structure: Structure, theta: FloatArray) -> dict[str, float]:

@@ -9,6 +9,7 @@ to 9 the same five again with other records and other noise, and so on. N is pub
 from __future__ import annotations
 
 import math
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -17,17 +18,17 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from benchmarks.cgm_protocol import TRUTHS, Population, structure_of
-from benchmarks.contenders import METHODS, DataSet
-from benchmarks.harness import Task, arguments, choose, refuse, run, say
+from benchmarks.harness.main import Study
+from benchmarks.harness.runs import Line, Task
+from benchmarks.protocol.contenders import METHODS, DataSet
+from benchmarks.protocol.populations import TRUTHS, Population, structure_of
 from dpgm_core import Budget, SeededRandomness, Terms, release
 from dpgm_core.counting.kernel import count
 from dpgm_core.sources import as_source
 
-__all__ = ["BASE", "STORE", "Cell", "Grid", "breadth_first", "cells", "main", "plots", "work"]
+__all__ = ["BASE", "ROOM", "Cell", "Grid", "cells", "data_set", "serves", "study", "work"]
 
-STORE = Path(__file__).with_name("results") / "trials.jsonl"
-PLOTS = Path(__file__).parents[1] / "docs" / "plots"
+STORE = "trials.jsonl"
 BASE, POPULATIONS, ROOM = 70_000, 5, 1000  # seeds: base + draw, draw < ROOM
 GRAPHS = {"chain1": (1, 50), "chain3": (1, 10), "er": (1, 10), "health": (0, 0)}  # labels that exact inference takes
 NOISES = ("laplace", "gaussian")
@@ -94,18 +95,6 @@ def cells(
     ]
 
 
-def breadth_first(grid: Grid, methods: Iterable[str], base: int) -> list[Task]:
-    """Every cell's first draw before any cell's second, so that an early end leaves something everywhere."""
-    return [
-        Task(cell.name, base + draw, name)
-        for draw in range(max(grid.values(), default=0))
-        for cell in grid
-        for name in methods
-        if draw < min(grid[cell], METHODS[name].draws.get(cell.size, ROOM))
-        and METHODS[name].serves(cell.size, cell.records, cell.epsilon, cell.noise)
-    ]
-
-
 def work(task: Task) -> Mapping[str, Any]:
     """One method on one data set, numbers with no more digits than mean something."""
     data = data_set(task.cell, task.trial)
@@ -157,38 +146,42 @@ def data_set(cell_name: str, trial: int) -> DataSet:
     )
 
 
-def main(
-    description: str | None,
+def study(
+    about: str | None,
+    name: str,
     grids: Mapping[str, Grid],
-    report: Callable[[Path], None],
-    given: Sequence[str] | None = None,
-) -> None:
-    """The command line of a report over trials.
+    text: Callable[[Sequence[Line]], str],
+    pictures: Callable[[Sequence[Line], Path], Iterable[Path]],
+) -> Study:
+    """A report over trials. grids: of "smoke", "usual" and "full"; for the others see `Study`."""
 
-    grids: of "smoke", "usual" and "full". report: from the store; what it writes goes beside it. given: arguments.
-    """
-    parser = arguments(description, STORE)
+    def drawn(asked: Namespace) -> dict[str, int]:
+        return {cell.name: min(draws, asked.draws) for cell, draws in grids[asked.extent].items()}
+
+    return Study(
+        about=about,
+        name=name,
+        store=STORE,
+        arguments=_arguments,
+        cells=drawn,
+        methods=list(METHODS),
+        serves=serves,
+        trial=lambda asked, cell, draw: int(asked.base) + draw,
+        missing=lambda method: METHODS[method].missing(),
+        work=lambda asked: work,
+        text=text,
+        pictures=pictures,
+    )
+
+
+def serves(cell_name: str, draw: int, method: str) -> bool:
+    """Whether the method is meant for the cell, and for so many draws of it."""
+    cell = Cell.parse(cell_name)
+    if draw >= METHODS[method].draws.get(cell.size, ROOM):
+        return False
+    return METHODS[method].serves(cell.size, cell.records, cell.epsilon, cell.noise)
+
+
+def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--base", type=int, default=BASE, help="of the seeds; a fresh base is a fresh study")
     parser.add_argument("--draws", type=int, default=ROOM, help="at most so many from each cell")
-    asked = parser.parse_args(given)
-    extent = "smoke" if asked.smoke else "full" if asked.full else "usual"
-    # A smoke run never touches the committed store.
-    store = STORE.parent / "smoke" / STORE.name if asked.smoke and asked.store == STORE else asked.store
-    if not asked.report:
-        known = {cell.name: cell for cell in grids[extent]}
-        wanted = [known[name] for name in choose("cell", asked.cells, list(known))]
-        methods = choose("method", asked.only_methods, list(METHODS))
-        for name in methods[:]:
-            if why := METHODS[name].missing():
-                say(f"{name} is left out: {why}")
-                methods.remove(name)
-        grid = {cell: min(grids[extent][cell], asked.draws) for cell in wanted}
-        run(breadth_first(grid, methods, asked.base), work, store, jobs=asked.jobs)
-    if not store.exists():
-        refuse(f"there is no store {store}; run without --report first")
-    report(store)
-
-
-def plots(store: Path) -> Path:
-    """Where plots go: to the documentation, from any other store beside it."""
-    return PLOTS if store == STORE else store.parent

@@ -1,6 +1,6 @@
 """Serve exact marginals by a peer library to `benchmarks.inference`, from the peer's own virtual environment.
 
-Run as `PYTHON inference_peers.py {mbi,mbi64,pyagrum}`; speaks one JSON document per line. `{"load": FILE}` prepares
+Run as `PYTHON marginals.py {mbi,mbi64,pyagrum}`; speaks one JSON document per line. `{"load": FILE}` prepares
 the model of an .npz file (sizes, cliques, one row of log-potentials per parameter set), `{"calls": n}` times n calls,
 each with the next parameter set, and answers `{"seconds": [fastest per variant], "names": [...]}`; `{"check": FILE}`
 writes the marginals of the first set. Needs nothing of dpgm.

@@ -1,4 +1,4 @@
-"""A small experiment harness: tasks in, one JSON line per finished run out, tables and plots from those lines.
+"""Runs that resume: tasks in, one JSON line per finished run out.
 
     run(tasks, work, store, jobs=2)
 
@@ -14,7 +14,6 @@ parent is gone. Two runs never write to one store: the second is refused.
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import os
@@ -25,12 +24,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, NoReturn
-
-# Before numpy is imported, here and in the workers.
-os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import numpy as np
 import scipy
@@ -41,7 +36,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dpgm_core import __version__
 
-__all__ = ["Task", "arguments", "choose", "finished", "markdown", "read", "refuse", "run", "save", "say"]
+__all__ = ["Line", "Task", "Work", "finished", "read", "refuse", "run", "say"]
 
 Line = dict[str, Any]
 Work = Callable[["Task"], Mapping[str, Any]]
@@ -182,51 +177,3 @@ def _stamp() -> str:
     except (OSError, subprocess.CalledProcessError):
         revision = ""
     return f"dpgm {__version__}{revision} numpy {np.__version__} scipy {scipy.__version__} {platform.python_version()}"
-
-
-def arguments(description: str | None, store: Path) -> argparse.ArgumentParser:
-    """The command line that every experiment shares."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    extent = parser.add_mutually_exclusive_group()
-    extent.add_argument("--smoke", action="store_true", help="the smallest cells, in minutes, to see that it runs")
-    extent.add_argument("--full", action="store_true", help="the whole grid, in hours")
-    extent.add_argument("--report", action="store_true", help="no runs: tables and plots from the store")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--cells", default="*", help="names or patterns (*, ?), separated by commas")
-    parser.add_argument("--only-methods", default="*", help="likewise")
-    parser.add_argument("--store", type=Path, default=store, help=f"file of results (default {store.name})")
-    return parser
-
-
-def choose(what: str, wanted: str, known: Sequence[str]) -> list[str]:
-    """The known names that match a comma-separated list of names and patterns; a part without a match is refused."""
-    parts = [part.strip() for part in wanted.split(",")]
-    for part in parts:
-        if not any(fnmatchcase(name, part) for name in known):
-            refuse(f"no {what} is called {part!r}; there are: {', '.join(known[:40])}{' ...' * (len(known) > 40)}")
-    return [name for name in known if any(fnmatchcase(name, part) for part in parts)]
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in markdown, readable as it stands; columns of numbers (or nothing) go to the right."""
-    body = [[str(value) for value in row] for row in rows]
-    columns = list(zip(head, *body, strict=True))
-    right = [all(text[:1].isdigit() or text in ("", "-") for text in column[1:]) for column in columns]
-    widths = [max(3, *map(len, column)) for column in columns]
-
-    def line(row: Sequence[str]) -> str:
-        padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(row, widths, right, strict=True)]
-        return f"| {' | '.join(padded)} |"
-
-    rule = "|" + "|".join("-" * (width + 1) + "-:"[r] for width, r in zip(widths, right, strict=True)) + "|"
-    return "\n".join([line(head), rule, *map(line, body)]) + "\n"
-
-
-def save(figure: Any, stem: Path) -> None:
-    """A matplotlib figure as STEM.png and STEM.svg; the same picture is the same file."""
-    import matplotlib as mpl
-
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": "dpgm", "svg.fonttype": "none"}):
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-        figure.savefig(stem.with_suffix(".png"), dpi=110)

@@ -18,8 +18,9 @@ from attrs import evolve, field, frozen
 from dpgm_cgm_em.path import score_bound
 from dpgm_naive_mle.projection import targets
 
-from benchmarks.cgm_protocol import Population
-from benchmarks.references import non_private_mle, random_estimator
+from benchmarks.peers.mbi_peer import mbi_kls, mbi_missing
+from benchmarks.protocol.populations import Population
+from benchmarks.protocol.references import non_private_mle, random_estimator
 from dpgm_core import FloatArray, Likelihood, NoisyTables, SeededRandomness, Tables, consistent, learn, make
 from dpgm_core.progress import silent
 
@@ -166,7 +167,7 @@ def one_shot(data: DataSet) -> Results:
 
 def psgd(data: DataSet) -> Results:
     """DP-SGD at the best of three sampling rates and four learning rates; it sees the records, and draws its noise."""
-    from benchmarks.psgd import curator, learners
+    from benchmarks.protocol.dp_sgd import curator, learners
     from dpgm_core import InferenceError
     from dpgm_core.inference.exact.junction_tree import JunctionTree
 
@@ -195,8 +196,6 @@ def psgd(data: DataSet) -> Results:
 
 def mbi(data: DataSet) -> Results:
     """mbi's mirror descent with L2 loss: at its default 1000 iterations, and at the best stop."""
-    from benchmarks.mbi_peer import mbi_kls
-
     found = mbi_kls(data.population, data.release)
     return {"mbi": found["mbi"], "mbi oracle": found["mbi-oracle"]}
 
@@ -230,16 +229,6 @@ def _few(size: int, records: int, epsilon: float, noise: str) -> bool:
 
 def _no_accounting() -> str | None:
     return None if find_spec("dp_accounting") else "dp-accounting is not installed (extra `accounting`)"
-
-
-def _no_mbi() -> str | None:
-    from benchmarks.mbi_peer import MissingPeer, mbi_version
-
-    try:
-        mbi_version()
-    except MissingPeer as error:
-        return str(error)
-    return None
 
 
 def _learner(label: str, name: str, **options: object) -> Method:
@@ -280,5 +269,5 @@ METHODS: dict[str, Method] = {
     "one-shot": Method(function=one_shot, serves=_laplace, draws=_ONCE),
     "eb-map": evolve(_learner("eb-map", "eb-map"), draws={20: 2}),
     "psgd": Method(function=psgd, missing=_no_accounting, serves=_few, draws={5: 3}),
-    "mbi": Method(function=mbi, missing=_no_mbi, draws=_MOST),
+    "mbi": Method(function=mbi, missing=mbi_missing, draws=_MOST),
 }

@@ -1,0 +1,47 @@
+"""Tables in markdown, and pictures that are the same file when they are the same picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["markdown", "pyplot", "save"]
+
+
+def pyplot() -> Any:
+    """matplotlib's, drawing into files only."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in markdown, readable as it stands; columns of numbers (or nothing) go to the right."""
+    body = [[str(value) for value in row] for row in rows]
+    columns = list(zip(head, *body, strict=True))
+    right = [all(text[:1].isdigit() or text in ("", "-") for text in column[1:]) for column in columns]
+    widths = [max(3, *map(len, column)) for column in columns]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(row, widths, right, strict=True)]
+        return f"| {' | '.join(padded)} |"
+
+    rule = "|" + "|".join("-" * (width + 1) + "-:"[r] for width, r in zip(widths, right, strict=True)) + "|"
+    return "\n".join([line(head), rule, *map(line, body)]) + "\n"
+
+
+def save(figure: Any, stem: Path) -> Path:
+    """A matplotlib figure as STEM.png and STEM.svg, then closed; the same picture is the same file. Returns STEM."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"svg.hashsalt": "dpgm", "svg.fonttype": "none"}):
+        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(stem.with_suffix(".png"), dpi=110)
+    plt.close(figure)
+    return stem

@@ -1,0 +1,140 @@
+"""One fit: a pilot, rounds of a fit and an update of the prior scales, and the last fit under the widened prior."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core import Engine, NoisyTables, Progress, Structure, Tables
+from dpgm_eb_map.contrasts import basis_of
+from dpgm_eb_map.dense import Dense
+from dpgm_eb_map.descent import Objective, System
+from dpgm_eb_map.matrix_free import MatrixFree
+from dpgm_eb_map.posterior import Moments, pilot, statistics_of
+from dpgm_eb_map.scales import Scales
+
+__all__ = ["Run", "Settings"]
+
+_SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
+_STEPS = 50  # descent steps in one round
+_REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
+_ROUGH_STEPS = 8  # the same where each costs many products; the next round goes on from there
+
+
+@frozen(kw_only=True)
+class Settings:
+    """The options of `EbMap`, under their names there."""
+
+    widening: float
+    rounds: int
+    tolerance: float
+    dense_up_to: int
+    scales: tuple[float, ...] | None
+
+
+class Run:
+    """The state of one fit: parameters `phi`, prior scales, and the linear system of the last round."""
+
+    def __init__(self, settings: Settings, release: NoisyTables, engine: Engine, progress: Progress) -> None:
+        self.settings, self.release, self.progress = settings, release, progress
+        self.basis = basis_of(release)
+        self.moments = Moments(engine, self.basis)
+        self.total = release.total
+        self.noisy = statistics_of(self.basis, release)
+        self.dense = self.basis.size <= settings.dense_up_to
+        self.system: System
+        self.phi = np.zeros(self.basis.size)
+        self.scales = Scales(self.basis)
+        self.trace: list[dict[str, float]] = []
+        self.distance = 0.0
+        self.settled = True
+
+    def learn(self) -> None:
+        """Pilot, rounds of fit and update, and the last fit under the widened prior."""
+        if not self.basis.size:  # one label everywhere: there is nothing to learn
+            return
+        self.progress("learning", 0, self.settings.rounds + 1)
+        self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
+        if self.settings.scales is None:
+            self._tune()
+        else:
+            self.scales.values = np.array(self.settings.scales)
+            for _ in range(2):  # at the pilot W is rough
+                self.linearise()
+                self._fit()
+            self.scales.measure(self.system.determined())
+            self._record(0.0)
+
+    def start(self, potentials: Tables) -> None:
+        """Take a fit as it is, and what refits need of it."""
+        assert self.settings.scales is not None
+        self.phi = self.basis.parameters(potentials.values)
+        self.scales.values = np.array(self.settings.scales)
+        if self.basis.size:
+            self.linearise()
+            self.system.set_prior(self.scales.precision())
+
+    def refit(self, structure: Structure, release: NoisyTables) -> Tables:
+        """The potentials over `structure` of a fit to another release, from this one and with its W and H."""
+        if not self.basis.size:
+            return Tables.zeros(structure)
+        objective = Objective(
+            self.moments, self.system, statistics_of(self.basis, release), release.total, self.scales.precision()
+        )
+        tolerance = max(self.settings.tolerance, _REFITTED * math.sqrt(self.basis.size))
+        phi, _ = objective.minimise(self.phi, tolerance, _STEPS if self.dense else _ROUGH_STEPS)
+        return Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
+
+    def _tune(self) -> None:
+        self.linearise()
+        for number in range(self.settings.rounds):
+            self.progress("learning", number, self.settings.rounds + 1)
+            self._fit()
+            self.linearise()
+            moved = self._update()
+            self.settled = moved < _SETTLED
+            self._record(moved)
+            if self.settled:
+                break
+        self.scales.widen(self.settings.widening)
+        self._fit()
+        self._record(0.0)
+
+    def linearise(self) -> None:
+        """F, and with it W, at the present parameters."""
+        _, marginals, mean = self.moments.mean(self.phi)
+        covariance = self.moments.covariance(self.phi)
+        drift = math.sqrt(self.release.total_variance) * mean
+        if self.dense:
+            self.system = Dense(self.total * covariance(np.eye(self.basis.size)), self.basis.variances, drift)
+        else:
+            self.system = MatrixFree(covariance, self.basis, marginals, self.total, drift)
+        self.residual = self.noisy - self.total * mean
+
+    def _fit(self) -> None:
+        """Minimise under the present scales."""
+        precision = self.scales.precision()
+        self.system.set_prior(precision)
+        objective = Objective(self.moments, self.system, self.noisy, self.total, precision)
+        steps = _STEPS if self.dense else _ROUGH_STEPS
+        self.phi, self.distance = objective.minimise(self.phi, self.settings.tolerance, steps)
+
+    def _update(self) -> float:
+        self.system.set_prior(self.scales.precision())
+        return self.scales.update(self.phi, self.system.determined())
+
+    def _record(self, moved: float) -> None:
+        """A line of the trace: after a round, by how much the log scales moved in it."""
+        self.trace.append(
+            {
+                "inference_calls": self.moments.calls,
+                "curvature_products": self.moments.products,
+                "distance": self.distance,
+                "smallest_scale": float(self.scales.values.min()),
+                "median_scale": float(np.median(self.scales.values)),
+                "largest_scale": float(self.scales.values.max()),
+                "moved": moved,
+            }
+        )

@@ -1,0 +1,109 @@
+"""Bounded noise and noise that is not log-concave through the whole pipeline: who serves, who refuses, and files."""
+
+import attrs
+import numpy as np
+import pytest
+from attrs import frozen
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, InferenceError, Structure
+from dpgm_core.components.registry import default_registry
+from dpgm_core.releases.reading import load_release
+from dpgm_core.testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
+
+STRUCTURE = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
+CODES = np.random.default_rng(1).integers(0, 3, (2000, 3)).cumsum(axis=1) % 3
+
+
+@frozen(kw_only=True)
+class LaxNoise(TruncatedLaplaceNoise):
+    """Checks nothing of what it claims."""
+
+    def __attrs_post_init__(self):
+        pass
+
+
+@frozen(kw_only=True)
+class Lax(TruncatedLaplace):
+    """Half the bound that the stated cost needs."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return LaxNoise(**attrs.asdict(attrs.evolve(good), recurse=False) | {"bound": good.bound // 2})
+
+
+NOISES = {"truncated": Budget.approx(1, "1e-6"), "two-widths": Budget.pure(1)}
+
+
+@pytest.fixture(autouse=True)
+def offered():
+    """The mechanisms under names, as a plugin would offer them."""
+    default_registry.cache_clear()
+    for name, cls in (("truncated", TruncatedLaplace), ("two-widths", TwoWidths), ("lax", Lax)):
+        component = dpgm.Component(kind="mechanism", name=name, target="here:Mechanism", summary="unusual noise")
+        default_registry().add(component, cls, distribution="here")
+    yield
+    default_registry.cache_clear()
+
+
+def fitted(tmp_path, mechanism, learner):
+    path = tmp_path / "x.release.dpgm"
+    terms = {"neighbours": "add-remove", "save_release": path, "learner": learner}
+    terms["randomness"] = dpgm.SeededRandomness(1)
+    return dpgm.fit(CODES, STRUCTURE, NOISES.get(mechanism, Budget.approx(1, "1e-6")), mechanism, **terms), path
+
+
+@pytest.mark.parametrize("mechanism", NOISES)
+@pytest.mark.parametrize("learner", ["naive-mle", "eb-map"])
+def test_learners_that_need_the_variance_only_serve_any_noise(tmp_path, mechanism, learner):
+    """The model is near the 2,000 records, within 100 of them in each cell; model and release are read back.
+
+    The seed is fixed; the noise has a standard deviation of at most 11 records.
+    """
+    done, path = fitted(tmp_path, mechanism, learner)
+    true = np.zeros((3, 3))
+    np.add.at(true, (CODES[:, 0], CODES[:, 1]), 1 / len(CODES))
+    assert np.abs(done.model.marginal(("a", "b")) - true).max() < 0.05
+    release = load_release(path)
+    assert release.noise == done.release.noise and release.cost == NOISES[mechanism]
+    assert not release.cost_stated
+    done.model.save(tmp_path / "x.dpgm")
+    assert dpgm.load_model(tmp_path / "x.dpgm").release.noise == release.noise
+
+
+@pytest.mark.parametrize("e_step", ["collective-dual", "nlbp", "soft-sign"])
+@pytest.mark.parametrize(
+    ("mechanism", "words"), [("truncated", r"ends at -\d+ and \d+ records"), ("two-widths", "not log-concave")]
+)
+def test_cgm_em_refuses_them_with_a_sentence_and_nothing_is_lost(tmp_path, mechanism, words, e_step):
+    """What was asked, what is wrong, what would do; the paid release is on disk, and another learner takes it."""
+    with pytest.raises(
+        InferenceError, match=rf"log-concave noise without bounds.*{words}.*naive-mle or eb-map"
+    ) as caught:
+        fitted(tmp_path, mechanism, {"name": "cgm-em", "e_step": e_step})
+    assert "\n" not in str(caught.value)
+    again = dpgm.learn(load_release(tmp_path / "x.release.dpgm"), "naive-mle")
+    assert again.model.release.cost == NOISES[mechanism]
+
+
+def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path):
+    """A mechanism that cuts its noise off too early, and does not check itself, is found out on reading."""
+    _, path = fitted(tmp_path, "lax", "naive-mle")
+    with pytest.raises(dpgm.ModelFileError, match=r"cut off at \d+ has delta = .* more than the file states"):
+        load_release(path)
+
+
+@pytest.mark.parametrize("mechanism", NOISES)
+def test_shares_of_persons_take_them_too(tmp_path, mechanism):
+    """Normalised contributions scale the noise with the tables, and its support; the same learners serve or refuse."""
+    rows = {name: CODES[:, column] for column, name in enumerate("abc")} | {"id": np.arange(len(CODES)) // 2}
+    terms = {"neighbours": "add-remove", "person": "id", "rows_per_person": 2, "randomness": dpgm.SeededRandomness(1)}
+    terms["contributions"] = dpgm.Contributions(per="clique", grid=60)
+    done = dpgm.fit(rows, STRUCTURE, NOISES[mechanism], mechanism, "naive-mle", **terms)
+    true = np.bincount(CODES[:, 0]) / len(CODES)
+    assert np.abs(done.model.marginal("a") - true).max() < 0.05
+    (noise,) = dpgm.levelled(done.release).noise[:1]
+    factor = (noise.variance / done.release.noise[0].variance) ** 0.5
+    assert noise.support == pytest.approx([end * factor for end in done.release.noise[0].support])
+    with pytest.raises(InferenceError, match="log-concave noise without bounds"):
+        dpgm.learn(done.release, "cgm-em")
