@@ -53,13 +53,11 @@ def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
     if len(paid) > 1:  # any learner can learn from one
-        what, again = (
-            f"{len(paid)} releases are",
-            (
-                "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
-                "with a learner that asks for each"
-            ),
+        what = f"{len(paid)} releases are"
+        again = (
+            "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
         )
+        again += "with a learner that asks for each"
     return LearningFailed(
         f"learner {_name(learner)} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, {again}",
         releases=paid,
