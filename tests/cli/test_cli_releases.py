@@ -107,8 +107,9 @@ def test_records_and_tables_are_told_by_the_best_release(fitted, dpgm_command):
     assert _swamped([first, drowned]) == _swamped([drowned, first]) == (0, 1)
 
 
-def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command):
-    """The whole guarantee, wherever a command tells of it; distances are to the quietest tables."""
+def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused):
+    """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Error bars are refused
+    with the reason."""
     path = fitted["model"]
     code, out, _ = dpgm_command("query", path, "--json")
     document = json.loads(out)
@@ -119,6 +120,7 @@ def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_comm
     assert code == 0 and json.loads(out)["private"] is True
     code, out, _ = dpgm_command("sample", path, "-n", 5, "-o", tmp_path / "s.csv", "--json")
     assert code == 0 and json.loads(out)["guarantee"] == fitted["guarantee"]
+    assert "cannot be bootstrapped: it learned from 2 releases" in refused("query", path, "sex", "--intervals", "0.9")
     code, out, _ = dpgm_command("evaluate", path, "--json")
     model = dpgm.load_model(path)
     distances = dpgm.total_variation(model, model.releases[0].tables)

@@ -121,6 +121,18 @@ class DropsTheFirst(States):
 
 
 @frozen(kw_only=True)
+class StatesLessInTheFit(States):
+    """The model says nothing of its releases, and the fit shows the tiny one."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return attrs.evolve(fit, releases=curator.released[-1:])
+
+    def stated(self, taken):
+        return ()
+
+
+@frozen(kw_only=True)
 class OtherOrder(States):
     """States the first one as the last."""
 
@@ -453,6 +465,7 @@ MUTANTS = [
     (KeepsTheCurator, "records-are-not-kept"),
     (StatesTheTinyLast, "cost-is-the-curators"),
     (DropsTheFirst, "cost-is-the-curators"),
+    (StatesLessInTheFit, "cost-is-the-curators"),
     (OtherOrder, "cost-is-the-curators"),
     (ForgesTheStamp, "cost-is-the-curators"),
     (ForgesTheCost, "cost-is-the-curators"),
