@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.likelihood import Likelihood
     from dpgm_core.learning.rehearsal import Rehearsal
     from dpgm_core.learning.simulator import Simulator
-    from dpgm_core.ledger.file import LedgerEntry, LedgerStatus, LedgerTerms
+    from dpgm_core.ledger.file import LedgerEntry, LedgerTerms
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
@@ -72,11 +72,10 @@ if TYPE_CHECKING:
     from dpgm_core.pipeline import fit, learn, plan, release
     from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
-    from dpgm_core.privacy.amounts import Amount
-    from dpgm_core.privacy.budget import Budget, BudgetKind, PrivacyEvent
+    from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
-    from dpgm_core.privacy.terms import Terms, TotalPolicy
+    from dpgm_core.privacy.terms import Terms
     from dpgm_core.privacy.truncated import truncated_delta
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
@@ -129,7 +128,7 @@ _LAZY = {
     "learning.likelihood": ["Likelihood"],
     "learning.rehearsal": ["Rehearsal"],
     "learning.simulator": ["Simulator"],
-    "ledger.file": ["LedgerEntry", "LedgerStatus", "LedgerTerms"],
+    "ledger.file": ["LedgerEntry", "LedgerTerms"],
     "ledger.ledger": ["Ledger"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
@@ -143,11 +142,10 @@ _LAZY = {
     "pipeline": ["fit", "learn", "plan", "release"],
     "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
-    "privacy.amounts": ["Amount"],
-    "privacy.budget": ["Budget", "BudgetKind", "PrivacyEvent"],
+    "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
-    "privacy.terms": ["Terms", "TotalPolicy"],
+    "privacy.terms": ["Terms"],
     "privacy.truncated": ["truncated_delta"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
@@ -161,14 +159,12 @@ _LAZY = {
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
-    "Amount",
     "Array",
     "Attribute",
     "Beliefs",
     "Broken",
     "Budget",
     "BudgetError",
-    "BudgetKind",
     "Calibration",
     "Capability",
     "ClippedScore",
@@ -202,7 +198,6 @@ __all__ = [
     "LearningFailed",
     "Ledger",
     "LedgerEntry",
-    "LedgerStatus",
     "LedgerTerms",
     "Likelihood",
     "LiveCurator",
@@ -248,7 +243,6 @@ __all__ = [
     "Tables",
     "Terms",
     "TooLarge",
-    "TotalPolicy",
     "UnknownComponent",
     "__version__",
     "analytic_delta",

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dpgm_core.arrays import Array
-from dpgm_core.errors import DpgmError, ModelFileError
+from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 
 __all__ = ["Archive", "atomic_write", "check_writable", "numbered", "plain", "reading", "write_archive"]
 
@@ -182,7 +182,6 @@ def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
 
     PluginErrors pass: a file may name a component that is not installed.
     """
-    from dpgm_core.errors import PluginError
 
     archive = None
     try:

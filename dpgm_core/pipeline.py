@@ -33,7 +33,7 @@ from dpgm_core.structure import Structure
 __all__ = ["check", "fit", "learn", "plan", "release"]
 
 
-def fit(
+def fit(  # noqa: PLR0913 - the verb that has it all
     data: object,
     structure: Structure,
     budget: Budget,

@@ -1,4 +1,4 @@
-"""What tests share: hostile files; wheels, and environments that see nothing of the checkout."""
+"""What tests share: an adaptive learner; hostile files; wheels, and environments that see nothing of the checkout."""
 
 import io
 import json
@@ -7,10 +7,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from attrs import frozen
 
 import dpgm_core as dpgm
 
@@ -85,6 +88,45 @@ def environment_with() -> Callable[..., Path]:
         return scripts
 
     return make
+
+
+# --- a learner of several releases --------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Adaptive:
+    """Takes shares of its budget one after another, and shows what it likes of them.
+
+    shares: of the budget, as texts; "rest" asks for all that remains. cliques: of each release, None for the
+    structure's. shows: "none", or the numbers of the releases that it says it learned from.
+    """
+
+    handed: ClassVar[list[dpgm.NoisyTables]] = []  # to the last one that learned
+
+    shares: tuple[str, ...] = ("9/10", "1/10")
+    cliques: tuple[object, ...] = ()
+    shows: tuple[int, ...] | str = "none"
+
+    def check(self, structure: object, inference: object) -> None:
+        """Anything will do."""
+
+    def learn(self, curator: object, inference: object, *, randomness: object, progress: object) -> dpgm.Fit:
+        """The uniform model: what it learns is beside the point."""
+        whole, taken = curator.budget, []
+        for number, share in enumerate(self.shares):
+            budget = None if share == "rest" else whole * Fraction(share)
+            cliques = self.cliques[number] if self.cliques else None
+            taken.append(curator.release(budget=budget, cliques=cliques))
+        self.handed[:] = taken
+        shown = [] if self.shows == "none" else [taken[number] for number in self.shows]
+        potentials = dpgm.Tables.zeros(curator.structure)
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials, releases=shown), releases=tuple(shown))
+
+
+@pytest.fixture(scope="session")
+def adaptive() -> type[Adaptive]:
+    """The class `Adaptive`."""
+    return Adaptive
 
 
 # --- files, sound and hostile -------------------------------------------------------------------------------------

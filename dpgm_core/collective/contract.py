@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from attrs import frozen
 
 from dpgm_core.inference.contract import Engine
-
-if TYPE_CHECKING:
-    from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.tables import Tables
-
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.tables import Tables
 
 __all__ = ["Collective", "CollectiveBeliefs", "CollectiveEngine"]
 

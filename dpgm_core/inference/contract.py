@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 
 from attrs import frozen
 
-from dpgm_core.arrays import Codes
+from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from dpgm_core.arrays import FloatArray
-    from dpgm_core.structure import Structure
-    from dpgm_core.tables import Tables
 
 
 __all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"]

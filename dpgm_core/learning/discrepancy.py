@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpgm_core.noise.contract import Noise
 from dpgm_core.releases.levelled import ScaledNoise
-
-if TYPE_CHECKING:
-    from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.release import NoisyTables
 
 __all__ = ["expected_absolute", "expected_distance"]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
 from dpgm_core.errors import (
     InferenceError,
@@ -369,8 +370,6 @@ class Model:
 
     def _engine(self, structure: Structure) -> Engine:
         if structure not in self._engines:
-            from dpgm_core.components.registry import make
-
             inference: Inference = make("inference", self._inference)
             if len(self._engines) >= 16:
                 self._engines.clear()

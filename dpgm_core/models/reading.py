@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpgm_core.arrays import Array
 from dpgm_core.components.options import converter
+from dpgm_core.components.registry import Registry
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
 from dpgm_core.models.intervals import MOST_REPLICATES
@@ -18,9 +19,6 @@ from dpgm_core.models.model import SCHEMA, Model
 from dpgm_core.releases.reading import check_format, read_release, read_structure
 from dpgm_core.releases.release import member_names
 from dpgm_core.tables import Tables
-
-if TYPE_CHECKING:
-    from dpgm_core.components.registry import Registry
 
 __all__ = ["load_model"]
 

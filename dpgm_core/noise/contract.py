@@ -5,17 +5,14 @@ Constants may be declared on the class: `support: ClassVar[tuple[float, float]] 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from attrs import frozen
 
+from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.randomness import Randomness
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Array, FloatArray
-    from dpgm_core.privacy.budget import Budget, PrivacyEvent
-    from dpgm_core.privacy.sensitivity import Sensitivity
-
 
 __all__ = ["DualTerm", "Mechanism", "Noise"]
 

@@ -18,17 +18,14 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
+from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.samplers import VARIANCE_LIMIT, bounded_variance
 from dpgm_core.privacy.sensitivity import Sensitivity
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import FloatArray
 
 __all__ = [
     "analytic_delta",

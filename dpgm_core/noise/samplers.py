@@ -13,16 +13,14 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 from math import isqrt
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpgm_core.arrays import IntArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.amounts import whole
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import IntArray
-    from dpgm_core.randomness import Randomness
+from dpgm_core.randomness import Randomness
 
 __all__ = [
     "SCALE_LIMIT",

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from dpgm_core.errors import BudgetError, did_you_mean
 from dpgm_core.privacy.amounts import whole
-
-if TYPE_CHECKING:
-    from dpgm_core.structure import Structure
+from dpgm_core.structure import Structure
 
 __all__ = ["Neighbours", "Sensitivity"]
 

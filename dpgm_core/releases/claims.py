@@ -21,6 +21,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.truncated import truncated_delta
 from dpgm_core.releases.release import Round
 
 __all__ = ["check_noise_facts", "check_sensitivities", "is_round_cost_proven", "read_round", "stated_unsafe"]
@@ -116,7 +117,6 @@ def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) ->
 
 def _check_truncated(one: Calibration) -> None:
     """Compute the cost of truncated noise again, which its event says all about."""
-    from dpgm_core.privacy.truncated import truncated_delta
 
     event, cost = one.noise.event, one.noise.cost
     if event.bound is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import field, frozen
 
+from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch
@@ -17,9 +18,6 @@ from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
 from dpgm_core.sources.texts import is_textual, plain
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes
 
 __all__ = ["ArrowIpcSource", "ArrowSource", "ParquetSource"]
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from attrs import field, frozen
 
+from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.objects import objects, series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes
 
 __all__ = ["CodesSource", "arrow_column"]
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import frozen
 
 from dpgm_core.arrays import Codes
-
-if TYPE_CHECKING:
-    from dpgm_core.domain import Domain
-
+from dpgm_core.domain import Domain
 
 __all__ = ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "Source"]
 

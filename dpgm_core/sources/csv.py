@@ -13,21 +13,19 @@ import csv
 import gzip
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 from attrs import field, frozen
 
+from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, OptionError
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes
 
 __all__ = ["MAX_LINE", "CsvSource", "malformed_lines"]
 

@@ -12,20 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpgm_core.arrays import Codes
 from dpgm_core.attribute import Attribute, code_dtype, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, plain
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes
 
 __all__ = ["encoder", "encoders"]
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
+from dpgm_core.arrays import Codes, IntArray
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 from dpgm_core.sources.texts import as_text, plain
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes, IntArray
 
 __all__ = ["PersonSource"]
 

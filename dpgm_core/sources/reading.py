@@ -10,16 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dpgm_core.arrays import Codes
 from dpgm_core.domain import Attribute, Domain, code_dtype
 from dpgm_core.errors import DataError, DpgmError, did_you_mean
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import Codes
-    from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import Source
 
 __all__ = ["BATCH_ROWS", "attempt", "checked", "checked_batch", "locate", "mapped", "opened", "safe_codes", "shielded"]
 

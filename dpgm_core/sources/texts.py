@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpgm_core.arrays import IntArray
 from dpgm_core.errors import DataError
-
-if TYPE_CHECKING:
-    from dpgm_core.arrays import IntArray
 
 __all__ = ["as_text", "fraction_stripped", "is_dense_union", "is_textual", "joined", "plain"]
 

@@ -1,29 +1,267 @@
-"""A replay tells learners that nothing they ask of it costs anything; the curator of records that it does."""
+"""A replay serves what was asked then, in its order, to who asks for it again; all else is refused with the reason."""
+
+from fractions import Fraction
 
 import numpy as np
+import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, LiveCurator, ReplayCurator, SeededRandomness, Structure, Terms
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    ClippedScore,
+    Domain,
+    LiveCurator,
+    Model,
+    ReplayCurator,
+    SeededRandomness,
+    Structure,
+    StructureError,
+    Tables,
+    Terms,
+    make,
+)
+from dpgm_core.learning.run import run
 from dpgm_core.sources import as_source
 from dpgm_core.testing.doors import Door
 
-STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b"), ("b",)])
 CODES = np.array([[0, 1], [1, 1]] * 20)
+EXACT = make("inference", "junction-tree")
+ONE, HALF, QUARTER = Budget.pure(1), Budget.pure("1/2"), Budget.pure("1/4")
+PAIR, MARGIN = [("a", "b")], [("b",)]
 
 
-def live() -> LiveCurator:
+def live(budget=ONE, split="even", **terms) -> LiveCurator:
     """A curator over a few records."""
     return LiveCurator(
         as_source(CODES),
         STRUCTURE,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove"),
-        budget=Budget.pure(1),
+        make("mechanism", "laplace"),
+        terms=Terms(**{"neighbours": "add-remove"} | terms),
+        budget=budget,
         randomness=SeededRandomness(1),
+        split=split,
     )
 
 
-def test_curators_say_whether_their_releases_were_paid_for_before():
+def made(*asked: dict, **more) -> tuple:
+    """What a curator of records hands out for these requests."""
+    door = live(**more)
+    for one in asked:
+        door.release(**one)
+    return door.released
+
+
+@pytest.mark.parametrize("wrapped", [lambda made: made, Door], ids=["itself", "door"])
+def test_curators_say_whether_their_releases_were_paid_for_before(wrapped):
     """A learner need not know which class serves it."""
-    assert live().replayed is False and Door(live()).replayed is False
+    assert wrapped(live()).replayed is False
     assert ReplayCurator(live().release()).replayed is True
+
+
+# --- what was asked is served again -------------------------------------------------------------------------------
+
+REQUESTS = {
+    "9/10 and 1/10": [{"budget": Budget.pure("9/10")}, {"budget": Budget.pure("1/10")}],
+    "quarters and a half": [{"budget": QUARTER}, {"budget": QUARTER}, {"budget": HALF}],
+    "a quarter and the rest": [{"budget": QUARTER}, {}],
+    "the margin and the pair": [{"budget": QUARTER, "cliques": MARGIN}, {"cliques": PAIR}],
+    "per clique and the rest": [{"budget": {("a", "b"): QUARTER, ("b",): QUARTER}}, {}],
+    "one": [{}],
+}
+
+
+@pytest.mark.parametrize("asked", REQUESTS.values(), ids=REQUESTS)
+def test_an_adaptive_learner_is_served_what_it_was_served(asked):
+    """Same requests, same releases; budget, remaining and released are what they were at each step."""
+    before, saved = live(), made(*asked)
+    again = ReplayCurator(saved, STRUCTURE)
+    assert again.budget == before.budget and again.terms == before.terms and again.structure == STRUCTURE
+    for number, one in enumerate(asked):
+        assert (again.remaining, again.released) == (before.remaining, saved[:number])
+        before.release(**one)
+        assert again.release(**one) is saved[number]
+    assert again.remaining.is_zero and again.released == saved
+
+
+@pytest.mark.parametrize("shares", [("9/10", "1/10"), ("1/4", "1/4", "1/2"), ("1/3", "rest")], ids=" ".join)
+def test_an_adaptive_fit_is_learned_again_from_its_releases(adaptive, shares):
+    """The model says the same cost, at none, and so does one that was learned from it again."""
+    learner = adaptive(shares=shares)
+    first = run(learner, live(), EXACT)
+    again = dpgm.learn(first.releases, learner, structure=STRUCTURE)
+    assert again.releases == first.releases
+    assert (again.model.cost, again.model.guarantee()) == (ONE, first.model.guarantee())
+
+
+def test_an_optimal_split_is_asked_for_as_one_budget():
+    """Whose division of the tables is no business of the learner."""
+    saved = made({}, split="optimal")
+    assert len(saved[0].calibrations) == 2
+    assert ReplayCurator(saved).release(budget=ONE) is saved[0]
+
+
+def test_cliques_are_matched_in_any_order():
+    """Of the cliques, and of a clique's attributes; a single attribute may be its name."""
+    saved = made({"budget": HALF, "cliques": [("a", "b"), ("b",)]}, {"cliques": MARGIN})
+    replay = ReplayCurator(saved, STRUCTURE)
+    assert replay.release(budget=HALF, cliques=["b", ("b", "a")]) is saved[0]
+    assert replay.release(cliques=["b"]) is saved[1]
+
+
+def test_a_release_serves_a_wider_model():
+    """The structure of the model may be larger than what was measured, for one release and for several."""
+    saved = made({"budget": HALF, "cliques": MARGIN}, {"cliques": MARGIN})
+    assert ReplayCurator(saved[0], STRUCTURE).release() is saved[0]
+    replay = ReplayCurator(saved, STRUCTURE)
+    assert (replay.release(budget=HALF), replay.release()) == saved
+
+
+# --- what was not asked is refused --------------------------------------------------------------------------------
+
+REFUSALS = {
+    "other budget": (
+        [{"budget": QUARTER}, {}], [{"budget": HALF}],
+        "saved release 1 of 2 was made for epsilon = 0.25; the learner asks for epsilon = 0.5",
+    ),
+    "other budget of the second": (
+        [{"budget": QUARTER}, {}], [{"budget": QUARTER}, {"budget": HALF}], "saved release 2 of 2 was made for",
+    ),
+    "other kind of budget": ([{}], [{"budget": Budget.zcdp(1)}], "the saved release was made for epsilon = 1;"),
+    "all of it for the first": ([{"budget": HALF}, {}], [{"budget": ONE}], "saved release 1 of 2 was made for"),
+    "other cliques": (
+        [{"budget": HALF, "cliques": PAIR}, {}], [{"budget": HALF, "cliques": MARGIN}],
+        "saved release 1 of 2 holds other cliques than the learner asks for: a x b",
+    ),
+    "one clique more": (
+        [{"budget": HALF, "cliques": PAIR}, {}], [{"budget": HALF, "cliques": PAIR + MARGIN}], "holds other cliques",
+    ),
+    "one clique fewer": ([{}], [{"cliques": PAIR}], "the saved release holds other cliques"),
+    "other order of budgets": (
+        [{"budget": QUARTER}, {"budget": Budget.pure("3/4")}], [{"budget": Budget.pure("3/4")}], "saved release 1 of 2",
+    ),
+    "other order of cliques": (
+        [{"budget": HALF, "cliques": PAIR}, {"cliques": MARGIN}], [{"budget": HALF, "cliques": MARGIN}],
+        "holds other cliques than the learner asks for",
+    ),
+    "one more": (
+        [{"budget": HALF}, {}], [{"budget": HALF}, {"budget": HALF}, {"budget": HALF}],
+        "asks for one release more than the 2 saved; a replay cannot make new ones",
+    ),
+    "a second of one": ([{}], [{}, {}], "asks for one release more than the 1 saved"),
+    "the rest with two left": (
+        [{"budget": HALF}, {}], [{}],
+        "asks for one release of all that remains, but 2 saved ones are left; learn from one of them",
+    ),
+    "the rest with two of three left": (
+        [{"budget": QUARTER}, {"budget": QUARTER}, {}], [{"budget": QUARTER}, {}], "but 2 saved ones are left",
+    ),
+    "other split": (
+        [{"budget": {("a", "b"): QUARTER, ("b",): HALF}}], [{"budget": {("a", "b"): HALF, ("b",): QUARTER}}],
+        "the saved release was paid for with other budgets per clique",
+    ),
+    "a split of an even one": (
+        [{}], [{"budget": {("a", "b"): HALF, ("b",): HALF}}], "was paid for with other budgets per clique",
+    ),
+    "a split of other cliques": (
+        [{"budget": {("a", "b"): QUARTER, ("b",): HALF}}], [{"budget": {("a", "b"): QUARTER}}], "holds other cliques",
+    ),
+    "a number for a budget": ([{}], [{"budget": 1}], "Budget"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", REFUSALS)
+def test_what_was_not_made_is_refused_with_the_reason(key):
+    """One line that says which release of how many, and what it is; nothing is served."""
+    saved, asked, words = REFUSALS[key]
+    replay = ReplayCurator(made(*saved), STRUCTURE)
+    for one in asked[:-1]:
+        replay.release(**one)
+    before = replay.released
+    with pytest.raises(BudgetError, match=words) as caught:
+        replay.release(**asked[-1])
+    assert "\n" not in str(caught.value)
+    assert replay.released == before
+
+
+def test_a_learner_of_one_release_is_refused_several(adaptive):
+    """The error says what would do; with one of them it learns."""
+    saved = made({"budget": HALF}, {})
+    with pytest.raises(BudgetError, match="learn from one of them, or with a learner that asks for each"):
+        dpgm.learn(saved, adaptive(shares=("rest",)))
+    assert dpgm.learn(saved[1], adaptive(shares=("rest",))).model.cost == HALF
+
+
+def test_a_learner_that_leaves_releases_unused_is_refused(adaptive):
+    """Who gives three believes that three were learned from."""
+    saved = made({"budget": QUARTER}, {"budget": QUARTER}, {})
+    with pytest.raises(BudgetError, match=r"asked for 1 of the saved releases and left epsilon = 0\.75 of them unused"):
+        dpgm.learn(saved, adaptive(shares=("1/4",)))
+
+
+def test_releases_that_do_not_add_up_are_refused():
+    """Nothing, another relation, another unit."""
+    with pytest.raises(BudgetError, match="at least one release"):
+        ReplayCurator([])
+    one, _ = made({"budget": HALF}, {})
+    for terms in ({"neighbours": "replace-one"}, {"unit": "one visit"}):
+        with pytest.raises(BudgetError, match="do not add up to one guarantee"):
+            ReplayCurator([one, *made({}, **terms)])
+
+
+def test_a_model_that_lacks_a_measured_clique_is_refused():
+    """Also if only the second release has it."""
+    saved = made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})
+    for releases in (saved, saved[::-1]):
+        with pytest.raises(StructureError, match=r"\('a', 'b'\), which no clique of the model contains"):
+            ReplayCurator(releases, Structure(STRUCTURE.domain, [("a",), ("b",)]))
+    with pytest.raises(StructureError, match="which no clique of the model contains"):
+        ReplayCurator(saved)  # the first one's structure has no room for the second
+
+
+def test_a_replay_holds_no_rounds():
+    """Neither to train on, nor clipped scores to learn from; counts of the last round can be learned from."""
+    with pytest.raises(BudgetError, match="holds finished releases, no rounds"):
+        ReplayCurator(made({})).rounds(3, sampling_rate=0.5)
+    door = live(total=40)
+    with door.rounds(2, sampling_rate=0.5, budget=HALF) as rounds:
+        rounds.next()
+    assert ReplayCurator(door.released).release(budget=HALF) is door.released[0]
+    beliefs = EXACT.compile(STRUCTURE).infer(Tables.zeros(STRUCTURE))
+    with door.rounds(2, sampling_rate=0.5, clip=ClippedScore(norm=1, grid=64)) as rounds:
+        rounds.next(beliefs)
+    with pytest.raises(BudgetError, match="holds clipped scores of a round of training, not counts"):
+        ReplayCurator(door.released)
+
+
+# --- mixed kinds of budget ----------------------------------------------------------------------------------------
+
+
+def test_mixed_kinds_are_replayed_at_a_stated_delta():
+    """Budget and remaining are converted; each release is matched by what was asked for it."""
+    delta = Fraction(1, 10**6)
+    saved = [
+        *made({}),
+        dpgm.release(CODES, STRUCTURE, Budget.zcdp("1/2"), "gaussian", neighbours="add-remove"),
+    ]
+    with pytest.raises(BudgetError, match="state a conversion delta"):
+        ReplayCurator(saved)
+    replay = ReplayCurator(saved, conversion_delta=delta)
+    model = Model(STRUCTURE, Tables.zeros(STRUCTURE), releases=saved, conversion_delta=delta)
+    assert replay.budget == replay.remaining == model.cost
+    assert replay.release(budget=ONE) is saved[0]
+    assert replay.remaining == Budget.zcdp("1/2")
+    assert replay.release() is saved[1]
+    assert replay.remaining.is_zero
+
+
+# --- error bars ---------------------------------------------------------------------------------------------------
+
+
+def test_a_model_of_several_releases_cannot_be_bootstrapped(adaptive):
+    """A simulated release cannot answer what the learner would have asked after seeing another first one."""
+    model = run(adaptive(), live(), EXACT).model
+    with pytest.raises(dpgm.OptionError, match="it learned from 2 releases, one asked for after another") as caught:
+        dpgm.bootstrap(model, 5, learner=adaptive())
+    assert "\n" not in str(caught.value)

@@ -17,7 +17,6 @@ from dpgm_core import (
     LearningFailed,
     Mechanism,
     Model,
-    Neighbours,
     NonPrivateError,
     OptionError,
     Randomness,
@@ -47,19 +46,18 @@ class Trial:
     private: bool = False
 
 
-def oracle_grid_search(
+def oracle_grid_search(  # noqa: PLR0913 - the arguments of `fit`, and what to try
     data: object,
     structure: Structure,
     budget: Budget,
     *,
-    neighbours: Neighbours | str,
+    terms: Terms,
     truth: Model | None = None,
     records: object = None,
     grid: Mapping[str, Sequence[Any]] = PAPER_GRID,
     base: Psgd | None = None,
     mechanism: str | Mapping[str, Any] | Mechanism = "gaussian",
     inference: str | Mapping[str, Any] | Inference = "junction-tree",
-    total: str | float = "estimated",
     repeats: int = 1,
     randomness: Randomness | None = None,
     allow_non_private: bool = False,
@@ -94,7 +92,7 @@ def oracle_grid_search(
                     mechanism,
                     learner,
                     inference,
-                    terms=Terms(neighbours=neighbours, total=total),
+                    terms=terms,
                     randomness=randomness,
                 ).model
                 scores.append(_score(model, truth, records))

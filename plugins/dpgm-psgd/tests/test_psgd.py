@@ -207,7 +207,8 @@ def test_running_away_is_said():
 def test_the_oracle_search_is_asked_for_by_name():
     """It looks at the truth, so it needs allow_non_private, and its trials are stamped."""
     truth = mle(records(), CHAIN)
-    common = {"neighbours": "add-remove", "truth": truth, "total": 2000.0, "randomness": dpgm.SeededRandomness(1)}
+    terms = dpgm.Terms(neighbours="add-remove", total=2000.0)
+    common = {"terms": terms, "truth": truth, "randomness": dpgm.SeededRandomness(1)}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.NonPrivateError):
         dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
@@ -222,7 +223,7 @@ def test_the_oracle_search_is_asked_for_by_name():
 
 def test_the_oracle_search_scores_against_records_or_a_truth():
     """Records give the negative log-likelihood; neither or both are refused; a runaway setting scores infinity."""
-    common = {"neighbours": "add-remove", "total": 2000.0, "allow_non_private": True}
+    common = {"terms": dpgm.Terms(neighbours="add-remove", total=2000.0), "allow_non_private": True}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.OptionError, match="exactly one"):
         dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
