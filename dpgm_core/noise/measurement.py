@@ -89,12 +89,24 @@ class Measurement:
         reasons = {one.noise.unsafe for one in self.calibrations if one.noise.unsafe is not None}
         return "; ".join(sorted(reasons)) or None
 
+    def table_by_table(self) -> Measurement:
+        """The same, with the noise of each table drawn by itself: what a seed gives a release depends on its tables alone.
+
+        Slower where there are many small tables, so simulations draw all that is alike at once.
+        """
+        own = tuple(self.calibrations[number] for number in self.of_group)
+        return attrs.evolve(self, calibrations=own, of_group=tuple(range(len(own))))
+
     def draw(self, counts: Tables, randomness: Randomness) -> Tables:
-        """Counts (or sums of scores) plus fresh noise, table by table. Draw after the charge, never before."""
-        parts = [
-            add_noise(part, noise.sample(part.shape, randomness)).reshape(-1)
-            for part, noise in zip(counts.arrays(), self.noise, strict=True)
-        ]
+        """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before."""
+        parts = counts.arrays()
+        for number, calibration in enumerate(self.calibrations):
+            alike = [group for group, one in enumerate(self.of_group) if one == number]
+            bare = np.concatenate([parts[group].reshape(-1) for group in alike])
+            noisy = add_noise(bare, calibration.noise.sample(bare.shape, randomness))
+            ends = np.cumsum([parts[group].size for group in alike])[:-1]
+            for group, part in zip(alike, np.split(noisy, ends), strict=True):
+                parts[group] = part
         return Tables(self.structure, np.concatenate(parts))
 
 
