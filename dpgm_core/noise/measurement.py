@@ -90,7 +90,7 @@ class Measurement:
         return "; ".join(sorted(reasons)) or None
 
     def table_by_table(self) -> Measurement:
-        """The same, with the noise of each table drawn by itself: what a seed gives a release depends on its tables alone.
+        """The same, with each table's noise drawn by itself: a seed gives a table what it always gave.
 
         Slower where there are many small tables, so simulations draw all that is alike at once.
         """
