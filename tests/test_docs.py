@@ -129,7 +129,7 @@ def test_the_spec_page_names_every_key(tmp_path):
     shutil.copy(DOCS / "examples" / "health" / "domain.toml", tmp_path)
     text = next(content for _, title, content in blocks(DOCS / "cli.md") if title == "health.toml")
     (tmp_path / "health.toml").write_text(text)
-    assert spec.load_spec(tmp_path / "health.toml").unit == "one person-year"
+    assert spec.load_spec(tmp_path / "health.toml").terms.unit == "one person-year"
     keys = set(re.findall(r"^(?:# ?)?\[?(\w+)(?:\]| =)", text, re.MULTILINE))
     assert keys >= set(spec._KEYS)
 

@@ -233,7 +233,7 @@ class LiveCurator:
         return statistic.tables(total), int(total[-1]) if isinstance(statistic, Counts) else 0
 
     def _draw(self, measurement: Measurement, counts: Tables) -> Tables:
-        return measurement.draw(counts, self._randomness)
+        return measurement.table_by_table().draw(counts, self._randomness)
 
     def _total(self, tables: Tables, measurement: Measurement, records: int) -> tuple[float, float]:
         """N as the terms have it, and its variance."""

@@ -16,7 +16,6 @@ from dpgm_core.errors import (
     ContestedComponent,
     IncompatiblePlugin,
     OptionError,
-    PluginError,
     PluginLoadError,
     UnknownComponent,
 )
@@ -315,15 +314,3 @@ def test_component_valued_options_are_recorded_by_name():
     plain = default_registry().options_of(learner)
     assert plain["e_step"]["name"] == "nlbp"
     assert make("learner", "cgm-em", **plain) == learner
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"kind": "noise"}, {"name": "A"}, {"name": 3}, {"target": "x.y"}, {"target": "x:y.z"}, {"summary": "a\nb"}],
-)
-def test_declarations_are_checked(wrong):
-    """A component's kind, kebab-case name, target and one-line summary."""
-    good = {"kind": "source", "name": "mine", "target": "a.b:C", "summary": "s"}
-    assert Component(**good)
-    with pytest.raises(PluginError):
-        Component(**good | wrong)

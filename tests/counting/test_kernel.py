@@ -10,14 +10,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from attrs import field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, Counts, choose_blocks, count, count_batch, tables_of
-from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, choose_blocks, count, count_batch, tables_of
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, TooLarge
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
 
@@ -77,16 +74,6 @@ def test_every_integer_dtype_counts_the_same(dtype: type) -> None:
     assert_counts(structure, records, count(as_source(records.astype(dtype)), structure))
 
 
-def test_several_batches_and_threads_add_up() -> None:
-    """More records than a batch holds, read in threads, lose and repeat nothing."""
-    records = np.random.default_rng(1).integers(0, 7, size=(300_001, 5), dtype=np.uint8)
-    structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcde", 7)))
-    tables = count(as_source(records), structure).tables
-    for (first, second), table in tables.items():
-        pair = records[:, "abcde".index(first)].astype(int) * 7 + records[:, "abcde".index(second)]
-        np.testing.assert_array_equal(np.bincount(pair, minlength=49), table.ravel())
-
-
 def test_a_plan_travels_and_partial_counts_merge_by_addition() -> None:
     """What a worker elsewhere needs is pickled, and its vectors add up to the whole count."""
     records = np.random.default_rng(2).integers(0, 4, size=(60, 3), dtype=np.uint8)
@@ -130,103 +117,13 @@ def test_the_empty_clique_counts_records() -> None:
     assert counted.tables[()] == 12
 
 
-def test_no_records_count_zero() -> None:
-    """An empty source is an ordinary source."""
-    counted = count(as_source(np.zeros((0, 2), int)), Structure.chain(Domain.from_sizes({"a": 2, "b": 2})))
-    assert counted.records == 0 and not counted.tables.values.any()
-
-
-def test_a_structure_too_large_says_its_size() -> None:
-    """A table that cannot exist is refused in one line, before records are read."""
-    domain = Domain.from_sizes({f"x{i}": 1000 for i in range(5)})
-    with pytest.raises(TooLarge, match="1,000,000,000,000,001 cells"):
-        count(as_source(np.zeros((1, 5), int)), Structure(domain, [domain.names]))
-
-
 def test_the_plan_of_many_cliques_is_quick_and_small() -> None:
     """All 1225 pairs of 50 attributes are planned into far fewer passes."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(50)}))
     assert len(choose_blocks(structure).positions) < math.comb(50, 2) / 3
 
 
-@frozen
-class Yields:
-    """A third party's source that yields what it is told to."""
-
-    batch: object = field()
-
-    def batches(self, domain, columns):  # type: ignore[no-untyped-def]
-        yield self.batch
-
-
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))
-
-
-@pytest.mark.parametrize(
-    "batch",
-    [
-        [np.array([0, 1])],
-        [np.array([0, 1]), np.array([0])],
-        [np.array([0.0, 1.0]), np.array([0, 1])],
-        [np.array([True, False]), np.array([0, 1])],
-        [np.array(["SECRET", "x"]), np.array([0, 1])],
-        [[0, 1], [0, 1]],
-        [np.zeros((2, 2), int), np.zeros(2, int)],
-        np.zeros((2, 2), int),
-        {"a": np.zeros(2, int), "b": np.zeros(2, int)},
-        None,
-        "SECRET",
-    ],
-)
-def test_a_malformed_batch_names_the_source_and_no_content(batch: object) -> None:
-    """Structural faults of a third party's source are DataErrors that quote nothing."""
-    with pytest.raises(DataError, match="Yields") as caught:
-        count(Yields(batch), CHAIN)
-    assert "SECRET" not in str(caught.value)
-
-
-def test_codes_out_of_range_count_as_unknown() -> None:
-    """A third party's code beyond the labels, negative or huge, hits the unknown label and no other cell."""
-    batch = [np.array([0, 2, -1, 255]), np.array([2**40, 0, 1, -7])]
-    table = count(Yields(batch), CHAIN).tables["a", "b"]
-    assert table.tolist() == [[0, 0, 1], [1, 1, 1]]
-
-
-class Fails:
-    """A source whose own error quotes a record, at the call or on the way."""
-
-    def __init__(self, late: bool) -> None:
-        self.late = late
-
-    def batches(self, domain, columns):  # type: ignore[no-untyped-def]
-        if not self.late:
-            raise ValueError("SECRET")
-        return self._late()
-
-    def _late(self):  # type: ignore[no-untyped-def]
-        yield [np.zeros(2, np.uint8), np.zeros(2, np.uint8)]
-        raise KeyError("SECRET")
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_a_foreign_error_is_replaced_and_leaves_no_trace(late: bool) -> None:
-    """Neither message, cause nor context of what a source raises survives."""
-    with pytest.raises(DataError, match="Fails failed while reading") as caught:
-        count(Fails(late), CHAIN)
-    assert "SECRET" not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__context__ is None
-
-
-def test_progress_learns_nothing_of_the_records() -> None:
-    """The calls are the same for no record and for many."""
-
-    def calls(rows: int) -> list[tuple[str, int, int | None]]:
-        seen: list[tuple[str, int, int | None]] = []
-        counts, source = Counts.of(CHAIN), as_source(np.zeros((rows, 2), np.uint8))
-        summed(counts, pieces(source, CHAIN.domain, counts.columns), lambda *call: seen.append(call))
-        return seen
-
-    assert calls(0) == calls(300_000)
 
 
 def test_reprs_hide_the_counts() -> None:

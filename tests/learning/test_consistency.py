@@ -1,20 +1,13 @@
-"""What learners share: consistent tables, the expected noise, and the penalised likelihood."""
+"""Consistent tables are the nearest ones that agree with each other."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Structure, Tables
+from dpgm_core import Domain, Structure, Tables
 from dpgm_core.learning.consistency import consistent
-from dpgm_core.learning.discrepancy import expected_absolute
-from dpgm_core.learning.likelihood import Likelihood
-from dpgm_core.progress import silent
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 OVERLAPPING = Structure(DOMAIN, [("a", "b"), ("c", "b"), ("b", "a", "c"), ("a",), ()])
@@ -55,38 +48,3 @@ def test_consistent_weighs_tables_by_their_noise(seed):
     assert np.allclose(consistent(tables, variances).values, nearest, atol=1e-8)
     same = consistent(tables, np.full(len(OVERLAPPING.groups), 0.3))
     assert np.array_equal(same.values, consistent(tables).values)
-
-
-@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "5", "40"])
-def test_the_expected_noise_of_discrete_laplace(epsilon):
-    """E|Z| = 2 p / (1 - p^2) with p = exp(-epsilon), from narrow to wide."""
-    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    sensitivity = dpgm.Sensitivity.of(structure, "add-remove")
-    noise = dpgm.make("mechanism", "laplace").noise(sensitivity, Budget.pure(epsilon))
-    p = math.exp(-float(epsilon))
-    assert expected_absolute(noise) == pytest.approx(2 * p / (1 - p * p), rel=1e-3)
-
-
-@pytest.mark.parametrize("l2", [0.0, 0.3])
-def test_the_gradient_is_that_of_the_value(l2):
-    """Central differences of the objective, tied groups included."""
-    structure = Structure(DOMAIN, [("a", "b")], tied=[[("a",), ("c",)]])
-    rng = np.random.default_rng(4)
-    target = (
-        dpgm.make("inference", "junction-tree")
-        .compile(structure)
-        .infer(Tables(structure, rng.normal(size=structure.cells)))
-    )
-    problem = Likelihood(dpgm.make("inference", "junction-tree").compile(structure), target.marginals, silent)
-    theta = rng.normal(size=structure.cells)
-    gradient = problem.value(theta, l2)[1]
-    step = 1e-5
-    for cell in range(structure.cells):
-        shift = np.eye(structure.cells)[cell] * step
-        slope = (problem.value(theta + shift, l2)[0] - problem.value(theta - shift, l2)[0]) / (2 * step)
-        assert gradient[cell] == pytest.approx(slope, abs=1e-8)
-    found, converged = problem.minimise(theta, l2, 1e-7, 500)
-    assert converged
-    assert problem.slope <= 1e-7
-    said = problem.slope
-    assert np.abs(problem.value(found, l2)[1]).max() == pytest.approx(said, abs=1e-12)

@@ -1,0 +1,154 @@
+"""The command line: exit codes, one-line refusals, what is written and what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def files(folder: Path) -> set[str]:
+    return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.name.endswith(("-wal", "-shm"))}
+
+
+def test_fit_runs_until_the_ledger_is_empty(spec, dpgm_command, refused):
+    """Two runs fit, each with its own files; the third is refused and leaves everything as it was."""
+    for name, left in (("visits", "1.5"), ("visits-2", "0.5")):
+        code, out, err = dpgm_command("fit", spec)
+        assert code == 0, err
+        assert f"{name}.dpgm" in out
+        assert f"left in the ledger: epsilon = {left}" in out
+        assert "Differential privacy with epsilon = 1" in out
+    before = {name: (spec.parent / name).read_bytes() for name in files(spec.parent) if name.endswith(".dpgm")}
+    assert len(before) == 4
+    assert "only epsilon = 0.5 is left" in refused("fit", spec)
+    assert before == {name: (spec.parent / name).read_bytes() for name in files(spec.parent) if name.endswith(".dpgm")}
+    code, out, _ = dpgm_command("ledger", "history", spec.parent / "out/visits.ledger", "--json")
+    assert [entry["status"] for entry in json.loads(out)] == ["released", "released"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("data=no-such.csv", "no-such.csv"),
+        ("budget.epsilon=0", "epsilon must be a positive number"),
+        ("budget.epsilon=nan", "epsilon"),
+        ("budget.delta=1e-6", "laplace"),
+        ("neighbours=adjacent", "add-remove, replace-one"),
+        ("mechanism=laplce", "did you mean 'laplace'"),
+        ("learner.l3=1", "no option 'l3'"),
+        ("inference.max_bytes=1", "max_bytes"),
+        ("structure.graph=chian", "did you mean 'chain'"),
+        ("structure.order=0", "order"),
+        ("total=-3", "total"),
+        ("rows_per_person=2", "person"),
+        ("name=a/b", "slashes"),
+        ("nmae=x", "did you mean 'name'"),
+        ("simulation.seed=-1", "seed"),
+        ("domain=visits.csv", "must end in .toml or .json"),
+        ("nonsense", "KEY=VALUE"),
+        ("data.x=1", "not a table"),
+        ("ledger.budget.epsilon=0.5", "holds only epsilon = 0.5"),
+    ],
+)
+def test_wrong_requests_write_nothing(spec, refused, setting, words):
+    """Exit 2, one line, no release, no model, no folder, no ledger."""
+    before = files(spec.parent)
+    assert words in refused("fit", spec, "--set", setting)
+    assert files(spec.parent) == before
+
+
+def test_missing_and_broken_specs(tmp_path, refused):
+    """No file, a folder, no TOML, deep TOML, a missing key."""
+    assert "no-spec.toml" in refused("fit", tmp_path / "no-spec.toml")
+    refused("plan", tmp_path)
+    for content, words in (("a = ", "TOML"), ("a = " + "[" * 10**4, "TOML"), ("name = 'x'", "does not say 'data'")):
+        (tmp_path / "x.toml").write_text(content)
+        assert words in refused("plan", tmp_path / "x.toml")
+
+
+def test_settings_override_the_spec(spec, dpgm_command):
+    """Names, tables, numbers and texts, applied in order."""
+    code, out, err = dpgm_command(
+        "fit", spec, "--json", "--set", "name=other", "--set", "budget={epsilon=2}",
+        "--set", "learner=naive-mle", "--set", "learner.l2=0.25",
+        "--set", "total=120", "--set", "unit=one visit", "--set", "ledger.path=out/o.ledger",
+    )  # fmt: skip
+    assert code == 0, err
+    shown = json.loads(out)
+    assert Path(shown["model"]).name == "other.dpgm"
+    assert shown["spent"] == {"epsilon": "2"}
+    assert shown["records"] == {"total": 120.0, "policy": "declared"}
+    assert shown["certificate"]["l2"] == 0.25
+    assert "one visit" in shown["guarantee"]
+    assert shown["private"] is True
+
+
+def test_release_then_learn(spec, dpgm_command, refused):
+    """The two halves; learning costs nothing, never overwrites, and takes settings."""
+    code, out, _ = dpgm_command("release", spec, "--json")
+    assert code == 0
+    path = Path(json.loads(out)["release"])
+    before = path.read_bytes()
+    for name in ("visits.naive-mle.dpgm", "visits.naive-mle-2.dpgm"):
+        code, out, _ = dpgm_command("learn", path, "--json", "--learner", "naive-mle", "--set", "learner.l2=0.5")
+        assert code == 0
+        assert Path(json.loads(out)["model"]) == path.with_name(name)
+    assert "itself" in refused("learn", path, "-o", path)
+    assert "must start with" in refused("learn", path, "--set", "budget.epsilon=1")
+    refused("learn", spec)
+    assert path.read_bytes() == before
+
+
+FAILING = """
+from dpgm_core.plugin import Component, hookimpl
+import attrs
+
+@hookimpl
+def dpgm_components():
+    yield Component(kind="learner", name="failing", target="failing:Failing", summary="fails")
+
+@attrs.frozen(kw_only=True)
+class Failing:
+    how: str = "foreign"
+    def check(self, structure, inference):
+        pass
+
+    def learn(self, curator, inference, *, randomness, progress):
+        curator.release()
+        if self.how == "exit":
+            raise SystemExit(0)
+        if self.how == "own":
+            import dpgm_core
+            raise dpgm_core.StructureError("not my day")
+        raise ZeroDivisionError("not my day")
+"""
+
+
+@pytest.mark.parametrize("how", ["foreign", "own", "exit"])
+def test_a_failed_learner_leaves_the_paid_release(spec, how):
+    """Exit 1, no traceback, and a last word that works as it is printed: dpgm learn FILE."""
+    (spec.parent / "failing.py").write_text(FAILING)
+    info = spec.parent / "failing-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[dpgm]\nfailing = failing\n")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", "from dpgm_core.cli import main; main()", *words],
+            env=os.environ | {"PYTHONPATH": str(spec.parent)}, capture_output=True, text=True,
+        )  # fmt: skip
+
+    done = run("fit", str(spec), "--set", "learner=failing", "--set", f"learner.how={how}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr
+    hint = next(line for line in done.stderr.splitlines() if "dpgm learn " in line)
+    release = hint.split("dpgm learn ")[1]
+    assert run("learn", release).returncode == 0
+    history = run("ledger", "history", str(spec.parent / "out/visits.ledger"), "--json").stdout
+    assert len(json.loads(history)) == 1

@@ -1,0 +1,53 @@
+"""`dpgm ledger`, and what its owner has to say."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_ledgers(tmp_path, dpgm_command, refused):
+    """create, show and history; an existing one, no budget and a mixed one are refused."""
+    path = tmp_path / "x.ledger"
+    create = ("ledger", "create", path, "--name", "x", "--neighbours", "add-remove")
+    assert "epsilon" in refused(*create)
+    assert dpgm_command(*create, "--epsilon", "0.3")[0] == 0
+    refused(*create, "--epsilon", "1")
+    refused(*create[:2], tmp_path / "y", *create[3:], "--epsilon", "1", "--rho", "1")
+    assert "remaining: epsilon = 0.3" in dpgm_command("ledger", "show", path)[1]
+    assert json.loads(dpgm_command("ledger", "show", path, "--json")[1])["budget"] == {"epsilon": "3/10"}
+    assert json.loads(dpgm_command("ledger", "history", path, "--json")[1]) == []
+    refused("ledger", "show", tmp_path / "none")
+    (tmp_path / "text").write_text("hello")
+    refused("ledger", "history", tmp_path / "text")
+
+
+def test_a_wrong_column_leaves_no_ledger_with_wrong_terms(spec, refused):
+    """The header is public and is looked at first: a ledger's terms are for good."""
+    assert "no column 'nobody'" in refused("fit", spec, "--set", "person=nobody")
+    assert not (spec.parent / "out").exists()
+
+
+def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refused):
+    """`when_spent` ends the refusal of a ledger that holds too little, and nothing else's; it is one line of text."""
+    words = ("fit", spec, "--set", "ledger.when_spent=ask the data board")
+    assert dpgm_command(*words, "--set", "ledger.budget.epsilon=1.5")[0] == 0
+    for command in ("fit", "release"):
+        said = refused(command, *words[1:])
+        assert said.endswith(f"the spec says of {spec.parent / 'out/visits.ledger'}: ask the data board\n")
+    assert "says of" not in refused("fit", spec)
+    assert "data board" not in refused(*words, "--set", "learner=no-such-learner", "--set", "budget.epsilon=0.5")
+    assert "when_spent" in refused("fit", spec, "--set", 'ledger.when_spent="a\\nb"')
+    assert "when_spent" in refused("fit", spec, "--set", "ledger.when_spent=3")
+
+
+def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, dpgm_command, monkeypatch):
+    """Only the ledger's own refusal carries the owner's sentence."""
+    from dpgm_core import pipeline
+    from dpgm_core.errors import Overspent
+
+    def greedy(*_, **__):
+        raise Overspent("epsilon = 2 was asked, but only epsilon = 1 remains")
+
+    monkeypatch.setattr(pipeline, "fit", greedy)
+    code, _, err = dpgm_command("fit", spec, "--set", "ledger.when_spent=ask the data board")
+    assert code == 2 and "only epsilon = 1 remains" in err and "data board" not in err

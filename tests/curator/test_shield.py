@@ -1,0 +1,62 @@
+"""Foreign errors left of the noise are dropped whole; words that only core spoke stay."""
+
+import types
+from functools import partial
+
+import pytest
+
+from dpgm_core.counting.statistic import zero_cells
+from dpgm_core.curator.shield import shielded
+from dpgm_core.errors import DataError, TooLarge
+
+
+def foreign(error):
+    """A function of some plugin's module that raises this."""
+    module = types.ModuleType("someones_plugin")
+    module.error = error
+    exec("def read():\n    raise error", module.__dict__)
+    return module.read
+
+
+def everything_said(error):
+    """Of an exception and all that hangs on it."""
+    said = []
+    while error is not None:
+        said += [str(error), repr(error), repr(vars(error)), *getattr(error, "__notes__", [])]
+        error = error.__cause__ or error.__context__
+    return " ".join(said)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("SECRET"), DataError("SECRET"), MemoryError("SECRET"), SystemExit("SECRET"), GeneratorExit("SECRET")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_foreign_error_leaves_its_kind_and_nothing_else(error):
+    """Not its words, its cause, its context or its notes; a plugin's DpgmError may quote a record as well."""
+    error.add_note("SECRET note")
+    with pytest.raises(DataError) as found:
+        shielded([], foreign(error))
+    assert type(error).__name__ in str(found.value) and "source list" in str(found.value)
+    assert "SECRET" not in everything_said(found.value)
+    assert found.value.__cause__ is None and found.value.__context__ is None
+
+
+def test_words_of_core_stay():
+    """An error that only core had a hand in keeps its type and words: no frame of anybody else's is in its way."""
+    with pytest.raises(TooLarge, match="2,199,023,255,552 cells") as found:
+        shielded([], partial(zero_cells, 2**41))
+    assert found.value.__cause__ is None and found.value.__context__ is None
+    with pytest.raises(DataError, match="failed with TooLarge"):
+        shielded([], lambda: zero_cells(2**41))  # through this test, which is no module of core
+
+
+def test_an_interrupt_stays_one():
+    """Ctrl-C is nobody's words."""
+    with pytest.raises(KeyboardInterrupt):
+        shielded([], foreign(KeyboardInterrupt()))
+
+
+def test_results_pass():
+    """Where nothing fails, nothing is changed."""
+    assert shielded([], lambda: "read") == "read"

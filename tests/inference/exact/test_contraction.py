@@ -1,0 +1,49 @@
+"""What a contraction costs is known, and refused, before anything is allocated."""
+
+import numpy as np
+import pytest
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import TooLarge
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+
+@pytest.mark.parametrize("rows", [14, 60])
+def test_what_cannot_fit_is_refused_at_once(rows):
+    """A wide grid is refused with its sizes and a way out, before anything is allocated."""
+    structure = Structure.grid(Domain.from_sizes({f"x{i}": 10 for i in range(rows**2)}), rows, rows)
+    with pytest.raises(TooLarge, match=r"treewidth.*max_bytes = 2\.0 GiB.*loopy-bp"):
+        JunctionTree().compile(structure)
+
+
+def test_the_limit_is_the_memory_taken():
+    """A limit of exactly the announced bytes is enough; one byte less is not."""
+    structure = Structure.chain(Domain.from_sizes({f"x{i}": 5 for i in range(8)}), order=3)
+    engine = JunctionTree().compile(structure)
+    assert JunctionTree(max_bytes=engine.needs.peak_bytes).compile(structure).needs == engine.needs
+    with pytest.raises(TooLarge, match="treewidth 3"):
+        JunctionTree(max_bytes=engine.needs.peak_bytes - 1).compile(structure)
+
+
+def test_cost_of_a_chain():
+    """Sizes by hand: a - b - c of 2, 3, 2 labels; sum a, product with (b, c) summing b, sum c."""
+    engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
+    assert (engine.needs.treewidth, engine.needs.cells, engine.needs.largest) == (1, 3 + 2 + 1, 3)
+    assert engine.needs.multiply_adds == 2 * 6 + 3 * 6 + 2 * 2
+
+
+def test_a_star_of_many_leaves():
+    """A naive-Bayes model: 1,200 messages meet in one bucket, more than Python's stack is deep."""
+    domain = Domain.from_sizes({"root": 3} | {f"leaf{i}": 2 for i in range(1200)})
+    structure = Structure(domain, [(f"leaf{i}", "root") for i in range(1200)])
+    theta = Tables(structure, 4 * np.random.default_rng(4).normal(size=structure.cells))
+    beliefs = JunctionTree().compile(structure).infer(theta)
+    tables = theta.values.reshape(1200, 2, 3)
+    leaves = np.logaddexp(tables[:, 0], tables[:, 1])
+    root = leaves.sum(axis=0)
+    log_partition = np.logaddexp.reduce(root)
+    assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
+    expected = np.exp(tables - leaves[:, None] + root - log_partition)
+    np.testing.assert_allclose(beliefs.marginals.values, expected.reshape(-1), rtol=1e-9, atol=1e-300)

@@ -1,0 +1,22 @@
+"""What a plugin declares is checked at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpgm_core.errors import (
+    PluginError,
+)
+from dpgm_core.plugin import Component
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"kind": "noise"}, {"name": "A"}, {"name": 3}, {"target": "x.y"}, {"target": "x:y.z"}, {"summary": "a\nb"}],
+)
+def test_declarations_are_checked(wrong):
+    """A component's kind, kebab-case name, target and one-line summary."""
+    good = {"kind": "source", "name": "mine", "target": "a.b:C", "summary": "s"}
+    assert Component(**good)
+    with pytest.raises(PluginError):
+        Component(**good | wrong)
