@@ -73,7 +73,7 @@ def noisy_error(epsilon: float, records: int, trial: int, size: int = 10) -> dic
     seed, for_noise = np.random.SeedSequence([trial, records, round(1e6 * epsilon)]).generate_state(2)
     counts = chain_counts(population, records, int(seed))
     noise = make("mechanism", "laplace").noise(Sensitivity.of(structure, "add-remove"), Budget.pure(epsilon))
-    drawn = noise.sample((structure.cells,), SeededRandomness(int(for_noise)))
+    drawn = noise.draw((structure.cells,), SeededRandomness(int(for_noise)))
     cliques = len(structure.cliques)
     return {
         "mse": float(np.mean(((counts + drawn) / records - mu) ** 2)),

@@ -108,7 +108,7 @@ def speed(asked: Namespace) -> None:
         seconds = wall_seconds(partial(dpgm.discrete_gaussian, width, count, system), 3)
         print(f"| Gaussian, sigma = {sigma:g} | {seconds:.2f} |")
     laplace = noise("laplace", 21, dpgm.Budget.pure(1))
-    print(f"| Laplace, scale = 21 | {wall_seconds(lambda: laplace.sample((count,), system), 3):.2f} |")
+    print(f"| Laplace, scale = 21 | {wall_seconds(lambda: laplace.draw((count,), system), 3):.2f} |")
     try:
         import opendp.prelude as dp
     except ImportError:

@@ -110,7 +110,7 @@ def step(records: int, size: int, rate: float, steps: int) -> None:
         parts = {
             "inference": wall_seconds(lambda: population.engine.infer(population.potentials), steps),
             "count": wall_seconds(lambda: rounds._sum(read, None), steps),
-            "noise": wall_seconds(lambda: noise.sample((cells,), SeededRandomness(0)), steps),
+            "noise": wall_seconds(lambda: noise.draw((cells,), SeededRandomness(0)), steps),
         }
     text = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in parts.items())
     ratio = one / sum(parts.values())

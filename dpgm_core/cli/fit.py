@@ -56,12 +56,10 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
         except BaseException:
             files = _saved(saved)
             if files:
-                what = (
-                    "the release is paid for and saved; learn from it"
-                    if len(files) == 1
-                    else (f"{len(files)} releases are paid for and saved; learn from them")
-                )
-                talk(f"dpgm: {what} with: dpgm learn {shlex.join(map(str, files))}")
+                what = "the release is paid for and saved; learn from it"
+                if len(files) > 1:
+                    what = f"{len(files)} releases are paid for and saved, the last as {files[-1]}; learn from one"
+                talk(f"dpgm: {what} with: dpgm learn {shlex.quote(str(files[0]))}")
             raise
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:

@@ -23,7 +23,7 @@ _ALIASES = {"engine": "inference"}
 
 _TODO = {
     "mechanism": """\
-1. Replace the noise. Every member is needed: `cost`, `event`, `variance`, `dual`, `sample`, `logpdf` and `score`.
+1. Replace the noise. Every member is needed: `cost`, `event`, `variance`, `dual`, `draw`, `logpdf` and `score`.
 2. Replace the claim: the theorem, every shift within the sensitivity, exact arithmetic, the cost, what files can claim.
    The head of the module says what each must bring. Do not publish a mechanism without it.
 3. Run the kit with `--dpgm-profile thorough`.""",

@@ -24,7 +24,7 @@ from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Counted", "CountingPlan", "Counts", "count", "count_batch", "plan_counting", "tables_of"]
+__all__ = ["Counted", "Blocks", "Counts", "count", "count_batch", "choose_blocks", "tables_of"]
 
 #: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
 BLOCK_CELLS = 2**16
@@ -34,20 +34,20 @@ _FEW_CLIQUES = 200
 
 
 @frozen(kw_only=True)
-class CountingPlan:
+class Blocks:
     """What to count, as plain data: the columns to read and the blocks of columns to count together.
 
-    columns: attribute names. sizes: their numbers of labels. blocks: positions in `columns`. The partial counts of a
-    batch are the blocks' cells one after the other, then the number of records.
+    columns: attribute names. sizes: their numbers of labels. positions: of each block, in `columns`. The partial counts
+    of a batch are the blocks' cells one after the other, then the number of records.
     """
 
     columns: tuple[str, ...]
     sizes: tuple[int, ...]
-    blocks: tuple[tuple[int, ...], ...]
+    positions: tuple[tuple[int, ...], ...]
 
     def block_cells(self) -> list[int]:
         """The number of cells of each block."""
-        return [math.prod(self.sizes[position] for position in block) for block in self.blocks]
+        return [math.prod(self.sizes[position] for position in block) for block in self.positions]
 
     @property
     def cells(self) -> int:
@@ -71,34 +71,34 @@ class Counts(Statistic):
     """The tables of a structure as a statistic: each row counts 1 in each of them."""
 
     structure: Structure
-    plan: CountingPlan
+    blocks: Blocks
 
     @classmethod
     def of(cls, structure: Structure) -> Counts:
         """With blocks chosen for the structure."""
-        return cls(structure, plan_counting(structure))
+        return cls(structure, choose_blocks(structure))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those of the plan."""
-        return self.plan.columns
+        """Those of the blocks."""
+        return self.blocks.columns
 
     @property
     def cells(self) -> int:
-        """The cells of the plan's blocks, and the number of records."""
-        return self.plan.cells
+        """Those of the blocks, and one for the number of records."""
+        return self.blocks.cells
 
     def sensitivity(self, terms: Terms) -> Sensitivity:
         """Of the structure's tables, in records."""
         return terms.sensitivity(self.structure)
 
-    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count the rows, whoever they belong to."""
-        _add_batch(self.plan, codes, total)
+        _add_batch(self.blocks, codes, sums)
 
-    def tables(self, total: IntArray) -> Tables:
+    def tables(self, sums: IntArray) -> Tables:
         """Marginals of the blocks, summed over tied cliques."""
-        return tables_of(self.structure, self.plan, total)
+        return tables_of(self.structure, self.blocks, sums)
 
 
 def count(source: Source, structure: Structure) -> Counted:
@@ -113,15 +113,15 @@ def count(source: Source, structure: Structure) -> Counted:
     [[0, 1], [0, 1]]
     """
     counts = Counts.of(structure)
-    total = summed(counts, pieces(source, structure.domain, counts.columns))
-    return Counted(tables=counts.tables(total), records=int(total[-1]))
+    sums = summed(counts, pieces(source, structure.domain, counts.columns))
+    return Counted(tables=counts.tables(sums), records=int(sums[-1]))
 
 
-def plan_counting(structure: Structure) -> CountingPlan:
+def choose_blocks(structure: Structure) -> Blocks:
     """Choose the blocks for a structure, greedily: each takes in the cliques that add most per added column.
 
     >>> from dpgm_core.domain import Domain
-    >>> plan_counting(Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 10)))).blocks
+    >>> choose_blocks(Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 10)))).positions
     ((0, 1, 2, 3),)
     """
     sizes = structure.domain.sizes
@@ -136,40 +136,40 @@ def plan_counting(structure: Structure) -> CountingPlan:
     sets = min((_blocks(order, sizes) for order in orders), key=len)
     columns = columns_of(structure)
     place = {name: position for position, name in enumerate(columns)}
-    return CountingPlan(
+    return Blocks(
         columns=columns,
         sizes=tuple(sizes[name] for name in columns),
-        blocks=tuple(tuple(sorted(place[name] for name in block)) for block in sets),
+        positions=tuple(tuple(sorted(place[name] for name in block)) for block in sets),
     )
 
 
-def count_batch(plan: CountingPlan, codes: Codes) -> IntArray:
-    """Partial counts of one batch: (plan.cells,), records. Pure; vectors of several batches add up.
+def count_batch(blocks: Blocks, codes: Codes) -> IntArray:
+    """Partial counts of one batch: (blocks.cells,), records. Pure; vectors of several batches add up.
 
-    codes: one array per column of the plan, each code below its size (see `checked`).
+    codes: one array per column of the blocks, each code below its size (see `checked`).
 
-    >>> plan = CountingPlan(columns=("a",), sizes=(3,), blocks=((0,),))
-    >>> count_batch(plan, [np.array([0, 2, 2], np.uint8)]).tolist()
+    >>> blocks = Blocks(columns=("a",), sizes=(3,), positions=((0,),))
+    >>> count_batch(blocks, [np.array([0, 2, 2], np.uint8)]).tolist()
     [1, 0, 2, 3]
     """
-    total = zero_cells(plan.cells)
-    _add_batch(plan, codes, total)
-    return total
+    sums = zero_cells(blocks.cells)
+    _add_batch(blocks, codes, sums)
+    return sums
 
 
-def tables_of(structure: Structure, plan: CountingPlan, partial: IntArray) -> Tables:
+def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables:
     """The structure's tables from the summed partial counts: marginals of the blocks, summed over tied cliques."""
-    ends = np.cumsum([0, *plan.block_cells()])
-    blocks = [
+    ends = np.cumsum([0, *blocks.block_cells()])
+    counted = [
         (
-            [plan.columns[position] for position in block],
-            partial[ends[number] : ends[number + 1]].reshape([plan.sizes[position] for position in block]),
+            [blocks.columns[position] for position in block],
+            partial[ends[number] : ends[number + 1]].reshape([blocks.sizes[position] for position in block]),
         )
-        for number, block in enumerate(plan.blocks)
+        for number, block in enumerate(blocks.positions)
     ]
     home: dict[frozenset[str], int] = {}
-    containing: dict[str, set[int]] = {name: set() for name in plan.columns}
-    for number, (names, _) in enumerate(blocks):
+    containing: dict[str, set[int]] = {name: set() for name in blocks.columns}
+    for number, (names, _) in enumerate(counted):
         for name in names:
             containing[name].add(number)
     values = zero_cells(structure.cells)
@@ -182,8 +182,8 @@ def tables_of(structure: Structure, plan: CountingPlan, partial: IntArray) -> Ta
             key = frozenset(clique)
             if key not in home:
                 hosts = set.intersection(*(containing[name] for name in clique))
-                home[key] = min(hosts, key=lambda host: blocks[host][1].size)
-            table += _marginal(*blocks[home[key]], clique)
+                home[key] = min(hosts, key=lambda host: counted[host][1].size)
+            table += _marginal(*counted[home[key]], clique)
     return Tables(structure, values)
 
 
@@ -194,26 +194,26 @@ def _marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArra
     return marginal.transpose([kept.index(name) for name in clique])
 
 
-def _add_batch(plan: CountingPlan, codes: Codes, total: IntArray) -> None:
+def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
     rows = len(codes[0])
-    sizes = dict(zip(plan.columns, plan.sizes, strict=True))
-    blocks = [[plan.columns[position] for position in block] for block in plan.blocks]
+    sizes = dict(zip(blocks.columns, blocks.sizes, strict=True))
+    members = [[blocks.columns[position] for position in block] for block in blocks.positions]
     for start in range(0, rows, BATCH_ROWS):  # a piece at a time, so that fused codes stay in cache
-        piece = {name: column[start : start + BATCH_ROWS] for name, column in zip(plan.columns, codes, strict=True)}
+        piece = {name: column[start : start + BATCH_ROWS] for name, column in zip(blocks.columns, codes, strict=True)}
         end = 0
-        for names, cells in zip(blocks, plan.block_cells(), strict=True):
+        for names, cells in zip(members, blocks.block_cells(), strict=True):
             end += cells
-            _add_block(names, sizes, piece, total[end - cells : end])
-    total[-1] += rows
+            _add_block(names, sizes, piece, sums[end - cells : end])
+    sums[-1] += rows
 
 
-def _add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[str, Array], total: IntArray) -> None:
-    cells = fused(tuple(names), sizes, codes, np.uint16 if len(total) <= 2**16 else np.int64)
-    if len(total) <= 4 * len(cells):
-        total += np.bincount(cells, minlength=len(total))
+def _add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[str, Array], sums: IntArray) -> None:
+    cells = fused(tuple(names), sizes, codes, np.uint16 if len(sums) <= 2**16 else np.int64)
+    if len(sums) <= 4 * len(cells):
+        sums += np.bincount(cells, minlength=len(sums))
     else:  # more cells than records: touch only the cells that are hit
         hit, counts = np.unique(cells, return_counts=True)
-        total[hit] += counts
+        sums[hit] += counts
 
 
 def _blocks(cliques: Sequence[Clique], sizes: dict[str, int]) -> list[frozenset[str]]:
@@ -243,7 +243,7 @@ def _grown(
     sizes: dict[str, int],
 ) -> frozenset[str] | None:
     room = BLOCK_CELLS // math.prod(sizes[name] for name in block)
-    # Sorted, so that the plan does not depend on string hashing.
+    # Sorted, so that the blocks do not depend on string hashing.
     near = dict.fromkeys(clique for name in sorted(block) for clique in around[name] if not clique <= block)
     touching: Counter[frozenset[str]] = Counter(clique - block for clique in near)
     fitting = [rest for rest in touching if math.prod(sizes[name] for name in rest) <= room]

@@ -44,13 +44,13 @@ class FewCounts(Statistic):
         """Of the structure's tables, in records."""
         return terms.sensitivity(self.structure)
 
-    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count the rows, whoever they belong to."""
-        total += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(total))
+        sums += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(sums))
 
-    def tables(self, total: IntArray) -> Tables:
+    def tables(self, sums: IntArray) -> Tables:
         """The sum itself."""
-        return Tables(self.structure, total)
+        return Tables(self.structure, sums)
 
 
 @frozen
@@ -67,9 +67,9 @@ class ClippedScores(FewCounts):
         """Of clipped scores, in units of 1/grid."""
         return terms.sensitivity(self.structure, self.clip)
 
-    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Score the persons, clip each, and add."""
-        total += clipped_sum(cell_numbers(self.structure, codes), lengths, self.mu, self.clip)
+        sums += clipped_sum(cell_numbers(self.structure, codes), lengths, self.mu, self.clip)
 
 
 def cell_numbers(structure: Structure, codes: Codes) -> IntArray:
@@ -93,7 +93,7 @@ def clipped_sum(cells: IntArray, lengths: IntArray | None, mu: FloatArray, clip:
     cells: (cliques, rows) from `cell_numbers`. lengths: rows of each person, in order; None: one each. mu: (all
     cells,), the model's marginals for one record.
     """
-    total = np.zeros(len(mu), np.int64)
+    sums = np.zeros(len(mu), np.int64)
     rows = cells.shape[1]
     lengths = np.ones(rows, np.int64) if lengths is None else lengths
     ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -113,5 +113,5 @@ def clipped_sum(cells: IntArray, lengths: IntArray | None, mu: FloatArray, clip:
         units = np.trunc(score * scale[:, None])
         # exact in doubles, so the bound needs no trust in the lines above; nobody is ever left out by it
         units[~(np.einsum("ij,ij->i", units, units) <= most)] = 0.0
-        total += units.sum(axis=0).astype(np.int64)
-    return total
+        sums += units.sum(axis=0).astype(np.int64)
+    return sums

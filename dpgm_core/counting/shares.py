@@ -46,13 +46,13 @@ class WeightedCounts(Statistic):
         """Of the weighted tables, in units of 1/grid."""
         return terms.sensitivity(self.structure)
 
-    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add each person's shares."""
         place, sizes = dict(zip(self.columns, codes, strict=True)), self.structure.domain.sizes
         lengths = np.ones(len(codes[0]), np.int64) if lengths is None else lengths
         person = np.repeat(np.arange(len(lengths)), lengths)
         for group, at in zip(self.structure.groups, self.structure.slices, strict=True):
-            table = total[at]
+            table = sums[at]
             counted = {clique: self._counted(clique, place, len(person)) for clique in group}
             # K of each person: of one clique, or of all of the group together
             together = sum(np.bincount(person[rows], minlength=len(lengths)) for rows in counted.values())
@@ -62,9 +62,9 @@ class WeightedCounts(Statistic):
                 weights = self.contributions.grid // np.maximum(count, 1)  # floor(D / K): never more than 1 in all
                 np.add.at(table, cells, weights[person[rows]])
 
-    def tables(self, total: IntArray) -> Tables:
+    def tables(self, sums: IntArray) -> Tables:
         """The sum itself."""
-        return Tables(self.structure, total)
+        return Tables(self.structure, sums)
 
     @property
     def _per_clique(self) -> bool:

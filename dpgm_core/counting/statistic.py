@@ -47,19 +47,19 @@ class Statistic(Protocol):
         """How far one person moves the sum."""
         ...
 
-    def add(self, codes: Codes, lengths: IntArray | None, total: IntArray) -> None:
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add what these persons contribute. lengths: rows of each person, in order; None: one each."""
         ...
 
-    def tables(self, total: IntArray) -> Tables:
+    def tables(self, sums: IntArray) -> Tables:
         """The tables that a finished sum stands for."""
         ...
 
     def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
         """The sum over these persons alone, (cells,); sums of several pieces add up."""
-        total = zero_cells(self.cells)
-        self.add(codes, lengths, total)
-        return total
+        sums = zero_cells(self.cells)
+        self.add(codes, lengths, sums)
+        return sums
 
 
 def summed(statistic: Statistic, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
@@ -67,13 +67,13 @@ def summed(statistic: Statistic, parts: Iterable[Piece], progress: Progress = si
 
     progress: told of the start and the end only: how many pieces there are is a function of the records.
     """
-    total = zero_cells(statistic.cells)
+    sums = zero_cells(statistic.cells)
     progress("counting", 0, None)
     # In one thread: bincount holds the interpreter lock for much of its time, and files are decoded in threads anyway.
     for codes, lengths in parts:
-        statistic.add(codes, lengths, total)
+        statistic.add(codes, lengths, sums)
     progress("counting", 1, 1)
-    return total
+    return sums
 
 
 def pieces(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[Piece]:

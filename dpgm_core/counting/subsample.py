@@ -34,7 +34,7 @@ class Persons:
         self._codes, self._lengths = codes, lengths
         self.records = len(codes[0]) if codes else 0
 
-    def sample(self, rate: Fraction, randomness: Randomness) -> list[Piece]:
+    def subsample(self, rate: Fraction, randomness: Randomness) -> list[Piece]:
         """A fresh subsample, in pieces that split no person."""
         if not self.records:
             return []

@@ -73,7 +73,7 @@ class LiveRounds:
             raise BudgetError(f"all {self._n} rounds are used up; open more with more budget")
         mu = self._marginals(beliefs)
         persons = self._persons
-        counts = shielded(self._source, lambda: self._sum(persons.sample(self._rate, self._randomness), mu))
+        counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
         tables = self._measurement.draw(counts, self._randomness)
         self._done += 1
         round = Round(number=self._done, of=self._n, sampling_rate=self._rate, clip=self._clip)
@@ -94,9 +94,9 @@ class LiveRounds:
             raise StructureError("the beliefs hold NaN, negative or infinite marginals; scores cannot be formed")
         return mu
 
-    def _sum(self, sample: list[Piece], mu: FloatArray | None) -> Tables:
+    def _sum(self, subsample: list[Piece], mu: FloatArray | None) -> Tables:
         structure = self._measurement.structure
-        rows = sum(len(codes[0]) for codes, _ in sample)
+        rows = sum(len(codes[0]) for codes, _ in subsample)
         statistic: Statistic
         if mu is not None and self._clip is not None:
             statistic = ClippedScores(structure, self._clip, mu)
@@ -104,7 +104,7 @@ class LiveRounds:
             statistic = self._counts
         else:  # few records: no pass over the counting plan's larger blocks
             statistic = FewCounts(structure)
-        return statistic.tables(summed(statistic, [piece for piece in sample if len(piece[0][0])]))
+        return statistic.tables(summed(statistic, [piece for piece in subsample if len(piece[0][0])]))
 
     def _total(self, tables: Tables) -> tuple[float, float]:
         """N of the subsample, and its variance."""

@@ -51,14 +51,15 @@ def _name(learner: Learner) -> str:
 
 def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
-    what, where = (
-        ("the release is", "FILE where it was")
-        if len(paid) == 1
-        else (f"{len(paid)} releases are", "FILE... where they were")
-    )
+    what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
+    if len(paid) > 1:  # any learner can learn from one
+        what = f"{len(paid)} releases are"
+        again = (
+            "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
+        )
+        again += "with a learner that asks for each"
     return LearningFailed(
-        f"learner {_name(learner)} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, with dpgm "
-        f"learn {where} saved, or with learn(error.releases)",
+        f"learner {_name(learner)} failed, {kind}{error}; {what} paid for and kept: learn again, at no cost, {again}",
         releases=paid,
     )
 

@@ -75,7 +75,7 @@ class Noise(Protocol):
         """Whether logpdf is concave on the support; what follows the likelihood of single cells needs it."""
         ...
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise: int64 for exact noise, float64 for textbook noise."""
         ...
 

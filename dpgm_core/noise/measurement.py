@@ -25,7 +25,7 @@ from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Calibration", "Measurement", "add_noise", "calibrated", "check_sample", "measure", "noise_fields"]
+__all__ = ["Calibration", "Measurement", "add_noise", "calibrated", "check_draw", "measure", "noise_fields"]
 
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 CLAMP = 2**61
@@ -103,7 +103,7 @@ class Measurement:
         for number, calibration in enumerate(self.calibrations):
             alike = [group for group, one in enumerate(self.of_group) if one == number]
             bare = np.concatenate([parts[group].reshape(-1) for group in alike])
-            noisy = add_noise(bare, calibration.noise.sample(bare.shape, randomness))
+            noisy = add_noise(bare, calibration.noise.draw(bare.shape, randomness))
             ends = np.cumsum([parts[group].size for group in alike])[:-1]
             for group, part in zip(alike, np.split(noisy, ends), strict=True):
                 parts[group] = part
@@ -189,10 +189,10 @@ def _check_noise(noise: Noise, budget: Budget) -> None:
     ends = isinstance(support, tuple) and len(support) == 2 and all(isinstance(end, (int, float)) for end in support)
     if not ends or not noise.support[0] <= 0 <= noise.support[1]:
         raise BudgetError(f"mechanism fault: its noise has support {support!r}; it must be two ends around 0, records")
-    check_sample(noise.sample((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
+    check_draw(noise.draw((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
 
 
-def check_sample(noise: object, shape: tuple[int, ...]) -> Array:
+def check_draw(noise: object, shape: tuple[int, ...]) -> Array:
     """The noise, if it is a finite array of numbers of that shape; BudgetError otherwise."""
     if not isinstance(noise, np.ndarray) or noise.dtype.kind not in "if" or noise.shape != shape:
         got = f"{noise.dtype} of shape {noise.shape}" if isinstance(noise, np.ndarray) else type(noise).__name__
@@ -202,9 +202,9 @@ def check_sample(noise: object, shape: tuple[int, ...]) -> Array:
     return noise
 
 
-def add_noise(counts: Array, sampled: object) -> Array:
+def add_noise(counts: Array, drawn: object) -> Array:
     """Counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
-    noise = check_sample(sampled, counts.shape)
+    noise = check_draw(drawn, counts.shape)
     if noise.dtype.kind == "i":
         # Values are clamped, never an error after the noise (DESIGN section 4).
         return np.clip(counts, -CLAMP, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)

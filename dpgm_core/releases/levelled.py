@@ -87,9 +87,9 @@ class ScaledNoise:
         """That of the noise."""
         return self.noise.log_concave
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise, float64."""
-        return self.factor * self.noise.sample(shape, randomness).astype(np.float64)
+        return self.factor * self.noise.draw(shape, randomness).astype(np.float64)
 
     def logpdf(self, residual: FloatArray) -> FloatArray:
         """That of the noise at residual / factor, per record."""

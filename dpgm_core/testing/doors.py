@@ -200,7 +200,7 @@ class _SunkNoise:
     def log_concave(self) -> bool:
         return self.inner.log_concave
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         return np.full(shape, -1_000_000, dtype=np.int64)
 
     def logpdf(self, residual: FloatArray) -> FloatArray:

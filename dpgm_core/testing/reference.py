@@ -64,7 +64,7 @@ class ReferenceLaplaceNoise:
         """|u| <= 1 / scale."""
         return DualTerm(bound=float(1 / self.scale), curvature=0.0)
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise, int64."""
         return discrete_laplace(self.scale, math.prod(shape), randomness).reshape(shape)
 
@@ -128,7 +128,7 @@ class ReferenceGaussianNoise:
         """sigma^2 u^2 / 2."""
         return DualTerm(bound=math.inf, curvature=float(self.sigma_squared))
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise, int64."""
         return discrete_gaussian(self.sigma_squared, math.prod(shape), randomness).reshape(shape)
 

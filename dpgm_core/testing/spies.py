@@ -30,7 +30,7 @@ class SpyNoise(ReferenceLaplaceNoise):
 
     log: list[Any]
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Numbers that say which draw they are."""
         before = sum(one[1] for one in self.log if one[0] == "draw")
         count = math.prod(shape)

@@ -88,7 +88,7 @@ class TruncatedLaplaceNoise:
         values, masses = self._masses()
         return max(float(values**2 @ masses / masses.sum()), 2.0**-1000)
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise, int64, by rejection."""
         found = discrete_laplace(self.scale, math.prod(shape), randomness)
         while (outside := np.flatnonzero(np.abs(found) > self.bound)).size:
@@ -169,7 +169,7 @@ class TwoWidthsNoise:
         """The mean of both."""
         return sum(math.exp(-rate) / math.expm1(-rate) ** 2 for rate in self._rates())
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise, int64."""
         count = math.prod(shape)
         parts = [discrete_laplace(scale, count, randomness) for scale in (self.scale, 5 * self.scale)]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, count, count_batch, plan_counting, tables_of
+from dpgm_core.counting.kernel import BLOCK_CELLS, Counted, choose_blocks, count, count_batch, tables_of
 from dpgm_core.domain import Domain
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
@@ -78,20 +78,20 @@ def test_a_plan_travels_and_partial_counts_merge_by_addition() -> None:
     """What a worker elsewhere needs is pickled, and its vectors add up to the whole count."""
     records = np.random.default_rng(2).integers(0, 4, size=(60, 3), dtype=np.uint8)
     structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 4)))
-    plan, work = pickle.loads(pickle.dumps((plan_counting(structure), count_batch)))
-    parts = [work(plan, list(records[start : start + 7].T)) for start in range(0, 60, 7)]
+    blocks, work = pickle.loads(pickle.dumps((choose_blocks(structure), count_batch)))
+    parts = [work(blocks, list(records[start : start + 7].T)) for start in range(0, 60, 7)]
     merged = pickle.loads(pickle.dumps(sum(parts)))
-    assert_counts(structure, records, Counted(tables=tables_of(structure, plan, merged), records=int(merged[-1])))
+    assert_counts(structure, records, Counted(tables=tables_of(structure, blocks, merged), records=int(merged[-1])))
 
 
 def test_blocks_are_bounded_and_cover_every_clique() -> None:
     """No block of several cliques is larger than promised, and blocks are fewer than cliques."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(10)}))
-    plan = plan_counting(structure)
-    names = [{plan.columns[position] for position in block} for block in plan.blocks]
+    blocks = choose_blocks(structure)
+    names = [{blocks.columns[position] for position in block} for block in blocks.positions]
     assert all(any(set(clique) <= block for block in names) for clique in structure.cliques)
-    assert max(plan.block_cells()) <= BLOCK_CELLS
-    assert len(plan.blocks) * 3 <= len(structure.cliques)
+    assert max(blocks.block_cells()) <= BLOCK_CELLS
+    assert len(blocks.positions) * 3 <= len(structure.cliques)
 
 
 def test_a_clique_larger_than_a_block_is_counted_sparsely() -> None:
@@ -99,9 +99,9 @@ def test_a_clique_larger_than_a_block_is_counted_sparsely() -> None:
     domain = Domain.from_sizes({"a": 3000, "b": 3400})
     records = np.array([[0, 0], [2999, 3399], [2999, 3399], [5, 7], [7, 5]])
     structure = Structure(domain, [("b", "a")])
-    plan, size = plan_counting(structure), structure.cells * 8
+    blocks, size = choose_blocks(structure), structure.cells * 8
     tracemalloc.start()
-    count_batch(plan, [records[:, 0], records[:, 1]])
+    count_batch(blocks, [records[:, 0], records[:, 1]])
     of_batch = tracemalloc.get_traced_memory()[1]
     tables = count(as_source(records), structure).tables
     of_all = tracemalloc.get_traced_memory()[1]
@@ -120,7 +120,7 @@ def test_the_empty_clique_counts_records() -> None:
 def test_the_plan_of_many_cliques_is_quick_and_small() -> None:
     """All 1225 pairs of 50 attributes are planned into far fewer passes."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(50)}))
-    assert len(plan_counting(structure).blocks) < math.comb(50, 2) / 3
+    assert len(choose_blocks(structure).positions) < math.comb(50, 2) / 3
 
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))

@@ -97,12 +97,12 @@ class Noise:
     exact, unsafe, support, log_concave = True, None, (-math.inf, math.inf), True
     dual = property(lambda self: self.inner.dual)
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         if "noise" in self.fail and shape != (2, 1):
             raise RuntimeError("killed at noise")
         if shape != (2, 1):
             self.log.append("noise")
-        return self.inner.sample(shape, randomness)
+        return self.inner.draw(shape, randomness)
 
     def logpdf(self, residual):
         return self.inner.logpdf(residual)
@@ -225,10 +225,10 @@ def spoiled(**members):
     return type("Spoiled", (Noise,), members)
 
 
-NAN = spoiled(sample=lambda self, shape, randomness: np.full(shape, np.nan))
-FLAT = spoiled(sample=lambda self, shape, randomness: np.zeros(3, np.int64))
-LIST = spoiled(sample=lambda self, shape, randomness: [0] * math.prod(shape))
-TEXT = spoiled(sample=lambda self, shape, randomness: np.full(shape, "x"))
+NAN = spoiled(draw=lambda self, shape, randomness: np.full(shape, np.nan))
+FLAT = spoiled(draw=lambda self, shape, randomness: np.zeros(3, np.int64))
+LIST = spoiled(draw=lambda self, shape, randomness: [0] * math.prod(shape))
+TEXT = spoiled(draw=lambda self, shape, randomness: np.full(shape, "x"))
 
 
 @pytest.mark.parametrize(
@@ -263,13 +263,13 @@ def test_a_faulty_mechanism_is_refused_before_anything_is_read_or_charged(tmp_pa
 def test_a_mechanism_that_fails_late_is_charged_and_leaks_nothing(tmp_path):
     """A draw that goes wrong after the charge: refused, charged, no file, no tables."""
 
-    def sample(self, shape, randomness):
-        return self.inner.sample(shape, randomness) if shape == (2, 1) else np.full(shape, np.nan)
+    def draw(self, shape, randomness):
+        return self.inner.draw(shape, randomness) if shape == (2, 1) else np.full(shape, np.nan)
 
     ledger = opened(tmp_path)
     with pytest.raises(BudgetError, match="NaN"):
         dpgm.release(
-            CODES, STRUCTURE, Budget.pure(1), Mechanism(make=spoiled(sample=sample)),
+            CODES, STRUCTURE, Budget.pure(1), Mechanism(make=spoiled(draw=draw)),
             neighbours="add-remove", ledger=ledger, save_release=tmp_path / "x.dpgm",
         )  # fmt: skip
     assert len(ledger.history()) == 1
@@ -283,7 +283,7 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
         cost, variance, dual, event = Budget.pure("1/2"), 2.0, None, None
         exact, unsafe, support, log_concave = True, None, (0, 2), True
 
-        def sample(self, shape, randomness):
+        def draw(self, shape, randomness):
             return (randomness.words(math.prod(shape)) % np.uint64(3)).astype(np.int64).reshape(shape)
 
         def logpdf(self, residual):

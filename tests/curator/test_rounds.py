@@ -126,7 +126,7 @@ def test_all_rows_of_a_person_go_together():
     randomness = SeededRandomness(3)
     assert read.records == 200
     for _ in range(20):
-        ((codes, lengths),) = read.sample(Fraction(1, 2), randomness)
+        ((codes, lengths),) = read.subsample(Fraction(1, 2), randomness)
         assert set(lengths.tolist()) == {2}
         assert len(codes[0]) == lengths.sum()
         assert all(number % 2 == 0 for number in Counter(zip(*map(np.ndarray.tolist, codes), strict=True)).values())
@@ -136,7 +136,7 @@ def test_null_keys_are_one_person():
     """Rows without a key belong to one person, whose rows beyond r are dropped."""
     rows = {"id": np.array(["", "", "x"], object), "a": np.zeros(3, int), "b": np.zeros(3, int), "c": np.zeros(3, int)}
     source = PersonSource(source=as_source(rows), person="id", rows_per_person=5)
-    ((codes, lengths),) = read_persons(source, DOMAIN, DOMAIN.names).sample(Fraction(1), SeededRandomness(1))
+    ((codes, lengths),) = read_persons(source, DOMAIN, DOMAIN.names).subsample(Fraction(1), SeededRandomness(1))
     assert sorted(lengths.tolist()) == [1, 2] and len(codes[0]) == 3
 
 

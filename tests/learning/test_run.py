@@ -7,7 +7,19 @@ import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Fit, LiveCurator, Model, ReplayCurator, SeededRandomness, Structure, Tables, Terms
+from dpgm_core import (
+    Budget,
+    Domain,
+    Fit,
+    LiveCurator,
+    Model,
+    ReplayCurator,
+    SeededRandomness,
+    Structure,
+    Tables,
+    Terms,
+    learn,
+)
 from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
 from dpgm_core.learning.run import run
 from dpgm_core.sources import as_source
@@ -65,6 +77,9 @@ def test_all_that_was_paid_for_is_in_the_error():
     with pytest.raises(LearningFailed, match="Asks failed, ArithmeticError: no luck; 2 releases are") as caught:
         run(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
     assert caught.value.releases == door.released and len(door.released) == 2
+    assert "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0])" in str(
+        caught.value
+    )
     assert caught.value.__cause__ is fault
     assert "\n" not in str(caught.value)
 
@@ -105,6 +120,55 @@ def test_what_is_no_fit_is_the_learners_fault():
     """Nothing is stamped that is not a Fit with a Model."""
     with pytest.raises(IncompatiblePlugin, match="Asks returned str, not a Fit"):
         run(Asks(then="done"), curator(), EXACT)
+
+
+def test_a_fit_to_nothing_is_the_learners_fault():
+    """A model of no records has no cost and no guarantee, and nobody would see it."""
+    model = Model(STRUCTURE, Tables.zeros(STRUCTURE))
+    with pytest.raises(IncompatiblePlugin, match="Asks asked the curator for nothing"):
+        run(Asks(then=Fit(model=model)), curator(), EXACT)
+
+
+def test_what_was_paid_for_can_be_learned_from_again():
+    """What the message says: one of the error's releases makes a model, and all do for a learner that asks for each."""
+    with pytest.raises(LearningFailed) as caught:
+        run(Asks(budgets=(HALF, HALF), then=ArithmeticError("no luck")), curator(), EXACT)
+    assert learn(caught.value.releases[0]).model.cost == HALF
+    again = learn(caught.value.releases, Asks(budgets=(HALF, HALF)))
+    assert again.releases == caught.value.releases and again.model.cost == Budget.pure(1)
+
+
+# --- what the verb `learn` takes ----------------------------------------------------------------------------------
+
+
+def releases():
+    """Two halves of epsilon = 1."""
+    door = curator()
+    return door.release(budget=HALF), door.release(budget=HALF)
+
+
+def test_learn_takes_one_release_or_several():
+    """A release, a list, a tuple; the model has them all, in their order."""
+    one, two = releases()
+    assert learn(one, Asks(budgets=(None,))).releases == (one,)
+    assert learn([one], Asks(budgets=(None,))).releases == (one,)
+    for given in ([one, two], (one, two)):
+        fit = learn(given, Asks(budgets=(HALF, None)))
+        assert fit.releases == fit.model.releases == (one, two)
+        assert (fit.release, fit.model.cost) == (two, Budget.pure(1))
+
+
+@pytest.mark.parametrize("given", ["r.dpgm", None, 1, [1], ["r.dpgm"], {"a": 1}], ids=repr)
+def test_learn_refuses_what_is_no_release(given):
+    """One line that says what would do."""
+    with pytest.raises(dpgm.OptionError, match=r"learn takes a release \(NoisyTables\) or several"):
+        learn(given)
+
+
+def test_learn_refuses_no_release():
+    """There is nothing to learn from."""
+    with pytest.raises(dpgm.BudgetError, match="at least one release"):
+        learn([])
 
 
 def test_the_error_travels_between_processes():

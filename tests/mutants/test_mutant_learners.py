@@ -89,25 +89,87 @@ class KeepsTheCurator(Plain):
 
 
 @frozen(kw_only=True)
-class ForgesTheStamp(Plain):
-    """Takes the stamp off what a seed made."""
+class States(Plain):
+    """No mutant: takes 9/10 and then the rest, learns from the first, and states both."""
 
     def learn(self, curator, inference, *, randomness, progress):
-        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        return stating(fit, [attrs.evolve(curator.released[-1], private=True)])
+        whole = curator.remaining
+        taken = curator.release(budget=whole * Fraction(9, 10)), curator.release()
+        engine = inference.compile(taken[0].structure)
+        potentials = self.potentials(taken[0], engine, randomness, progress)
+        model = Model(curator.structure, potentials, releases=self.stated(taken))
+        return Fit(model=model, converged=self.converged(engine, potentials))
+
+    def stated(self, taken):
+        return taken
 
 
 @frozen(kw_only=True)
-class StatesATinyLastRelease(Plain):
-    """Learns from nine tenths of the budget, and states the tenth that it asked for afterwards."""
+class StatesTheTinyLast(States):
+    """The model says that it cost a tenth of what it did."""
+
+    def stated(self, taken):
+        return taken[-1:]
+
+
+@frozen(kw_only=True)
+class DropsTheFirst(States):
+    """States as many releases as there were, at a lower cost: the last one twice, the first one never."""
+
+    def stated(self, taken):
+        return taken[-1], taken[-1]
+
+
+@frozen(kw_only=True)
+class StatesLessInTheFit(States):
+    """The model says nothing of its releases, and the fit shows the tiny one."""
 
     def learn(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        curator.release()
-        return stating(fit, curator.released[-1:])
+        return attrs.evolve(fit, releases=curator.released[-1:])
 
-    def budget(self, curator):
-        return curator.remaining * Fraction(9, 10)
+    def stated(self, taken):
+        return ()
+
+
+@frozen(kw_only=True)
+class OtherOrder(States):
+    """States the first one as the last."""
+
+    def stated(self, taken):
+        return taken[::-1]
+
+
+@frozen(kw_only=True)
+class ForgesTheStamp(States):
+    """Takes the stamp off what a seed made."""
+
+    def stated(self, taken):
+        return [attrs.evolve(one, private=True) for one in taken]
+
+
+@frozen(kw_only=True)
+class ForgesTheCost(States):
+    """States the releases handed out, the first one at half its cost."""
+
+    def stated(self, taken):
+        return attrs.evolve(taken[0], cost=taken[0].cost * Fraction(1, 2)), taken[1]
+
+
+@frozen(kw_only=True)
+class AltersTheTables(States):
+    """States tables of its own under the guarantee of those released."""
+
+    def stated(self, taken):
+        return attrs.evolve(taken[0], tables=taken[0].tables * 2.0), taken[1]
+
+
+@frozen(kw_only=True)
+class AsksForNothing(Plain):
+    """The uniform model, without a look."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        return Fit(model=Model(curator.structure, Tables.zeros(curator.structure)))
 
 
 @frozen(kw_only=True)
@@ -401,8 +463,14 @@ MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
     (KeepsTheCurator, "records-are-not-kept"),
+    (StatesTheTinyLast, "cost-is-the-curators"),
+    (DropsTheFirst, "cost-is-the-curators"),
+    (StatesLessInTheFit, "cost-is-the-curators"),
+    (OtherOrder, "cost-is-the-curators"),
     (ForgesTheStamp, "cost-is-the-curators"),
-    (StatesATinyLastRelease, "cost-is-the-curators"),
+    (ForgesTheCost, "cost-is-the-curators"),
+    (AltersTheTables, "cost-is-the-curators"),
+    (AsksForNothing, "cost-is-the-curators"),
     (DropsTheFirstRelease, "cost-is-the-curators"),
     (SpendsHalf, "spends-what-it-is-given"),
     (InfinitePotentials, "fit-is-usable"),
@@ -443,7 +511,7 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 
 
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))
-@pytest.mark.parametrize("original", [Plain, Tunes])
+@pytest.mark.parametrize("original", [Plain, Tunes, States])
 def test_the_originals_pass(verdict, original, check):
     """The learners that the mutants are made from pass."""
     assert verdict(original, "learner", check) is None

@@ -243,7 +243,7 @@ class EventRoundedDownNoise(ReferenceGaussianNoise):
 class SamplerOnePercentSmall(ReferenceLaplaceNoise):
     """The claim is right, the draws are 1 % too small."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         return discrete_laplace(self.scale * PERCENT, math.prod(shape), randomness).reshape(shape)
 
 
@@ -251,7 +251,7 @@ class SamplerOnePercentSmall(ReferenceLaplaceNoise):
 class SamplerTooNarrow(ReferenceLaplaceNoise):
     """Draws at 0.7 of the scale."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         return discrete_laplace(self.scale * Fraction(7, 10), math.prod(shape), randomness).reshape(shape)
 
 
@@ -259,23 +259,23 @@ class SamplerTooNarrow(ReferenceLaplaceNoise):
 class OneSidedNoise(ReferenceLaplaceNoise):
     """Forgets the sign."""
 
-    def sample(self, shape, randomness):
-        return np.abs(super().sample(shape, randomness))
+    def draw(self, shape, randomness):
+        return np.abs(super().draw(shape, randomness))
 
 
 @frozen(kw_only=True)
 class OneDrawForAll(ReferenceLaplaceNoise):
     """One draw for every cell of a table."""
 
-    def sample(self, shape, randomness):
-        return np.full(shape, super().sample((1,), randomness)[0])
+    def draw(self, shape, randomness):
+        return np.full(shape, super().draw((1,), randomness)[0])
 
 
 @frozen(kw_only=True)
 class SeedReusedNoise(ReferenceLaplaceNoise):
     """A generator with a seed of its own, made anew at each call."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         return np.rint(np.random.default_rng(0).laplace(scale=float(self.scale), size=shape)).astype(np.int64)
 
 
@@ -283,7 +283,7 @@ class SeedReusedNoise(ReferenceLaplaceNoise):
 class GlobalGeneratorNoise(ReferenceLaplaceNoise):
     """numpy's global generator."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         return np.rint(np.random.laplace(scale=float(self.scale), size=shape)).astype(np.int64)  # noqa: NPY002
 
 
@@ -291,7 +291,7 @@ class GlobalGeneratorNoise(ReferenceLaplaceNoise):
 class OwnRandomnessNoise(ReferenceLaplaceNoise):
     """The operating system's bits behind the caller's back."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         generator = np.random.default_rng(int.from_bytes(os.urandom(16), "big"))
         return np.rint(generator.laplace(scale=float(self.scale), size=shape)).astype(np.int64)
 
@@ -300,7 +300,7 @@ class OwnRandomnessNoise(ReferenceLaplaceNoise):
 class GeneratorNoise(ReferenceLaplaceNoise):
     """The generator meant for post-processing."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         return np.rint(randomness.generator().laplace(scale=float(self.scale), size=shape)).astype(np.int64)
 
 
@@ -308,8 +308,8 @@ class GeneratorNoise(ReferenceLaplaceNoise):
 class SilentFloatNoise(ReferenceLaplaceNoise):
     """Textbook floats that do not say so."""
 
-    def sample(self, shape, randomness):
-        return super().sample(shape, randomness).astype(np.float64)
+    def draw(self, shape, randomness):
+        return super().draw(shape, randomness).astype(np.float64)
 
 
 def stretched(generator, scale, shape):
@@ -322,7 +322,7 @@ def stretched(generator, scale, shape):
 class FourWordsForAll(ReferenceLaplaceNoise):
     """All cells from a generator with a good seed of 256 bits: computational privacy, sold as pure."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         return stretched(np.random.default_rng(randomness.words(4)), self.scale, shape)
 
 
@@ -330,7 +330,7 @@ class FourWordsForAll(ReferenceLaplaceNoise):
 class PretendsToUseWords(ReferenceLaplaceNoise):
     """Takes as many words as it should, and uses the first four."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         words = randomness.words(math.prod(shape) + 4)
         return stretched(np.random.default_rng(words[:4]), self.scale, shape)
 
@@ -339,7 +339,7 @@ class PretendsToUseWords(ReferenceLaplaceNoise):
 class SeedOf32Bits(ReferenceLaplaceNoise):
     """Folds all its words into the 32 bits that a seed may have."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         words = randomness.words(math.prod(shape) + 4)
         seed = int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF
         return stretched(np.random.RandomState(seed), self.scale, shape)
@@ -349,7 +349,7 @@ class SeedOf32Bits(ReferenceLaplaceNoise):
 class ImportedByName(ReferenceLaplaceNoise):
     """The same, with a maker of generators that was imported by its own name."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         words = randomness.words(math.prod(shape) + 4)
         return stretched(default_rng(int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF), self.scale, shape)
 
@@ -358,18 +358,18 @@ class ImportedByName(ReferenceLaplaceNoise):
 class ShortPeriod(ReferenceLaplaceNoise):
     """Draws 5,000 cells and begins again."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         count = math.prod(shape)
-        return np.resize(super().sample((min(count, 5000),), randomness), shape)
+        return np.resize(super().draw((min(count, 5000),), randomness), shape)
 
 
 @frozen(kw_only=True)
 class AntitheticNoise(ReferenceLaplaceNoise):
     """The second half of the cells is the first with its sign changed, so that sums are exact."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         count = math.prod(shape)
-        half = super().sample(((count + 1) // 2,), randomness)
+        half = super().draw(((count + 1) // 2,), randomness)
         return np.concatenate([half, -half])[:count].reshape(shape)
 
 
@@ -377,8 +377,8 @@ class AntitheticNoise(ReferenceLaplaceNoise):
 class RowsRepeat(ReferenceLaplaceNoise):
     """One row for all rows of a table."""
 
-    def sample(self, shape, randomness):
-        row = super().sample(shape[-1:], randomness)
+    def draw(self, shape, randomness):
+        row = super().draw(shape[-1:], randomness)
         return np.array(np.broadcast_to(row, shape))
 
 
@@ -386,8 +386,8 @@ class RowsRepeat(ReferenceLaplaceNoise):
 class PoolOfNoise(ReferenceLaplaceNoise):
     """A pool of noise drawn once, handed out slice by slice again and again."""
 
-    def sample(self, shape, randomness):
-        pool = POOLS.setdefault(self, super().sample((20_000,), randomness))
+    def draw(self, shape, randomness):
+        pool = POOLS.setdefault(self, super().draw((20_000,), randomness))
         start = int(randomness.words(1)[0] % np.uint64(len(pool)))
         return np.resize(np.roll(pool, -start), shape)
 
@@ -399,7 +399,7 @@ POOLS: dict = {}
 class NarrowTotals(ReferenceLaplaceNoise):
     """A number that is no table gets a third of the noise."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         scale = self.scale / 3 if shape == () else self.scale
         return discrete_laplace(scale, math.prod(shape), randomness).reshape(shape)
 
@@ -408,8 +408,8 @@ class NarrowTotals(ReferenceLaplaceNoise):
 class FirstCellBare(ReferenceLaplaceNoise):
     """No noise for the first cell of tables with several axes, by a slip of an index."""
 
-    def sample(self, shape, randomness):
-        noise = super().sample(shape, randomness)
+    def draw(self, shape, randomness):
+        noise = super().draw(shape, randomness)
         if noise.ndim > 1 and noise.size:
             noise[(0,) * noise.ndim] = 0
         return noise
@@ -538,9 +538,9 @@ class BoundKeptQuietNoise(TruncatedLaplaceNoise):
 class ClampedNoise(ReferenceLaplaceNoise):
     """Draws are cut off at a bound that nothing speaks of."""
 
-    def sample(self, shape, randomness):
+    def draw(self, shape, randomness):
         most = round(4 * float(self.scale))
-        return np.clip(super().sample(shape, randomness), -most, most)
+        return np.clip(super().draw(shape, randomness), -most, most)
 
 
 @frozen(kw_only=True)

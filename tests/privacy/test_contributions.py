@@ -449,8 +449,8 @@ def test_scaled_noise_is_the_noise_of_a_scaled_table(factor, mechanism):
     assert scaled.variance == pytest.approx(factor**2 * noise.variance) and scaled.cost == noise.cost
     assert scaled.dual.bound * factor == pytest.approx(noise.dual.bound)
     assert scaled.dual.curvature == pytest.approx(noise.dual.curvature * factor**2)
-    drawn = scaled.sample((3,), SeededRandomness(1))
-    assert drawn == pytest.approx(factor * noise.sample((3,), SeededRandomness(1)))
+    drawn = scaled.draw((3,), SeededRandomness(1))
+    assert drawn == pytest.approx(factor * noise.draw((3,), SeededRandomness(1)))
 
 
 @pytest.mark.parametrize("learner", ["naive-mle", "cgm-em", "eb-map"])

@@ -105,7 +105,7 @@ def test_a_person_moves_a_round_within_the_sensitivity(case):
         }
         keyed = PersonSource(source=as_source(table), person="id", rows_per_person=most)
         persons = read_persons(keyed, TIED.domain, statistic.columns)
-        return summed(statistic, persons.sample(Fraction(1), SeededRandomness(1)))
+        return summed(statistic, persons.subsample(Fraction(1), SeededRandomness(1)))
 
     change = counted([*rows, *(("new", codes) for codes in more)]) - counted(rows)
     assert within(change, statistic.sensitivity(Terms(neighbours="add-remove", person="id", rows_per_person=most)))

@@ -1,9 +1,9 @@
-"""The contraction plan of exact inference: which tables are multiplied, in which order, and what is summed when.
+"""The contraction of exact inference: which tables are multiplied, in which order, and what is summed when.
 
 Bucket elimination written down as data. A *letter* is an attribute's place in the elimination order; attributes of
 one label carry no letter. A *node* is a table over letters: first the inputs (one per clique), then one per step.
 Each node but the last of a component is used by exactly one step, so log Z is multilinear in the nodes and every
-executor (probabilities, logarithms, max-plus, derivatives) is a walk over `Plan.steps`, forwards or backwards.
+executor (probabilities, logarithms, max-plus, derivatives) is a walk over `Contraction.steps`, forwards or backwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import frozen
 from dpgm_core import graphs
 from dpgm_core.structure import Structure
 
-__all__ = ["Letters", "Plan", "Step", "candidate_plans", "kernel_cost", "make_plan"]
+__all__ = ["Letters", "Contraction", "Step", "candidates", "kernel_cost", "contraction_of"]
 
 Letters = tuple[int, ...]
 
@@ -39,7 +39,7 @@ class Step:
 
 
 @frozen(kw_only=True)
-class Plan:
+class Contraction:
     """What every executor walks.
 
     order: attribute names by letter. sizes: labels by letter. nodes: the letters of each node in the order of its
@@ -110,16 +110,16 @@ def _step_cost(left: Iterable[int], right: Iterable[int], out: Iterable[int], si
     )
 
 
-def candidate_plans(structure: Structure) -> list[tuple[Plan, graphs.Elimination]]:
+def candidates(structure: Structure) -> list[tuple[Contraction, graphs.Elimination]]:
     """Plans along several greedy elimination orders, the fastest under the cost model first; deterministic.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-    >>> candidate_plans(structure)[0][1].treewidth
+    >>> candidates(structure)[0][1].treewidth
     1
     """
     names, sizes = list(structure.domain.names), structure.domain.sizes
-    found = [(make_plan(structure, structure.elimination), structure.elimination)]
+    found = [(contraction_of(structure, structure.elimination), structure.elimination)]
     seen = {structure.elimination.order}
     first, least = found[0][0], structure.elimination.total
     tries = int(min(MOST_TRIES, CALLS_WORTH * 1e9 * first.seconds / (TRY * max(1, len(first.nodes)))))
@@ -128,17 +128,17 @@ def candidate_plans(structure: Structure) -> list[tuple[Plan, graphs.Elimination
         for elimination in graphs.elimination_orders({name: structure.adjacency[name] for name in names}, sizes):
             if elimination.total <= 2 * least and elimination.order not in seen:
                 seen.add(elimination.order)
-                found.append((make_plan(structure, elimination), elimination))
+                found.append((contraction_of(structure, elimination), elimination))
         shuffle(names)  # ties break by position
     return sorted(found, key=lambda candidate: candidate[0].seconds)
 
 
-def make_plan(structure: Structure, elimination: graphs.Elimination) -> Plan:
+def contraction_of(structure: Structure, elimination: graphs.Elimination) -> Contraction:
     """Write bucket elimination along an order down as steps, pairing the tables of each bucket cheaply.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-    >>> [step.right for step in make_plan(structure, structure.elimination).steps]
+    >>> [step.right for step in contraction_of(structure, structure.elimination).steps]
     [None, 1, None]
     """
     domain = structure.domain
@@ -172,7 +172,7 @@ def make_plan(structure: Structure, elimination: graphs.Elimination) -> Plan:
             buckets[min(nodes[message])].append(message)
         else:
             roots.append(message)
-    return Plan(
+    return Contraction(
         order=order,
         sizes=sizes,
         nodes=tuple(nodes),

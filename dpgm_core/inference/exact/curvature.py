@@ -1,10 +1,10 @@
 """Second derivatives of the log-partition: the covariance of a model's tables times any number of directions.
 
-Forward over reverse on a plan, in relative tangents. With t = d log value of each node and s = d log adjoint, a step
-out = sum left * right gives t(out) = E[t(left) + t(right) | out], the mean over the letters summed, and its adjoint
-s(left) = E[s(out) + t(right) | left]; where nothing is summed both are plain sums. The weights of these means are
-probabilities, so nothing over- or underflows whatever the potentials, and zeros are safe. At the root s = -t, and in
-the end d marginals = marginals * (t + s). Only nodes that a direction reaches have tangents.
+Forward over reverse on a contraction, in relative tangents. With t = d log value of each node and s = d log adjoint, a
+step out = sum left * right gives t(out) = E[t(left) + t(right) | out], the mean over the letters summed, and its
+adjoint s(left) = E[s(out) + t(right) | left]; where nothing is summed both are plain sums. The weights of these means
+are probabilities, so nothing over- or underflows whatever the potentials, and zeros are safe. At the root s = -t, and
+in the end d marginals = marginals * (t + s). Only nodes that a direction reaches have tangents.
 Source: Pearlmutter (1994), on the differential approach of Darwiche (2003).
 """
 
@@ -18,7 +18,7 @@ from attrs import frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.exact.contraction import Letters, Plan
+from dpgm_core.inference.exact.contraction import Contraction, Letters
 from dpgm_core.structure import Structure
 
 __all__ = ["Curvature", "Means", "means_of"]
@@ -31,24 +31,24 @@ _COLUMNS = 128  # directions walked at once: enough for matrix products, few eno
 class Curvature:
     """Cov(T) of the tables T of one record at fixed potentials, as a linear map.
 
-    means: of the plan, made once per engine. values, adjoints: the logarithms of every node of the plan and of its
+    means: of the contraction, made once per engine. values, adjoints: the logarithms of every node and of its
     normalised adjoint (`logspace`).
     """
 
     def __init__(
         self,
-        plan: Plan,
+        contraction: Contraction,
         structure: Structure,
         means: Means,
         values: Sequence[FloatArray],
         adjoints: Sequence[FloatArray],
     ) -> None:
-        self._plan, self._structure, self._means = plan, structure, means
+        self._contraction, self._structure, self._means = contraction, structure, means
         self._values, self._adjoints = values, adjoints
         self._kept: dict[tuple[int, int, int], FloatArray] = {}
         weights = sum(mean.cells for walk in means for step in walk for mean in step if mean.inner)
         self._keep = weights <= _KEPT
-        cells = 2 * sum(plan.cells(node) for node in range(len(plan.nodes)))
+        cells = 2 * sum(contraction.cells(node) for node in range(len(contraction.nodes)))
         self._columns = max(1, min(_COLUMNS, _ROOM // max(1, cells)))
 
     def __call__(self, directions: FloatArray) -> FloatArray:
@@ -72,19 +72,19 @@ class Curvature:
         return product.reshape(wanted.shape)
 
     def _walk(self, directions: FloatArray, product: FloatArray) -> None:
-        plan, inputs = self._plan, len(self._plan.groups)
+        contraction, inputs = self._contraction, len(self._contraction.groups)
         forward, backward = self._means
         # None stands for zero: the direction does not reach the node.
-        tangents: list[FloatArray | None] = [None] * len(plan.nodes)
-        adjoints: list[FloatArray | None] = [None] * len(plan.nodes)
-        for node, group in enumerate(plan.groups):
+        tangents: list[FloatArray | None] = [None] * len(contraction.nodes)
+        adjoints: list[FloatArray | None] = [None] * len(contraction.nodes)
+        for node, group in enumerate(contraction.groups):
             block = directions[self._structure.slices[group]]
-            if plan.nodes[node] and block.any():  # a table without letters is constant
-                tangents[node] = block.reshape(*plan.shape(node), -1)
+            if contraction.nodes[node] and block.any():  # a table without letters is constant
+                tangents[node] = block.reshape(*contraction.shape(node), -1)
         for step in forward:
             for mean in step:
                 self._add(mean, tangents[mean.source], tangents)
-        for root in plan.roots:
+        for root in contraction.roots:
             above = tangents[root]
             adjoints[root] = None if above is None else -above
         for step in reversed(backward):
@@ -92,7 +92,7 @@ class Curvature:
                 self._add(mean, (adjoints if mean.adjoint else tangents)[mean.source], adjoints)
         for node in range(inputs):
             marginals = np.exp(self._values[node] + self._adjoints[node]).reshape(-1, 1)
-            part = product[self._structure.slices[plan.groups[node]]]
+            part = product[self._structure.slices[contraction.groups[node]]]
             for relative in (tangents[node], adjoints[node]):
                 if relative is not None:
                     part += marginals * relative.reshape(len(part), -1)
@@ -101,11 +101,11 @@ class Curvature:
         """Add the conditional mean of a tangent to the target's."""
         if tangent is None:
             return
-        plan, last = self._plan, len(mean.order)
+        contraction, last = self._contraction, len(mean.order)
         if not mean.inner:
             found = np.broadcast_to(
                 tangent.transpose(*mean.order, last).reshape(*mean.spread, -1),
-                (*plan.shape(mean.target), tangent.shape[-1]),
+                (*contraction.shape(mean.target), tangent.shape[-1]),
             )
         else:
             rows = tangent.transpose(*mean.order, last).reshape(mean.batch, mean.inner, -1)
@@ -166,35 +166,37 @@ class _Mean:
 Means = tuple[tuple[tuple[_Mean, ...], ...], tuple[tuple[_Mean, ...], ...]]
 
 
-def means_of(plan: Plan) -> Means:
-    """Every mean that a walk over the plan takes, with its axes settled."""
+def means_of(contraction: Contraction) -> Means:
+    """Every mean that a walk over the contraction takes, with its axes settled."""
     forward, backward = [], []
-    for number, step in enumerate(plan.steps):
+    for number, step in enumerate(contraction.steps):
         operands = (step.left,) if step.right is None else (step.left, step.right)
-        forward.append(tuple(_mean(plan, number, node, step.out, operands, None) for node in operands))
+        forward.append(tuple(_mean(contraction, number, node, step.out, operands, None) for node in operands))
         terms = []
         for target in operands:
             sources = (step.out, *(node for node in operands if node != target))
-            terms += [_mean(plan, number, node, target, sources, step.out) for node in sources]
+            terms += [_mean(contraction, number, node, target, sources, step.out) for node in sources]
         backward.append(tuple(terms))
     return tuple(forward), tuple(backward)
 
 
-def _mean(plan: Plan, step: int, source: int, target: int, factors: tuple[int, ...], above: int | None) -> _Mean:
+def _mean(
+    contraction: Contraction, step: int, source: int, target: int, factors: tuple[int, ...], above: int | None
+) -> _Mean:
     """above: the step's output when the tangents are those of adjoints, None on the way forward."""
-    given, out = plan.nodes[source], plan.nodes[target]
+    given, out = contraction.nodes[source], contraction.nodes[target]
     inner = tuple(letter for letter in given if letter not in out)
     batch = tuple(letter for letter in out if letter in given)
     free = tuple(letter for letter in out if letter not in given)
     letters = (*batch, *free, *inner)
 
     def cells(some: Letters) -> int:
-        return math.prod(plan.sizes[letter] for letter in some)
+        return math.prod(contraction.sizes[letter] for letter in some)
 
     def laid(node: int) -> _Laid:
-        own = plan.nodes[node]
+        own = contraction.nodes[node]
         axes = tuple(own.index(letter) for letter in letters if letter in own)
-        return node, axes, tuple(plan.sizes[letter] if letter in own else 1 for letter in letters)
+        return node, axes, tuple(contraction.sizes[letter] if letter in own else 1 for letter in letters)
 
     made = (*batch, *free)
     return _Mean(
@@ -207,8 +209,8 @@ def _mean(plan: Plan, step: int, source: int, target: int, factors: tuple[int, .
         batch=cells(batch),
         inner=cells(inner) if inner else 0,
         cells=cells(letters),
-        spread=tuple(plan.sizes[letter] if letter in given else 1 for letter in out),
-        made=tuple(plan.sizes[letter] for letter in made),
+        spread=tuple(contraction.sizes[letter] if letter in given else 1 for letter in out),
+        made=tuple(contraction.sizes[letter] for letter in made),
         placed=tuple(made.index(letter) for letter in out),
         factors=tuple(map(laid, factors)) if inner else (),
         norm=laid(target),

@@ -14,7 +14,7 @@ from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
-from dpgm_core.inference.exact.contraction import Plan, candidate_plans
+from dpgm_core.inference.exact.contraction import Contraction, candidates
 from dpgm_core.inference.exact.curvature import Curvature, Means, means_of
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import Program, lower
@@ -68,15 +68,15 @@ class JunctionTree:
     )
 
     def compile(self, structure: Structure) -> JunctionTreeEngine:
-        """Plan elimination, memory and every array call for a structure; raises TooLarge before allocating."""
+        """Choose elimination, memory and every array call for a structure; raises TooLarge before allocating."""
         elimination = structure.elimination
         # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
         least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
         if 8 * least > self.max_bytes:
             raise self._too_large(structure, elimination.treewidth, f"a table of {_readable(least)} cells", 8 * least)
         engines = (
-            JunctionTreeEngine(structure, plan, lower(plan, structure), elimination.treewidth)
-            for plan, elimination in candidate_plans(structure)
+            JunctionTreeEngine(structure, contraction, lower(contraction, structure), elimination.treewidth)
+            for contraction, elimination in candidates(structure)
         )
         closest: Cost | None = None
         for engine in engines:
@@ -102,19 +102,19 @@ def _readable(count: int) -> str:
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
-    def __init__(self, structure: Structure, plan: Plan, program: Program, treewidth: int) -> None:
+    def __init__(self, structure: Structure, contraction: Contraction, program: Program, treewidth: int) -> None:
         self._structure = structure
-        self.plan = plan
+        self.contraction = contraction
         self._program = program
         self._treewidth = treewidth
-        self._run = ProbabilityExecutor(plan, program, structure)
+        self._run = ProbabilityExecutor(contraction, program, structure)
         self._starts = np.array([part.start for part in structure.slices])
         self._sizes = np.asarray(structure.sizes)
         self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
         # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
-        self._mild = _MILD if all(plan.nodes[: len(plan.groups)]) else 0.0
-        in_no_clique = [letter for letter, bucket in enumerate(plan.buckets) if not bucket]
-        self._log_free = math.fsum(math.log(plan.sizes[letter]) for letter in in_no_clique)
+        self._mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
+        in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
+        self._log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
 
     @property
     def structure(self) -> Structure:
@@ -139,13 +139,13 @@ class JunctionTreeEngine:
     @cached_property
     def needs(self) -> Cost:
         """Sizes of one inference, known before any is run."""
-        made = [self.plan.cells(step.out) for step in self.plan.steps] or [0]
+        made = [self.contraction.cells(step.out) for step in self.contraction.steps] or [0]
         doubles = 2 * self._structure.cells + self._program.arena + self._program.ones
         return Cost(
             treewidth=self._treewidth,
             cells=sum(made),
             largest=max(made),
-            multiply_adds=self.plan.multiply_adds,
+            multiply_adds=self.contraction.multiply_adds,
             peak_bytes=8 * doubles,
         )
 
@@ -194,10 +194,10 @@ class JunctionTreeEngine:
         """
         theta, _ = self._checked(potentials)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = logspace.forward(self.plan, self._inputs(theta), logspace.max_contract)
+            values = logspace.forward(self.contraction, self._inputs(theta), logspace.max_contract)
         best = self._value(values)
         _refuse_infinite(best)
-        codes = logspace.draw(self.plan, values, 1, logspace.most_probable)
+        codes = logspace.draw(self.contraction, values, 1, logspace.most_probable)
         chosen = {name: int(code[0]) for name, code in codes.items()}
         return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
 
@@ -216,9 +216,9 @@ class JunctionTreeEngine:
             raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
         theta, _ = self._checked(potentials)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+            values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
         _refuse_infinite(self._value(values))
-        codes = logspace.draw(self.plan, values, int(count), logspace.at_random(generator))
+        codes = logspace.draw(self.contraction, values, int(count), logspace.at_random(generator))
         domain = self._structure.domain
         # Attributes of one label have no letter: their code is 0.
         return [codes.get(name, np.zeros(count, dtype=code_dtype(domain[name].size))) for name in domain.names]
@@ -235,13 +235,15 @@ class JunctionTreeEngine:
         """
         theta, _ = self._checked(potentials)
         with np.errstate(over="ignore", invalid="ignore"):
-            values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+            values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
         _refuse_infinite(self._value(values))
-        return Curvature(self.plan, self._structure, self._means, values, logspace.backward(self.plan, values))
+        return Curvature(
+            self.contraction, self._structure, self._means, values, logspace.backward(self.contraction, values)
+        )
 
     @cached_property
     def _means(self) -> Means:
-        return means_of(self.plan)
+        return means_of(self.contraction)
 
     def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
         """The potentials as float64 and the maximum of each table."""
@@ -257,22 +259,22 @@ class JunctionTreeEngine:
         return theta, top
 
     def _inputs(self, theta: FloatArray) -> list[FloatArray]:
-        return logspace.inputs_of(self.plan, self._structure, theta)
+        return logspace.inputs_of(self.contraction, self._structure, theta)
 
     def _value(self, values: list[FloatArray]) -> float:
         """The total of a forward pass in logarithms: components and tables without letters."""
-        plan = self.plan
-        scalars = [float(values[node]) for node in range(len(plan.groups)) if not plan.nodes[node]]
-        return sum(scalars) + sum(float(values[root]) for root in plan.roots)
+        contraction = self.contraction
+        scalars = [float(values[node]) for node in range(len(contraction.groups)) if not contraction.nodes[node]]
+        return sum(scalars) + sum(float(values[root]) for root in contraction.roots)
 
     def _in_logarithms(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        values = logspace.forward(self.plan, self._inputs(theta), logspace.log_contract)
+        values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
         log_partition = self._value(values)
         marginals = np.zeros(theta.size)
         if log_partition == -math.inf:
             return marginals, log_partition
-        adjoints = logspace.backward(self.plan, values)
-        for node, group in enumerate(self.plan.groups):
+        adjoints = logspace.backward(self.contraction, values)
+        for node, group in enumerate(self.contraction.groups):
             part = marginals[self._structure.slices[group]]
             part += np.exp(values[node] + adjoints[node]).reshape(-1)
         return marginals, log_partition

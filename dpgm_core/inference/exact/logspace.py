@@ -1,4 +1,4 @@
-"""Walk a plan in logarithms: sums for potentials of any size, maxima for the most probable record.
+"""Walk a contraction in logarithms: sums for potentials of any size, maxima for the most probable record.
 
 Slower than probabilities, but nothing underflows: -inf is the only zero. Temporary memory stays near that of the
 operands, because the product table of a contraction is never built at once.
@@ -14,12 +14,12 @@ import numpy as np
 
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain import code_dtype
-from dpgm_core.inference.exact.contraction import Letters, Plan
+from dpgm_core.inference.exact.contraction import Contraction, Letters
 from dpgm_core.structure import Structure
 
 __all__ = [
     "Choose",
-    "Contraction",
+    "Contract",
     "Pick",
     "at_random",
     "backward",
@@ -35,7 +35,7 @@ __all__ = [
 Choose = Callable[[IntArray], IntArray]
 Pick = Callable[[FloatArray], Choose]
 # contract(p, q) for p (batch, rows, inner) and q (batch, inner, columns): (batch, rows, columns)
-Contraction = Callable[[FloatArray, FloatArray], FloatArray]
+Contract = Callable[[FloatArray, FloatArray], FloatArray]
 
 _SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
 _CHUNK = 2**20
@@ -79,62 +79,69 @@ def max_contract(p: FloatArray, q: FloatArray) -> FloatArray:
     return result
 
 
-def forward(plan: Plan, inputs: Sequence[FloatArray], contract: Contraction) -> list[FloatArray]:
-    """The logarithm of every node; inputs: log-tables of the input nodes, shaped by `plan.shape`.
+def forward(contraction: Contraction, inputs: Sequence[FloatArray], contract: Contract) -> list[FloatArray]:
+    """The logarithm of every node; inputs: log-tables of the input nodes, shaped by `contraction.shape`.
 
-    The total is the sum over `plan.roots`; input nodes without letters and attributes in no clique stand aside.
+    The total is the sum over `contraction.roots`; input nodes without letters and attributes in no clique stand aside.
     """
     values = list(inputs)
-    for step in plan.steps:
+    for step in contraction.steps:
         left = values[step.left]
-        letters, out = plan.nodes[step.left], plan.nodes[step.out]
+        letters, out = contraction.nodes[step.left], contraction.nodes[step.out]
         if step.right is None:
-            values.append(_contract(plan, left, letters, *_nothing(plan, letters, out), out, contract))
+            values.append(_contract(contraction, left, letters, *_nothing(contraction, letters, out), out, contract))
         else:
-            values.append(_contract(plan, left, letters, values[step.right], plan.nodes[step.right], out, contract))
+            values.append(
+                _contract(contraction, left, letters, values[step.right], contraction.nodes[step.right], out, contract)
+            )
     return values
 
 
-def backward(plan: Plan, values: Sequence[FloatArray]) -> list[FloatArray]:
+def backward(contraction: Contraction, values: Sequence[FloatArray]) -> list[FloatArray]:
     """The logarithm of d Z / d node / Z for every node, from the values of `forward` in sums."""
-    adjoints = [np.negative(value) if not letters else value for value, letters in zip(values, plan.nodes, strict=True)]
-    for step in reversed(plan.steps):
-        above, out = adjoints[step.out], plan.nodes[step.out]
-        left = plan.nodes[step.left]
+    adjoints = [
+        np.negative(value) if not letters else value for value, letters in zip(values, contraction.nodes, strict=True)
+    ]
+    for step in reversed(contraction.steps):
+        above, out = adjoints[step.out], contraction.nodes[step.out]
+        left = contraction.nodes[step.left]
         if step.right is None:
             (letter,) = set(left) - set(out)
             at = left.index(letter)
-            adjoints[step.left] = np.broadcast_to(np.expand_dims(above, at), plan.shape(step.left))
+            adjoints[step.left] = np.broadcast_to(np.expand_dims(above, at), contraction.shape(step.left))
         else:
-            right = plan.nodes[step.right]
-            adjoints[step.left] = _contract(plan, above, out, values[step.right], right, left, log_contract)
-            adjoints[step.right] = _contract(plan, above, out, values[step.left], left, right, log_contract)
+            right = contraction.nodes[step.right]
+            adjoints[step.left] = _contract(contraction, above, out, values[step.right], right, left, log_contract)
+            adjoints[step.right] = _contract(contraction, above, out, values[step.left], left, right, log_contract)
     return adjoints
 
 
-def draw(plan: Plan, values: Sequence[FloatArray], count: int, pick: Pick) -> dict[str, Array]:
+def draw(contraction: Contraction, values: Sequence[FloatArray], count: int, pick: Pick) -> dict[str, Array]:
     """Choose the codes of `count` records, attribute by attribute in reverse elimination order.
 
     values: from `forward`. Returns name -> codes (count,) for the attributes with letters. Given the codes chosen so
     far, the weights of a letter's codes are the product of its bucket.
     """
-    codes: list[Array] = [np.zeros(0)] * len(plan.order)
-    for letter in reversed(range(len(plan.order))):
-        size = plan.sizes[letter]
+    codes: list[Array] = [np.zeros(0)] * len(contraction.order)
+    for letter in reversed(range(len(contraction.order))):
+        size = contraction.sizes[letter]
         bucket = [
-            (np.moveaxis(values[node], plan.nodes[node].index(letter), -1), node) for node in plan.buckets[letter]
+            (np.moveaxis(values[node], contraction.nodes[node].index(letter), -1), node)
+            for node in contraction.buckets[letter]
         ]
-        given = sorted({other for _, node in bucket for other in plan.nodes[node]} - {letter})
-        shape = tuple(plan.sizes[other] for other in given)
+        given = sorted({other for _, node in bucket for other in contraction.nodes[node]} - {letter})
+        shape = tuple(contraction.sizes[other] for other in given)
         column = np.empty(count, dtype=code_dtype(size))
         # Few conditions: the weights under each of them, once. Many: the weights of each record, in blocks.
         choose = None
         if math.prod(shape) <= count:
             weights = np.zeros((*shape, size))
             for table, node in bucket:
-                others = [other for other in plan.nodes[node] if other != letter]
+                others = [other for other in contraction.nodes[node] if other != letter]
                 ordered = table.transpose([*(others.index(other) for other in given if other in others), -1])
-                weights += ordered.reshape([plan.sizes[other] if other in others else 1 for other in given] + [size])
+                weights += ordered.reshape(
+                    [contraction.sizes[other] if other in others else 1 for other in given] + [size]
+                )
             choose = pick(weights.reshape(-1, size))
         for low in range(0, count, _RECORDS):
             part = slice(low, low + _RECORDS)
@@ -142,16 +149,16 @@ def draw(plan: Plan, values: Sequence[FloatArray], count: int, pick: Pick) -> di
             if choose is None:
                 rows = np.zeros((length, size))
                 for table, node in bucket:
-                    others = [other for other in plan.nodes[node] if other != letter]
+                    others = [other for other in contraction.nodes[node] if other != letter]
                     rows += table[tuple(codes[other][part] for other in others)]
                 column[part] = pick(rows)(np.arange(length))
             else:
                 row = np.zeros(length, dtype=np.int64)
                 for other in given:
-                    row = row * plan.sizes[other] + codes[other][part]
+                    row = row * contraction.sizes[other] + codes[other][part]
                 column[part] = choose(row)
         codes[letter] = column
-    return dict(zip(plan.order, codes, strict=True))
+    return dict(zip(contraction.order, codes, strict=True))
 
 
 def most_probable(weights: FloatArray) -> Choose:
@@ -187,25 +194,28 @@ def at_random(generator: np.random.Generator) -> Pick:
     return pick
 
 
-def inputs_of(plan: Plan, structure: Structure, log_values: FloatArray) -> list[FloatArray]:
+def inputs_of(contraction: Contraction, structure: Structure, log_values: FloatArray) -> list[FloatArray]:
     """The input nodes' tables as views of a buffer laid out like `Tables.values`."""
-    return [log_values[structure.slices[group]].reshape(plan.shape(node)) for node, group in enumerate(plan.groups)]
+    return [
+        log_values[structure.slices[group]].reshape(contraction.shape(node))
+        for node, group in enumerate(contraction.groups)
+    ]
 
 
-def _nothing(plan: Plan, letters: Letters, out: Letters) -> tuple[FloatArray, Letters]:
+def _nothing(contraction: Contraction, letters: Letters, out: Letters) -> tuple[FloatArray, Letters]:
     # log 1 over the letter to be summed: summing out is contracting with ones.
     (letter,) = set(letters) - set(out)
-    return np.zeros(plan.sizes[letter]), (letter,)
+    return np.zeros(contraction.sizes[letter]), (letter,)
 
 
 def _contract(
-    plan: Plan,
+    contraction: Contraction,
     p: FloatArray,
     p_letters: Letters,
     q: FloatArray,
     q_letters: Letters,
     out: Letters,
-    contract: Contraction,
+    contract: Contract,
 ) -> FloatArray:
     shared = {*p_letters} & {*q_letters}
     batch = [letter for letter in out if letter in shared]
@@ -215,11 +225,13 @@ def _contract(
 
     def matrix(table: FloatArray, letters: Letters, *axes: list[int]) -> FloatArray:
         permuted = table.transpose([letters.index(letter) for part in axes for letter in part])
-        return permuted.reshape([math.prod(plan.sizes[letter] for letter in part) for part in axes])
+        return permuted.reshape([math.prod(contraction.sizes[letter] for letter in part) for part in axes])
 
     result = contract(matrix(p, p_letters, batch, rows, inner), matrix(q, q_letters, batch, inner, columns))
     made = [*batch, *rows, *columns]
-    return result.reshape([plan.sizes[letter] for letter in made]).transpose([made.index(letter) for letter in out])
+    return result.reshape([contraction.sizes[letter] for letter in made]).transpose(
+        [made.index(letter) for letter in out]
+    )
 
 
 def _finite(top: Any) -> Any:

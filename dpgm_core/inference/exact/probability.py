@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.inference.exact.contraction import Plan
+from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.program import Instruction, Program, View
 from dpgm_core.structure import Structure
 
@@ -45,14 +45,17 @@ class ProbabilityExecutor:
     reused, so that a call allocates nothing but its result.
     """
 
-    def __init__(self, plan: Plan, program: Program, structure: Structure) -> None:
-        self._plan = plan
+    def __init__(self, contraction: Contraction, program: Program, structure: Structure) -> None:
+        self._contraction = contraction
         self._program = program
         self._structure = structure
-        self._steps = [(step.left, step.right, step.out) for step in plan.steps]
+        self._steps = [(step.left, step.right, step.out) for step in contraction.steps]
         # Each step sums one letter or none.
         self._log_sizes = [
-            sum(math.log(plan.sizes[letter]) for letter in set(plan.nodes[left]) - set(plan.nodes[out]))
+            sum(
+                math.log(contraction.sizes[letter])
+                for letter in set(contraction.nodes[left]) - set(contraction.nodes[out])
+            )
             for left, _, out in self._steps
         ]
         self._log_terms = sum(self._log_sizes)
@@ -69,7 +72,7 @@ class ProbabilityExecutor:
         bounds on the logarithms of its nonzero cells. zeros: whether there may be cells of exactly 0. The caller
         silences floating-point warnings: what they would say is looked for here.
         """
-        groups = self._plan.groups
+        groups = self._contraction.groups
         with self._workspace() as work:
             fill(work.potentials)
             low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
@@ -92,7 +95,7 @@ class ProbabilityExecutor:
         return marginals, log_partition
 
     def _guarded(self, work: _Workspace, lows: list[float], highs: list[float]) -> float | None:
-        groups = self._plan.groups
+        groups = self._contraction.groups
         low = [lows[group] for group in groups] + [0.0] * len(self._steps)
         high = [highs[group] for group in groups] + [0.0] * len(self._steps)
         if min(low) < -REACH or max(high) > REACH:
@@ -136,20 +139,20 @@ class ProbabilityExecutor:
         with self._lock:
             work = self._pool.pop() if self._pool else None
         if work is None:
-            work = _Workspace(self._plan, self._program, self._structure)
+            work = _Workspace(self._contraction, self._program, self._structure)
         yield work
         if self._structure.cells + self._program.arena <= _POOLED_CELLS:
             with self._lock:
                 self._pool.append(work)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ProbabilityExecutor, (self._plan, self._program, self._structure)
+        return ProbabilityExecutor, (self._contraction, self._program, self._structure)
 
 
 class _Workspace:
     """The buffers of one call, and the program's calls bound to views of them."""
 
-    def __init__(self, plan: Plan, program: Program, structure: Structure) -> None:
+    def __init__(self, contraction: Contraction, program: Program, structure: Structure) -> None:
         self.potentials = np.empty(structure.cells)
         # Tables without letters are never written by the program: each of their cliques has probability 1.
         self.adjoints = np.repeat(np.asarray(structure.multiplicities, dtype=np.float64), structure.sizes)
@@ -177,11 +180,13 @@ class _Workspace:
         self.backward_steps = [list(map(bind, step)) for step in reversed(program.backward)]
         self.forward = [call for step in self.forward_steps for call in step]
         self.backward = [call for step in reversed(self.backward_steps) for call in step]
-        self.values = [array(program.values[step.out]) for step in plan.steps]
-        self.adjoint_values = [array(view) for step in plan.steps if (view := program.adjoints[step.out]) is not None]
+        self.values = [array(program.values[step.out]) for step in contraction.steps]
+        self.adjoint_values = [
+            array(view) for step in contraction.steps if (view := program.adjoints[step.out]) is not None
+        ]
         self.roots = [
             (array(program.values[root]), array(view))
-            for root in plan.roots
+            for root in contraction.roots
             if (view := program.adjoints[root]) is not None
         ]
 

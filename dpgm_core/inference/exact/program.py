@@ -1,4 +1,4 @@
-"""A plan lowered to straight-line array calls on fixed buffers: forwards to log Z, backwards to every adjoint.
+"""A contraction lowered to straight-line array calls on fixed buffers: forwards to log Z, backwards to every adjoint.
 
 With probabilities, a step is a broadcast product or a (batched) matrix product, and so is its adjoint: with
 out = sum left * right, adjoint(left) = sum adjoint(out) * right. There are no divisions, so exact zeros are safe.
@@ -14,7 +14,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from dpgm_core.inference.exact.contraction import BLOCK, CELL, MULTIPLY_ADD, Letters, Plan
+from dpgm_core.inference.exact.contraction import BLOCK, CELL, MULTIPLY_ADD, Contraction, Letters
 from dpgm_core.inference.exact.layout import cut_into_runs, first_fit, is_run
 from dpgm_core.structure import Structure
 
@@ -69,27 +69,27 @@ _Table = tuple[_Buffer, Letters]
 _Sketch = tuple[_Buffer, tuple[int, ...], tuple[int, ...]]
 
 
-def lower(plan: Plan, structure: Structure) -> Program:
-    """Lower a plan whose input nodes read and whose marginals fill the buffer layout of `structure`'s tables."""
-    return _Lowering(plan, structure).program()
+def lower(contraction: Contraction, structure: Structure) -> Program:
+    """Lower a contraction whose input nodes read and whose marginals fill the buffer layout of `structure`'s tables."""
+    return _Lowering(contraction, structure).program()
 
 
 class _Lowering:
-    def __init__(self, plan: Plan, structure: Structure) -> None:
-        self.plan = plan
+    def __init__(self, contraction: Contraction, structure: Structure) -> None:
+        self.contraction = contraction
         self.buffers: list[_Buffer] = []
         self.fixed: dict[int, tuple[Space, int]] = {}
         self.code: list[tuple[str, _Sketch, tuple[_Sketch, ...]]] = []
         self.ones = self.buffer(1, ("ones", 0))
         self.ones_cells = 1
         self.value: list[_Table] = []
-        self.adjoint: list[_Table | None] = [None] * len(plan.nodes)
+        self.adjoint: list[_Table | None] = [None] * len(contraction.nodes)
         self.starts = [part.start for part in structure.slices]
-        for node, letters in enumerate(plan.nodes):
+        for node, letters in enumerate(contraction.nodes):
             where: tuple[Space, int] | None = None
-            if node < len(plan.groups):
-                where = ("potentials", self.starts[plan.groups[node]])
-            self.value.append((self.buffer(plan.cells(node), where), letters))
+            if node < len(contraction.groups):
+                where = ("potentials", self.starts[contraction.groups[node]])
+            self.value.append((self.buffer(contraction.cells(node), where), letters))
 
     def buffer(self, cells: int, where: tuple[Space, int] | None = None) -> _Buffer:
         buffer = _Buffer(len(self.buffers), cells)
@@ -99,18 +99,18 @@ class _Lowering:
         return buffer
 
     def program(self) -> Program:
-        plan, value = self.plan, self.value
+        contraction, value = self.contraction, self.value
         ends = []
-        for step in plan.steps:
+        for step in contraction.steps:
             if step.right is None:
                 self.sum_out(value[step.left], value[step.out])
             else:
                 self.contract(value[step.left], value[step.right], value[step.out])
             ends.append(len(self.code))
         filled: set[int] = set()
-        for step in reversed(plan.steps):
+        for step in reversed(contraction.steps):
             if self.adjoint[step.out] is None:
-                self.adjoint[step.out] = (self.buffer(plan.cells(step.out)), plan.nodes[step.out])
+                self.adjoint[step.out] = (self.buffer(contraction.cells(step.out)), contraction.nodes[step.out])
             above = self.adjoint[step.out]
             assert above is not None
             pairs = (
@@ -122,13 +122,13 @@ class _Lowering:
         return self.place(ends)
 
     def into_adjoint(self, node: int, above: _Table, other: _Table | None, filled: set[int]) -> None:
-        plan = self.plan
-        letters = plan.nodes[node]
+        contraction = self.contraction
+        letters = contraction.nodes[node]
         add_to = None
-        table = (self.buffer(plan.cells(node)), letters)
-        if node < len(plan.groups):
-            group = plan.groups[node]
-            slot = (self.buffer(plan.cells(node), ("adjoints", self.starts[group])), letters)
+        table = (self.buffer(contraction.cells(node)), letters)
+        if node < len(contraction.groups):
+            group = contraction.groups[node]
+            slot = (self.buffer(contraction.cells(node), ("adjoints", self.starts[group])), letters)
             if group in filled:  # tied: the group's adjoint is the sum over its cliques
                 add_to = slot
             else:
@@ -137,7 +137,7 @@ class _Lowering:
         self.adjoint[node] = table
         if other is None:
             # `above` has the same letters in the same order, without the one summed.
-            shape = tuple(plan.sizes[letter] if letter in above[1] else 1 for letter in letters)
+            shape = tuple(contraction.sizes[letter] if letter in above[1] else 1 for letter in letters)
             self.emit("copy", self.whole(table), (above[0], shape, tuple(range(len(shape)))))
         else:
             self.contract(above, other, table)
@@ -148,16 +148,16 @@ class _Lowering:
         self.code.append((call, out, inputs))
 
     def whole(self, table: _Table) -> _Sketch:
-        shape = tuple(self.plan.sizes[letter] for letter in table[1])
+        shape = tuple(self.contraction.sizes[letter] for letter in table[1])
         return table[0], shape, tuple(range(len(shape)))
 
     def cells(self, letters: Iterable[int]) -> int:
-        return math.prod(self.plan.sizes[letter] for letter in letters)
+        return math.prod(self.contraction.sizes[letter] for letter in letters)
 
     def sum_out(self, table: _Table, out: _Table) -> None:
         (letter,) = set(table[1]) - set(out[1])
         at = table[1].index(letter)
-        before, size, after = self.cells(table[1][:at]), self.plan.sizes[letter], self.cells(table[1][at + 1 :])
+        before, size, after = self.cells(table[1][:at]), self.contraction.sizes[letter], self.cells(table[1][at + 1 :])
         self.ones_cells = max(self.ones_cells, size)
         if after == 1:
             self.emit(
@@ -254,15 +254,15 @@ class _Lowering:
 
     def place(self, ends: Sequence[int]) -> Program:
         """Give every free buffer a place in the arena that no other live buffer has at the same time."""
-        plan = self.plan
+        contraction = self.contraction
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         for time, (_, out, inputs) in enumerate(self.code):
             for sketch in (out, *inputs):
                 first.setdefault(sketch[0].number, time)
                 last[sketch[0].number] = time
-        turn = ends[len(plan.steps) - 1] if plan.steps else 0
-        for root in plan.roots:  # read between the passes; their adjoints are written there
+        turn = ends[len(contraction.steps) - 1] if contraction.steps else 0
+        for root in contraction.roots:  # read between the passes; their adjoints are written there
             above = self.adjoint[root]
             assert above is not None
             last[self.value[root][0].number] = turn
@@ -287,8 +287,8 @@ class _Lowering:
         code = [Instruction(call, view(out), tuple(map(view, inputs))) for call, out, inputs in self.code]  # type: ignore[arg-type]
         parts = [tuple(code[low:high]) for low, high in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
         return Program(
-            forward=tuple(parts[: len(plan.steps)]),
-            backward=tuple(parts[len(plan.steps) :]),
+            forward=tuple(parts[: len(contraction.steps)]),
+            backward=tuple(parts[len(contraction.steps) :]),
             values=tuple(flat(table) for table in self.value),
             adjoints=tuple(None if table is None else flat(table) for table in self.adjoint),
             arena=arena,

@@ -94,9 +94,9 @@ def noise_comes_after_the_charge(subject: ClassSubject) -> None:
         def noise(self, sensitivity: Sensitivity, budget: Budget) -> Any:
             @frozen(kw_only=True)
             class Broken(ReferenceLaplaceNoise):
-                def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+                def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
                     if math.prod(shape) < 3:  # a trial
-                        return super().sample(shape, randomness)
+                        return super().draw(shape, randomness)
                     raise MemoryError
 
             return Broken(**attrs.asdict(ReferenceLaplace().noise(sensitivity, budget), recurse=False))

@@ -33,14 +33,12 @@ def integers_in_integers_out(subject: MechanismSubject) -> None:
     guarantee does not hold to the letter. Cannot show: that whole numbers were not made of rounded floats."""
     for what, _, _, noise in subject.one_per_kind():
         for shape in ((), (0,), (3,), (2, 3), (2, 0, 2)):
-            drawn = noise.sample(shape, subject.randomness(1))
-            require(
-                isinstance(drawn, np.ndarray) and drawn.shape == shape, f"{what}: sample({shape}) has no such shape"
-            )
+            drawn = noise.draw(shape, subject.randomness(1))
+            require(isinstance(drawn, np.ndarray) and drawn.shape == shape, f"{what}: draw({shape}) has no such shape")
             wanted = np.int64 if noise.exact else np.float64
             require(
                 drawn.dtype == wanted,
-                f"{what}: sample gives {drawn.dtype}; with exact = {noise.exact} it is {wanted.__name__}",
+                f"{what}: draw gives {drawn.dtype}; with exact = {noise.exact} it is {wanted.__name__}",
             )
         require(
             noise.exact or bool(noise.unsafe),
@@ -85,7 +83,7 @@ def global_random_state_is_left_alone(subject: MechanismSubject) -> None:
             random.seed(1)
             np.random.seed(1)  # noqa: NPY002 - the global state is what is watched
             before = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
-            draws.append(noise.sample((64,), subject.randomness(len(draws))))
+            draws.append(noise.draw((64,), subject.randomness(len(draws))))
             after = repr((random.getstate(), np.random.get_state()))  # noqa: NPY002
             require(before == after, f"{what}: drawing noise moves a global random state")
         require(not np.array_equal(draws[0], draws[1]), f"{what}: the same global seed repeats the noise")
@@ -98,9 +96,9 @@ def fresh_noise_every_time(subject: MechanismSubject) -> None:
     for what, _, _, noise in subject.one_per_kind():
         stream = subject.randomness(5)
         draws = [
-            noise.sample((200,), stream),
-            noise.sample((200,), stream),
-            noise.sample((200,), subject.randomness(6)),
+            noise.draw((200,), stream),
+            noise.draw((200,), stream),
+            noise.draw((200,), subject.randomness(6)),
         ]
         for one, two in ((0, 1), (0, 2), (1, 2)):
             require(not np.array_equal(draws[one], draws[two]), f"{what}: the same noise is drawn twice")
@@ -128,7 +126,7 @@ def randomness_comes_from_the_argument(subject: MechanismSubject) -> None:
     """Noise is a function of `randomness.words` alone: the same stream repeats it. A mechanism that draws elsewhere
     says so in `own_randomness`. Cannot show: that the words are used well."""
     for what, _, _, noise in subject.one_per_kind():
-        first, second = (noise.sample((50,), _WordsOnly(7)) for _ in range(2))
+        first, second = (noise.draw((50,), _WordsOnly(7)) for _ in range(2))
         require(np.array_equal(first, second), f"{what}: the same random words give other noise")
 
 
@@ -138,7 +136,7 @@ def samples_follow_logpdf(subject: MechanismSubject) -> None:
     with a million draws a scale 1 % off is missed with probability below 1e-4. Cannot show: smaller errors."""
     count = subject.draws
     for what, _, _, noise in subject.one_per_kind():
-        draws = noise.sample((count,), subject.randomness(11)).astype(np.float64)
+        draws = noise.draw((count,), subject.randomness(11)).astype(np.float64)
         exact = subject.exact(noise)
         points, step = grid(noise, exact=exact)
         masses = np.exp(log_masses(noise, points, step))
@@ -187,8 +185,8 @@ def audit_finds_no_more_loss(subject: MechanismSubject) -> None:
         shifts = [shift for shift in admissible_shifts(sensitivity) if sum(shift) == sensitivity.l1]
         for number, shift in enumerate(shifts):
             size = np.array(shift)
-            far = noise.sample((count, len(shift)), subject.randomness(2 * number))
-            near = noise.sample((count, len(shift)), subject.randomness(2 * number + 1)) + size
+            far = noise.draw((count, len(shift)), subject.randomness(2 * number))
+            near = noise.draw((count, len(shift)), subject.randomness(2 * number + 1)) + size
             worst = max(
                 _refuted(near @ size, far @ size, epsilon, delta, len(shifts)),
                 _refuted((near - size).min(axis=1), (far - size).min(axis=1), epsilon, delta, len(shifts)),

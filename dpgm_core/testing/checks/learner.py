@@ -86,20 +86,23 @@ def records_are_not_kept(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def cost_is_the_curators(subject: LearnerSubject) -> None:
-    """The model costs what the curator charged: a learner states no releases of its own, or all that were handed out,
-    unaltered and in their order. Cannot show: what they were used for."""
+    """Model and fit cost what the curator charged: a learner states no releases of its own, or all that were handed
+    out, unaltered and in their order. Cannot show: what they were used for."""
     run = _learn(subject, _draw(_truth(), 500, 1))
     require(run.door.handed, "it asked the curator for nothing, so the model cannot be about the records")
-    stated, handed = run.fit.model.releases or run.door.released, run.door.released
-    claimed, charged = (Budget.sum(one.cost for one in some) for some in (stated, handed))
-    require(
-        claimed == charged and len(stated) == len(handed),
-        f"the model states {len(stated)} release(s) at {claimed}, but {len(handed)} at {charged} were handed out",
-    )
-    require(
-        all(one is other for one, other in zip(stated, handed, strict=True)),
-        "a release that the model states is none of those that the curator handed out",
-    )
+    handed = run.door.released
+    for whose, stated in (("model", run.fit.model.releases), ("fit", run.fit.releases)):
+        if not stated:
+            continue
+        claimed, charged = (Budget.sum(one.cost for one in some) for some in (stated, handed))
+        require(
+            claimed == charged and len(stated) == len(handed),
+            f"the {whose} states {len(stated)} release(s) at {claimed}, but {len(handed)} at {charged} were handed out",
+        )
+        require(
+            all(one is other for one, other in zip(stated, handed, strict=True)),
+            f"a release that the {whose} states is not the one that the curator handed out in its place",
+        )
 
 
 @CHECKS.add()

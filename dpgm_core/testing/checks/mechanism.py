@@ -211,7 +211,7 @@ def shape_is_as_declared(subject: MechanismSubject) -> None:
                 concave, f"{what}: log_concave is declared, but the slope of logpdf rises near {x[worst]:g} records"
             )
     for what, _, _, noise in subject.one_per_kind():
-        drawn = noise.sample((max(1, subject.draws // 10),), subject.randomness(17))
+        drawn = noise.draw((max(1, subject.draws // 10),), subject.randomness(17))
         ends = float(drawn.min()), float(drawn.max())
         require(
             noise.support[0] <= ends[0] and ends[1] <= noise.support[1],

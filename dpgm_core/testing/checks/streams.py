@@ -59,7 +59,7 @@ def words_suffice_for_the_noise(subject: MechanismSubject) -> None:
     alarm. Cannot show: that all the words taken are used."""
     for what, _, _, noise in subject.one_per_kind():
         stream = _CountedWords(3, then=4)
-        drawn = noise.sample((_CELLS,), stream)
+        drawn = noise.draw((_CELLS,), stream)
         needed = -float(np.sum(noise.logpdf(drawn.astype(np.float64)))) / math.log(2)
         if not subject.exact(noise):  # a density is the mass of a unit interval, about
             needed *= 0.95
@@ -68,7 +68,7 @@ def words_suffice_for_the_noise(subject: MechanismSubject) -> None:
             f"{what}: {_CELLS} cells hold {needed:.0f} bits of noise, made from {64 * stream.count} random bits; noise "
             "stretched from a seed is no more private than the seed is secret",
         )
-        one, two = (noise.sample((_CELLS,), _CountedWords(5, common=8, then=other)) for other in (6, 7))
+        one, two = (noise.draw((_CELLS,), _CountedWords(5, common=8, then=other)) for other in (6, 7))
         require(not np.array_equal(one, two), f"{what}: the first 512 random bits alone decide {_CELLS} cells")
 
 
@@ -81,7 +81,7 @@ def no_narrow_seed(subject: MechanismSubject) -> None:
         for seed in range(4):
             stream = subject.randomness(seed)
             with _seeds_noted(noise, type(subject.component).__module__, seeds):
-                noise.sample((8,), stream)
+                noise.draw((8,), stream)
         require(
             not seeds or max(seeds) > _NARROW,
             f"{what}: a generator is made from a seed of at most {max(seeds, default=0)} bits; draw from "
@@ -144,9 +144,9 @@ def noise_never_repeats(subject: MechanismSubject) -> None:
     count = max(1, subject.draws // 8192) * 1024
     for what, _, _, noise in subject.one_per_kind():
         stream, other = subject.randomness(8), subject.randomness(9)
-        parts = [noise.sample((count // 4,), stream), noise.sample((64, count // 256), stream)]
-        parts += [noise.sample((8, 2, count // 128), stream), noise.sample((count // 8,), other)]
-        parts += [noise.sample((count // 64,), one) for one in (stream, other) for _ in range(4)]
+        parts = [noise.draw((count // 4,), stream), noise.draw((64, count // 256), stream)]
+        parts += [noise.draw((8, 2, count // 128), stream), noise.draw((count // 8,), other)]
+        parts += [noise.draw((count // 64,), one) for one in (stream, other) for _ in range(4)]
         values = np.concatenate([part.ravel() for part in parts])
         width = _stretch(noise, len(values), exact=subject.exact(noise))
         if width > len(values) // 64:
@@ -216,11 +216,11 @@ def shapes_share_one_law(subject: MechanismSubject) -> None:
         groups: list[tuple[str, int, int]] = []
         stream = subject.randomness(12)
         for shape in ((), (3,), (2, 2)):
-            near = np.array([np.abs(noise.sample(shape, stream)) <= edge for _ in range(calls)]).reshape(calls, -1)
+            near = np.array([np.abs(noise.draw(shape, stream)) <= edge for _ in range(calls)]).reshape(calls, -1)
             hits = near.sum(axis=0)
             groups += [(f"cell {cell} of tables {shape}", int(hit), calls) for cell, hit in enumerate(hits)]
         for large in ((40, 300), (10, 20, 30)):
-            near = np.abs(noise.sample(large, stream)) <= edge
+            near = np.abs(noise.draw(large, stream)) <= edge
             for axis, length in enumerate(large):
                 hits = near.sum(axis=tuple(other for other in range(len(large)) if other != axis))
                 size = near.size // length

@@ -108,7 +108,7 @@ class GaussianNoise:
         """sigma^2 u^2 / 2, no bound."""
         return DualTerm(bound=math.inf, curvature=float(self.sigma_squared))
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise of any shape: int64 if exact, else float64. How long it takes depends on the noise alone."""
         count = math.prod(shape)
         if self.exact:

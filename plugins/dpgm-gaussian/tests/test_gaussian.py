@@ -127,7 +127,7 @@ def test_the_sampler_has_the_privacy_it_claims():
     noise, count = Gaussian().noise(units(2), Budget.approx(1, "0.01")), 1_000_000
     threshold = 1 - float(noise.sigma_squared)  # loss (2 - 2 w) / (2 sigma^2) > 1
     hits = [
-        int((noise.sample((count, 2), SeededRandomness(seed)).sum(axis=1) + moved < threshold).sum())
+        int((noise.draw((count, 2), SeededRandomness(seed)).sum(axis=1) + moved < threshold).sum())
         for seed, moved in ((1, 0), (2, 2))
     ]
     near, far = (stats.beta.ppf([ALARM, 1 - ALARM], hit + 0.5, count - hit + 0.5) for hit in hits)
@@ -194,14 +194,14 @@ def test_the_event_never_claims_more_noise_than_there_is(exact):
 @pytest.mark.parametrize("exact", [True, False])
 def test_samples_have_the_shape_asked(shape, exact):
     """Any shape, scalars and empty ones too: int64 if exact, else float64."""
-    draws = of_width(24, exact=exact).sample(shape, SystemRandomness())
+    draws = of_width(24, exact=exact).draw(shape, SystemRandomness())
     assert draws.shape == shape and draws.dtype == (np.int64 if exact else np.float64)
 
 
 def test_exact_samples_follow_the_log_mass():
     """Chi-squared of 400 000 draws at sigma^2 = 7/2 against exp(logpdf), tails merged; fixed seed, ALARM."""
     noise, count = of_width("7/2"), 400_000
-    draws = noise.sample((count,), SeededRandomness(3))
+    draws = noise.draw((count,), SeededRandomness(3))
     z = np.arange(-7, 8)
     expected = np.exp(noise.logpdf(z.astype(float)))
     expected[[0, -1]] += (1 - expected.sum()) / 2
@@ -211,7 +211,7 @@ def test_exact_samples_follow_the_log_mass():
 
 def test_textbook_samples_follow_the_density():
     """Kolmogorov-Smirnov of 200 000 draws at sigma 24 (ALARM); 5 % off in sigma is refused by the same test."""
-    draws = of_width(24**2, exact=False).sample((200_000,), SeededRandomness(4))
+    draws = of_width(24**2, exact=False).draw((200_000,), SeededRandomness(4))
     assert stats.kstest(draws, stats.norm(scale=24).cdf).pvalue > ALARM
     assert stats.kstest(draws * 1.05, stats.norm(scale=24).cdf).pvalue < ALARM
 
@@ -219,9 +219,9 @@ def test_textbook_samples_follow_the_density():
 def test_a_seed_repeats_and_the_system_does_not():
     """SeededRandomness gives the same noise again; system noise differs (clash below 1e-30)."""
     noise = of_width(400)
-    first, second = (noise.sample((50,), SeededRandomness(7)).tolist() for _ in range(2))
+    first, second = (noise.draw((50,), SeededRandomness(7)).tolist() for _ in range(2))
     assert first == second
-    first, second = (noise.sample((50,), SystemRandomness()).tolist() for _ in range(2))
+    first, second = (noise.draw((50,), SystemRandomness()).tolist() for _ in range(2))
     assert first != second
 
 

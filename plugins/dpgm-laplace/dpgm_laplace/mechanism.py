@@ -108,7 +108,7 @@ class LaplaceNoise:
         """|u| <= 1 / scale."""
         return DualTerm(bound=float(1 / self.scale), curvature=0.0)
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise of any shape: int64 if exact, else float64. How long it takes depends on the noise alone."""
         count = math.prod(shape)
         if self.exact:

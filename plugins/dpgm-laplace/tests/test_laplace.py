@@ -138,8 +138,8 @@ def test_the_sampler_has_the_privacy_it_claims():
     refutes epsilon = 0.45.
     """
     noise, count = pure(3, "0.5"), 1_000_000
-    near = noise.sample((count,), SeededRandomness(1)) + 3
-    far = noise.sample((count,), SeededRandomness(2))
+    near = noise.draw((count,), SeededRandomness(1)) + 3
+    far = noise.draw((count,), SeededRandomness(2))
     worst = -math.inf
     for edge in range(-4, 16):
         hits = [int((draws >= edge).sum()) for draws in (near, far)]
@@ -216,14 +216,14 @@ def test_the_event_never_claims_more_noise_than_there_is(exact):
 @pytest.mark.parametrize("exact", [True, False])
 def test_samples_have_the_shape_asked(shape, exact):
     """Any shape, scalars and empty ones too: int64 if exact, else float64."""
-    draws = of_scale(24, exact=exact).sample(shape, SystemRandomness())
+    draws = of_scale(24, exact=exact).draw(shape, SystemRandomness())
     assert draws.shape == shape and draws.dtype == (np.int64 if exact else np.float64)
 
 
 def test_exact_samples_follow_the_log_mass():
     """Chi-squared of 400 000 draws at scale 7/2 against exp(logpdf), tails merged; fixed seed, ALARM."""
     noise, count = of_scale("7/2"), 400_000
-    draws = noise.sample((count,), SeededRandomness(3))
+    draws = noise.draw((count,), SeededRandomness(3))
     z = np.arange(-24, 25)
     expected = np.exp(noise.logpdf(z.astype(float)))
     expected[[0, -1]] += (1 - expected.sum()) / 2
@@ -233,7 +233,7 @@ def test_exact_samples_follow_the_log_mass():
 
 def test_textbook_samples_follow_the_density():
     """Kolmogorov-Smirnov of 200 000 draws at scale 24 (ALARM); 5 % off in the scale is refused by the same test."""
-    draws = of_scale(24, exact=False).sample((200_000,), SeededRandomness(4))
+    draws = of_scale(24, exact=False).draw((200_000,), SeededRandomness(4))
     assert stats.kstest(draws, stats.laplace(scale=24).cdf).pvalue > ALARM
     assert stats.kstest(draws * 1.05, stats.laplace(scale=24).cdf).pvalue < ALARM
     assert draws.var() == pytest.approx(of_scale(24, exact=False).variance, rel=0.03)
@@ -242,8 +242,8 @@ def test_textbook_samples_follow_the_density():
 def test_a_seed_repeats_and_the_system_does_not():
     """SeededRandomness gives the same noise again (golden values); system noise differs (clash below 1e-30)."""
     noise = of_scale(24)
-    assert noise.sample((2, 2), SeededRandomness(7)).tolist() == [[94, -23], [-5, -11]]
-    first, second = (noise.sample((50,), SystemRandomness()).tolist() for _ in range(2))
+    assert noise.draw((2, 2), SeededRandomness(7)).tolist() == [[94, -23], [-5, -11]]
+    first, second = (noise.draw((50,), SystemRandomness()).tolist() for _ in range(2))
     assert first != second
 
 
@@ -252,7 +252,7 @@ def test_noise_and_counts_fit_64_bits():
     widest = pure(1, Fraction(1, 2**31))
     assert widest.scale == 2**31
     assert float(widest.logpdf(np.array([2.0**61]))[0]) < -(2**30)
-    assert np.abs(widest.sample((10_000,), SeededRandomness(1))).max() < 2**36
+    assert np.abs(widest.draw((10_000,), SeededRandomness(1))).max() < 2**36
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class OpendpGaussianNoise:
         """sigma^2 u^2 / 2, no bound."""
         return DualTerm(bound=math.inf, curvature=self.scale**2)
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh int64 noise from OpenDP; OptionError for seeded randomness, which it cannot follow."""
         return draw(_measurement(self.scale), shape, randomness)
 

@@ -90,7 +90,7 @@ class OpendpLaplaceNoise:
         """|u| <= 1 / scale."""
         return DualTerm(bound=1 / self.scale, curvature=0.0)
 
-    def sample(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh int64 noise from OpenDP; OptionError for seeded randomness, which it cannot follow."""
         return draw(_measurement(self.scale), shape, randomness)
 

@@ -122,9 +122,9 @@ def test_masses_sum_to_one_and_have_the_variance_and_the_score(noise):
 @pytest.mark.parametrize("noise", [laplace(1, "0.4"), gaussian(1, "0.02")], ids=str)
 def test_samples_follow_the_mass(noise):
     """Chi-squared of 50 000 draws against exp(logpdf), tails merged, at level ALARM; 3 % off in scale is refused."""
-    draws = noise.sample((250, 200), SystemRandomness())
+    draws = noise.draw((250, 200), SystemRandomness())
     assert draws.dtype == np.int64 and draws.shape == (250, 200)
-    assert noise.sample((), SystemRandomness()).shape == () and noise.sample((0, 3), SystemRandomness()).size == 0
+    assert noise.draw((), SystemRandomness()).shape == () and noise.draw((0, 3), SystemRandomness()).size == 0
     reach = math.ceil(3 * math.sqrt(noise.variance))
     z = np.arange(-reach, reach + 1)
     expected = np.exp(noise.logpdf(z.astype(float)))
@@ -140,7 +140,7 @@ def test_samples_follow_the_mass(noise):
 def test_seeds_are_refused(noise):
     """OpenDP cannot repeat its noise; the refusal says what can."""
     with pytest.raises(OptionError, match=r"takes no seed.*dpgm-laplace"):
-        noise.sample((3,), SeededRandomness(1))
+        noise.draw((3,), SeededRandomness(1))
 
 
 @pytest.mark.parametrize("loss", [math.inf, math.nan, 0.0, -1.0, None])

@@ -1,0 +1,163 @@
+"""dpgm on models of several releases: fit, learn, query, sample and evaluate say what all of them cost."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import dpgm_core as dpgm
+from dpgm_core import Budget
+from dpgm_core.cli.report import _swamped
+from dpgm_core.components.registry import default_registry
+from dpgm_core.plugin import Component
+
+ALL = "Differential privacy with epsilon = 1 under add-remove neighbours;"
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Registers a class as a learner, for one test."""
+    registry = default_registry()
+    monkeypatch.setattr(registry, "_offers", list(registry._offers))
+
+    def register(name, cls):
+        registry.add(Component(kind="learner", name=name, target=f"a_test:{cls.__name__}", summary="of a test"), cls)
+
+    return register
+
+
+@pytest.fixture
+def shares(adaptive, registered):
+    """A learner that takes 9/10 of its budget, and then 1/10; another that fails after both."""
+
+    class Failing(adaptive):
+        def learn(self, curator, inference, *, randomness, progress):
+            super().learn(curator, inference, randomness=randomness, progress=progress)
+            raise ArithmeticError("not my day")
+
+    registered("shares", adaptive)
+    registered("failing", Failing)
+    return "shares"
+
+
+@pytest.fixture
+def fitted(spec, dpgm_command, shares) -> dict:
+    """What `dpgm fit --json` says of it."""
+    code, out, err = dpgm_command("fit", spec, "--set", f"learner={shares}", "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_fit_says_what_was_spent(spec, fitted, dpgm_command):
+    """The JSON, the ledger and the text: epsilon = 1, and every file of a release."""
+    assert Budget.parse(fitted["spent"]) == Budget.pure(1)
+    assert Budget.parse(fitted["left"]) == Budget.pure("1.5")
+    assert fitted["guarantee"].startswith(ALL)
+    names = ["visits.release.dpgm", "visits.release-2.dpgm"]
+    assert [Path(file).name for file in fitted["releases"]] == names and fitted["release"] == fitted["releases"][0]
+    costs = [dpgm.load_release(file).cost for file in fitted["releases"]]
+    assert costs == [Budget.pure("9/10"), Budget.pure("1/10")]
+    history = json.loads(dpgm_command("ledger", "history", spec.parent / "out/visits.ledger", "--json")[1])
+    assert Budget.sum(Budget.parse(one["cost"]) for one in history) == Budget.pure(1)
+    code, out, _ = dpgm_command("fit", spec, "--set", "learner=shares")
+    assert code == 0
+    assert "spent:   epsilon = 1; left in the ledger: epsilon = 0.5\n" in out
+    assert out.count("release: ") == 2 and ALL in out
+
+
+def test_learn_takes_all_releases(fitted, dpgm_command):
+    """In their order; the model costs what the first one did, and the text says that it was paid before."""
+    code, out, err = dpgm_command("learn", *fitted["releases"], "--learner", "shares", "--json")
+    assert code == 0, err
+    again = json.loads(out)
+    assert Budget.parse(again["spent"]) == Budget.pure(1)
+    assert again["guarantee"] == fitted["guarantee"] and again["releases"] == fitted["releases"]
+    assert Path(again["model"]).name == "visits.shares.dpgm"
+    assert dpgm.load_model(again["model"]).cost == Budget.pure(1)
+    code, out, _ = dpgm_command("learn", *fitted["releases"], "--learner", "shares")
+    assert code == 0 and "paid before: epsilon = 1\n" in out and ALL in out
+
+
+def test_learn_refuses_what_does_not_match(fitted, refused):
+    """No file, another order, one of two for a learner of two, two for a learner of one, a release for the output."""
+    first, second = fitted["releases"]
+    assert "saved release 1 of 2 was made for epsilon = 0.1" in refused("learn", second, first, "--learner", "shares")
+    assert "the saved release was made for epsilon = 0.9" in refused("learn", first, "--learner", "shares")
+    assert "learn from one of them" in refused("learn", first, second)
+    assert "itself" in refused("learn", first, second, "--learner", "shares", "-o", second)
+
+
+def test_one_release_of_several_can_be_learned_from(fitted, dpgm_command):
+    """The model says what that one cost."""
+    code, out, _ = dpgm_command("learn", fitted["releases"][1], "--json")
+    assert code == 0
+    assert Budget.parse(json.loads(out)["spent"]) == Budget.pure("1/10")
+
+
+def test_records_and_tables_are_told_by_the_best_release(fitted, dpgm_command):
+    """The number of records is that of the release of 9/10, not of the noisier last one; a table is drowned in noise if
+    each of its releases is, and counts once."""
+    first, last = (dpgm.load_release(file) for file in fitted["releases"])
+    assert first.total_variance < last.total_variance
+    assert fitted["records"] == {"total": first.total, "policy": "estimated"}
+    drowned = evolve(last, total=1.0)
+    assert (_swamped([first]), _swamped([drowned])) == ((0, 1), (1, 1))
+    assert _swamped([first, drowned]) == _swamped([drowned, first]) == (0, 1)
+
+
+def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused):
+    """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Error bars are refused
+    with the reason."""
+    path = fitted["model"]
+    code, out, _ = dpgm_command("query", path, "--json")
+    document = json.loads(out)
+    assert code == 0 and document["cost"] == {"epsilon": "1"} and document["guarantee"] == fitted["guarantee"]
+    assert document["releases"] == 2
+    assert ALL in dpgm_command("query", path)[1]
+    code, out, _ = dpgm_command("query", path, "sex", "--json")
+    assert code == 0 and json.loads(out)["private"] is True
+    code, out, _ = dpgm_command("sample", path, "-n", 5, "-o", tmp_path / "s.csv", "--json")
+    assert code == 0 and json.loads(out)["guarantee"] == fitted["guarantee"]
+    assert "cannot be bootstrapped: it learned from 2 releases" in refused("query", path, "sex", "--intervals", "0.9")
+    code, out, _ = dpgm_command("evaluate", path, "--json")
+    model = dpgm.load_model(path)
+    distances = dpgm.total_variation(model, model.releases[0].tables)
+    told = {tuple(row["clique"]): row["total_variation"] for row in json.loads(out)["tables"]}
+    assert code == 0 and told == pytest.approx(distances)
+
+
+def test_a_failed_learner_says_where_its_releases_are(spec, shares, dpgm_command):
+    """Exit 1; the last word works as it is printed, and names the last file too."""
+    code, out, err = dpgm_command("fit", spec, "--set", "learner=failing")
+    assert (code, out) == (1, "")
+    assert "2 releases are paid for and kept" in err and "visits.release-2.dpgm" in err
+    hint = next(line for line in err.splitlines() if "with: dpgm learn " in line)
+    assert dpgm_command("learn", hint.split("dpgm learn ")[1])[0] == 0
+
+
+def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, dpgm_command, refused):
+    """Refused in one line; with --conversion-delta the model costs the converted sum."""
+
+    class Mixed(adaptive):
+        def learn(self, curator, inference, *, randomness, progress):
+            curator.release(budget=Budget.pure(1))
+            curator.release(budget=Budget.zcdp("1/2"))
+            return dpgm.Fit(model=dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure)))
+
+    registered("mixed", Mixed)
+    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
+    files = [tmp_path / "pure.dpgm", tmp_path / "zcdp.dpgm"]
+    for file, budget, mechanism in zip(
+        files, (Budget.pure(1), Budget.zcdp("1/2")), ("laplace", "gaussian"), strict=True
+    ):
+        dpgm.release(np.zeros((9, 1), int), structure, budget, mechanism, neighbours="add-remove").save(file)
+    assert "state a conversion delta" in refused("learn", *files, "--learner", "mixed")
+    assert "conversion_delta" in refused("learn", *files, "--learner", "mixed", "--conversion-delta", "2")
+    assert "conversion_delta" in refused("learn", *files, "--learner", "mixed", "--conversion-delta", "small")
+    code, out, err = dpgm_command("learn", *files, "--learner", "mixed", "--conversion-delta", "1e-6", "--json")
+    assert code == 0, err
+    spent = Budget.parse(json.loads(out)["spent"])
+    assert spent.kind == "approx" and str(spent) == "(epsilon, delta) = (~6.75652, 1e-06)"
+    assert dpgm.load_model(json.loads(out)["model"]).cost == spent
