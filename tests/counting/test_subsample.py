@@ -46,7 +46,7 @@ def test_all_rows_of_a_person_or_none():
     domain = Domain.from_sizes({"x": 6})
     persons, seen = read_persons(keyed(6), domain, ["x"]), np.zeros(6, int)
     for seed in range(100):
-        ((column,), lengths) = persons.sample(HALF, SeededRandomness(seed))[0]
+        ((column,), lengths) = persons.subsample(HALF, SeededRandomness(seed))[0]
         rows = np.bincount(column, minlength=6)
         assert set(rows.tolist()) <= set(range(7)) and all(rows[x] in (0, x + 1) for x in range(6))
         assert sorted(lengths.tolist()) == sorted(rows[rows > 0].tolist())
@@ -57,14 +57,14 @@ def test_all_rows_of_a_person_or_none():
 def test_everybody_takes_part_at_rate_one():
     """Without a random word drawn."""
     persons = read_persons(as_source(np.arange(5)[:, None]), Domain.from_sizes({"x": 5}), ["x"])
-    ((column,), lengths) = persons.sample(Fraction(1), None)[0]
+    ((column,), lengths) = persons.subsample(Fraction(1), None)[0]
     assert column.tolist() == [0, 1, 2, 3, 4] and lengths is None and persons.records == 5
 
 
 def test_no_records_are_no_pieces():
     """An empty data set has an empty subsample, and no coin is tossed."""
     persons = read_persons(as_source(np.zeros((0, 1), int)), Domain.from_sizes({"x": 5}), ["x"])
-    assert persons.sample(HALF, None) == []
+    assert persons.subsample(HALF, None) == []
 
 
 def test_the_repr_shows_nothing():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure, Tables, Terms, make
-from dpgm_core.noise.measurement import CLAMP, add_noise, check_sample, measure
+from dpgm_core.noise.measurement import CLAMP, add_noise, check_draw, measure
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
 TERMS = Terms(neighbours="add-remove")
@@ -70,7 +70,7 @@ def test_values_are_clamped_and_never_an_error_after_the_noise():
 def test_what_is_no_noise_is_a_fault_of_the_mechanism(noise):
     """Other shapes, types and what is not finite."""
     with pytest.raises(BudgetError, match="mechanism fault"):
-        check_sample(noise, (3,))
+        check_draw(noise, (3,))
 
 
 class Greedy:
