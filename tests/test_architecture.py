@@ -355,3 +355,39 @@ def test_types_are_seen_wherever_they_are_named():
     assert types_named("dpgm_core.domain", tree, "Mine") == {
         ("dpgm_core.tables", "Tables"), ("dpgm_core.domain", "Other"), ("dpgm_core.graphs", "Elimination"),
     }  # fmt: skip
+
+
+# --- tests mirror the tree ----------------------------------------------------------------------------------------
+
+#: Modules without a test file of their own, and what holds them instead.
+HELD_ELSEWHERE = {
+    "arrays.py": "types alone",
+    "progress.py": "a type, and a function that does nothing",
+    "ledger/file.py": "tests/ledger/test_ledger_processes.py",
+    # what checks are made of: a fault in them lets a mutant live
+    "testing/check.py": "tests/mutants",
+    "testing/core_sources.py": "tests/testing/test_kit_first_party.py",
+    "testing/doors.py": "tests/mutants",
+    "testing/evidence.py": "tests/mutants",
+    "testing/learning.py": "tests/mutants",
+    "testing/spies.py": "tests/mutants",
+    "testing/subjects.py": "tests/mutants",
+    "testing/unusual.py": "tests/e2e/test_unusual_noise.py",
+}
+
+
+def test_tests_mirror_the_tree():
+    """Each module has tests/<same path>/test_<name>.py; protocols are kept by the kit, its checks kill mutants."""
+    lacking = []
+    for path in CORE:
+        place = path.relative_to(ROOT / "dpgm_core")
+        if place.name in ("__init__.py", "_version.py", "contract.py") or place.parts[:2] == ("testing", "checks"):
+            continue
+        if not (ROOT / "tests" / place.parent / f"test_{place.name}").exists():
+            lacking.append(place.as_posix())
+    assert lacking == sorted(HELD_ELSEWHERE)
+
+
+def test_what_is_held_elsewhere_is():
+    """Whoever moves a test away finds out."""
+    assert all((ROOT / where).exists() for where in HELD_ELSEWHERE.values() if where.startswith("tests/"))

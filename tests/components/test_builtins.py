@@ -1,0 +1,29 @@
+"""What core offers: each component loads, keeps its contract, and is what the defaults name."""
+
+import pytest
+
+from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM, dpgm_components
+from dpgm_core.components.registry import Registry, make
+
+
+@pytest.mark.parametrize("component", dpgm_components(), ids=lambda one: one.name)
+def test_what_core_offers_keeps_its_contract(component):
+    """Through a registry that sees nothing else, as a plugin's would be loaded."""
+    registry = Registry()
+    registry.add(component, distribution="dpgm-core")
+    module, _, name = component.target.partition(":")
+    loaded = registry.load(component.kind, component.name)
+    assert (loaded.__module__, loaded.__qualname__) == (module, name)
+
+
+def test_names_are_offered_once():
+    """No two of a kind."""
+    names = [(one.kind, one.name) for one in dpgm_components()]
+    assert len(names) == len(set(names))
+
+
+def test_the_defaults_can_be_made():
+    """The inference by core itself, noise and learner by the first-party plugins."""
+    assert ("inference", INFERENCE) in [(one.kind, one.name) for one in dpgm_components()]
+    for kind, name in (("inference", INFERENCE), ("mechanism", MECHANISM), ("learner", LEARNER)):
+        make(kind, name)
