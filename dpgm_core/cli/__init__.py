@@ -30,8 +30,8 @@ _COMMANDS = {
     "ledger": ("ledger", "Create, show and list a budget ledger."),
     "plugins": ("plugins", "List every component, and plugins that are broken."),
     "show": ("plugins", "Every option of one component."),
-    "new": ("new", "Make a folder with a plugin that works as it stands."),
-    "check": ("check", "Hold a plugin to the conformance checks."),
+    "new": ("plugins", "Make a folder with a plugin that works as it stands."),
+    "check": ("plugins", "Hold a plugin to the conformance checks."),
 }
 
 

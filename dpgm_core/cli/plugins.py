@@ -1,12 +1,16 @@
-"""dpgm plugins, show."""
+"""dpgm plugins, show, new, check."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from pathlib import Path
+
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table
+from dpgm_core.cli.common import json_option, print_json, print_table, talk
 
-__all__ = ["plugins", "show"]
+__all__ = ["check", "new", "plugins", "show"]
 
 
 @click.command()
@@ -78,3 +82,72 @@ def show(kind: str, name: str, as_json: bool) -> None:
         return
     rows = [[one.name, one.type, one.default, one.unit, one.help] for one in options]
     print_table(["option", "type", "default", "unit", "help"], rows)
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    default=".",
+    show_default=True,
+    help="Where to make the plugin's folder, dpgm-NAME.",
+)
+def new(kind: str, name: str, folder: Path) -> None:
+    """Make a folder with a plugin that works as it stands, such as: dpgm new mechanism my-noise.
+
+    KIND is mechanism, inference, collective, learner or source; NAME is what users will type. The plugin passes the
+    conformance kit, and its TODOs say what to replace.
+    """
+    from dpgm_core.components.scaffold import scaffold
+
+    made = scaffold(kind, name, folder)
+    where = str(made) if made.is_absolute() else f"./{made}"
+    # double quotes are read by every shell, but some letters mean something inside them
+    wanted = f"{where}[testing]"
+    quoted = shlex.quote(wanted) if set(wanted) & set('"$`\\!%') else f'"{wanted}"'
+    click.echo(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
+    click.echo(f"pip install -e {quoted} && dpgm check {made.name}")
+
+
+@click.command()
+@click.argument("distribution")
+@click.option("--profile", type=click.Choice(["default", "thorough"]), default="default", help="How far the checks go.")
+@json_option
+def check(distribution: str, profile: str, as_json: bool) -> None:
+    """Hold all that an installed plugin DISTRIBUTION offers to the conformance checks; exit code 1 if one fails.
+
+    The checks refute, they do not prove; see docs/conformance.md. Needs the extra: pip install dpgm-core[testing].
+    """
+    from dpgm_core.errors import OptionError
+
+    try:
+        import hypothesis
+        import pytest
+    except ImportError as error:
+        raise OptionError(f"dpgm check needs {error.name}; install it with: pip install 'dpgm-core[testing]'") from None
+    del hypothesis, pytest
+    from dpgm_core.testing.runner import check_distribution
+
+    reports = []
+    for report in check_distribution(distribution, profile=profile):
+        reports.append(report)
+        if as_json:
+            continue
+        click.echo(f"{report.header}\n")
+        print_table(
+            ["check", "result", "seconds"],
+            [[one.check, one.status, f"{one.seconds:.2f}"] for one in report.outcomes],
+        )
+        for one in report.outcomes:
+            if one.status != "passed":
+                click.echo(f"\n{one.check}: {one.claim}\n  {one.status}: {one.message}")
+        click.echo()
+    if as_json:
+        print_json([report.to_dict() for report in reports])
+    failed = sum(len(report.failures) for report in reports)
+    ran = sum(one.status != "skipped" for report in reports for one in report.outcomes)
+    talk(f"{ran} checks ran on {len(reports)} component(s), {failed} failed")
+    if not all(report.ok for report in reports):
+        sys.exit(1)
