@@ -78,10 +78,11 @@ def test_learners_that_need_the_variance_only_serve_any_noise(tmp_path, mechanis
 def test_cgm_em_refuses_them_with_a_sentence_and_nothing_is_lost(tmp_path, mechanism, words, e_step):
     """What was asked, what is wrong, what would do; the paid release is on disk, and another learner takes it."""
     with pytest.raises(
-        InferenceError, match=rf"log-concave noise without bounds.*{words}.*naive-mle or eb-map"
+        dpgm.LearningFailed, match=rf"log-concave noise without bounds.*{words}.*naive-mle or eb-map"
     ) as caught:
         fitted(tmp_path, mechanism, {"name": "cgm-em", "e_step": e_step})
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value) and isinstance(caught.value.__cause__, InferenceError)
+    assert [one.cost for one in caught.value.releases] == [NOISES[mechanism]]
     again = dpgm.learn(load_release(tmp_path / "x.release.dpgm"), "naive-mle")
     assert again.model.release.cost == NOISES[mechanism]
 
@@ -97,9 +98,11 @@ def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path):
 def test_shares_of_persons_take_them_too(tmp_path, mechanism):
     """Normalised contributions scale the noise with the tables, and its support; the same learners serve or refuse."""
     rows = {name: CODES[:, column] for column, name in enumerate("abc")} | {"id": np.arange(len(CODES)) // 2}
-    terms = {"neighbours": "add-remove", "person": "id", "rows_per_person": 2, "randomness": dpgm.SeededRandomness(1)}
-    terms["contributions"] = dpgm.Contributions(per="clique", grid=60)
-    done = dpgm.fit(rows, STRUCTURE, NOISES[mechanism], mechanism, "naive-mle", **terms)
+    shares = dpgm.Contributions(per="clique", grid=60)
+    terms = dpgm.Terms(neighbours="add-remove", person="id", rows_per_person=2, contributions=shares)
+    done = dpgm.fit(
+        rows, STRUCTURE, NOISES[mechanism], mechanism, "naive-mle", terms=terms, randomness=dpgm.SeededRandomness(1)
+    )
     true = np.bincount(CODES[:, 0]) / len(CODES)
     assert np.abs(done.model.marginal("a") - true).max() < 0.05
     (noise,) = dpgm.levelled(done.release).noise[:1]
