@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpgm_core.arrays import Array, Codes, FloatArray, IntArray
     from dpgm_core.attribute import Attribute
     from dpgm_core.collective.contract import Collective, CollectiveBeliefs, CollectiveEngine
+    from dpgm_core.collective.evidence import require_log_concave
     from dpgm_core.components.options import component_option, option
     from dpgm_core.components.registry import Broken, Offer, Registry, make
     from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
@@ -91,6 +92,7 @@ _LAZY = {
     "arrays": ["Array", "Codes", "FloatArray", "IntArray"],
     "attribute": ["Attribute"],
     "collective.contract": ["Collective", "CollectiveBeliefs", "CollectiveEngine"],
+    "collective.evidence": ["require_log_concave"],
     "components.options": ["component_option", "option"],
     "components.registry": ["Broken", "Offer", "Registry", "make"],
     "components.validators": ["at_least_zero", "flag", "positive", "share", "whole"],
@@ -275,6 +277,7 @@ __all__ = [
     "plan",
     "positive",
     "release",
+    "require_log_concave",
     "residuals",
     "share",
     "silent",

@@ -7,15 +7,16 @@ psi(r) + psi*(u) - u r >= 0 (Fenchel and Young) is the duality gap of a cell.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.errors import InferenceError, StructureError
+from dpgm_core.errors import InferenceError, OptionError, StructureError
 from dpgm_core.inference.contract import Engine
+from dpgm_core.noise.contract import Noise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 
@@ -27,6 +28,7 @@ __all__ = [
     "evidence_of",
     "gap_of",
     "match",
+    "require_log_concave",
 ]
 
 # Halvings of an interval of records until nothing is left of it in double precision.
@@ -187,14 +189,21 @@ def match(engine: Engine, evidence: NoisyTables) -> None:
             f"the release is over {evidence.structure}, but the engine was compiled for {engine.structure}; "
             "compile the engine for the release's structure"
         )
-    for noise in evidence.noise:
+    require_log_concave(evidence.noise)
+
+
+def require_log_concave(noises: Sequence[Noise]) -> None:
+    """Refuse, with OptionError, noise that inference over hidden tables cannot take: bounded, or not log-concave.
+
+    noises: of each table. A learner gives it to `Curator.release(accept=...)`, so that nothing is paid for in vain.
+    """
+    for noise in noises:
         if not noise.log_concave or noise.support != (-math.inf, math.inf):
             low, high = noise.support
             what = "is not log-concave" if not noise.log_concave else f"ends at {low:g} and {high:g} records"
-            raise InferenceError(
-                f"inference over hidden tables (the E-step of cgm-em) needs log-concave noise without bounds, but the "
-                f"noise of this release {what}; learn from this release with naive-mle or eb-map instead, "
-                "which need its variance only"
+            raise OptionError(
+                "inference over hidden tables (the E-step of cgm-em) needs log-concave noise without bounds, but this "
+                f"noise {what}; learn with naive-mle or eb-map instead, which need its variance only"
             )
 
 

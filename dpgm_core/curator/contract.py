@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Protocol
 
 from dpgm_core.inference.contract import Beliefs
+from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
@@ -75,10 +76,12 @@ class Curator(Protocol):
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure).
 
-        It may be called again with what remains. Tables of normalised contributions come `levelled`; the release
+        accept: told the noise of each table before anything is read or charged; raises to refuse it. It may be called
+        again with what remains. Tables of normalised contributions come `levelled`; the release
         itself is their `original`.
         """
         ...

@@ -6,7 +6,7 @@ the release. A crash in between wastes budget and never leaks it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Lock
@@ -22,7 +22,7 @@ from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.shield import shielded
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.measurement import Measurement, calibrated, measure
 from dpgm_core.noise.rounds import round_noise
 from dpgm_core.noise.split import check_split
@@ -127,11 +127,13 @@ class LiveCurator:
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Spend `budget` (None: all that remains) on the tables of `cliques` (None: those of the structure).
 
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
-        contained in one of the structure's. With normalised contributions the tables come `levelled`. Raises
+        contained in one of the structure's. accept: told the noise of each table before anything is read or charged;
+        raises to refuse it. With normalised contributions the tables come `levelled`. Raises
         BudgetError or Overspent with nothing read, charged or released.
         """
         if isinstance(budget, Mapping):
@@ -142,6 +144,8 @@ class LiveCurator:
             budget = self._funds.asked(budget)
         measured = self._measured(cliques)
         measurement = measure(self._mechanism, measured, self._terms, budget, self._split)
+        if accept is not None:
+            accept(measurement.noise)
         weighted = self._terms.contributions
         statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
         with self._funds.paying(measurement.cost) as receipt:

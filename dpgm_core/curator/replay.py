@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
@@ -86,6 +87,7 @@ class ReplayCurator:
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """The next saved release. Raises BudgetError when there is none, or when something else is asked."""
         count, left = len(self._releases), len(self._releases) - self._served
@@ -115,6 +117,8 @@ class ReplayCurator:
                 )
         if isinstance(budget, Mapping) and not _is_split_as(found, budget):
             raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
+        if accept is not None:
+            accept(found.noise)
         self._served += 1
         return levelled(found)
 

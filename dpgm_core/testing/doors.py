@@ -137,9 +137,10 @@ class Door:
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Noisy tables."""
-        found: NoisyTables = self._call("release", budget=budget, cliques=cliques)
+        found: NoisyTables = self._call("release", budget=budget, cliques=cliques, accept=accept)
         self.handed.append(found)
         return found
 

@@ -40,6 +40,7 @@ from dpgm_core import (
     make,
     option,
     positive,
+    require_log_concave,
     silent,
     whole,
 )
@@ -123,7 +124,7 @@ class CgmEm:
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine or the E-step fails."""
-        release = curator.release()
+        release = curator.release(accept=require_log_concave)
         engine = inference.compile(release.structure)
         run, calls, notes = self._run(release, engine, randomness, progress)
         potentials = Tables(release.structure, run.path.theta).embed(curator.structure)
