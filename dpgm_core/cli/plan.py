@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, records_of, settings_option, talk
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["plan"]
 

@@ -8,7 +8,6 @@ post-processing, and free. The release itself, as saved and shown, stays as it w
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from attrs import evolve, frozen
@@ -20,9 +19,6 @@ from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ScaledNoise", "levelled"]
 

@@ -3,12 +3,14 @@ not converge."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
-from attrs import field, frozen
+from attrs import frozen
 
 from dpgm_core.errors import BudgetError, DpgmError
-from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -61,6 +63,8 @@ def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
 class _Restless:
     """An engine that never settles, and says so: each answer is that of other potentials near by."""
 
+    max_order: ClassVar[None] = None
+
     def compile(self, structure: Structure) -> _RestlessEngine:
         return _RestlessEngine(inner=JunctionTree().compile(structure), generator=np.random.default_rng(1))
 
@@ -69,8 +73,9 @@ class _Restless:
 class _RestlessEngine:
     inner: Engine
     generator: np.random.Generator
-    exact: bool = False
-    capabilities: frozenset[str] = field(factory=frozenset)
+    exact: ClassVar[bool] = False
+    cost: ClassVar[None] = None
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     @property
     def structure(self) -> Structure:
@@ -86,7 +91,7 @@ class _RestlessEngine:
 def what_never_settled_is_not_converged(subject: LearnerSubject) -> None:
     """With an engine none of whose answers converged, and each of which is another, it fails with an error of dpgm or
     says converged = false. Cannot show: that it converged where it says so."""
-    restless: Inference = _Restless()  # type: ignore[assignment]
+    restless: Inference = _Restless()
     try:
         fit = learn(subject, draw(truth(), 500, 1), inference=restless).fit
     except DpgmError:
