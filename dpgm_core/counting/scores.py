@@ -11,12 +11,11 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Codes, FloatArray, IntArray
-from dpgm_core.counting.statistic import Statistic, columns_of, fused
+from dpgm_core.counting.statistic import CellSums, columns_of, fused
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
-from dpgm_core.tables import Tables
 
 __all__ = ["ClippedScores", "FewCounts", "cell_numbers", "clipped_sum"]
 
@@ -25,36 +24,16 @@ _CHUNK = 2**22
 
 
 @frozen
-class FewCounts(Statistic):
+class FewCounts(CellSums):
     """The tables of a structure, counted without a pass over larger blocks."""
-
-    structure: Structure
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Of the structure's cliques."""
-        return columns_of(self.structure)
-
-    @property
-    def cells(self) -> int:
-        """Those of the tables."""
-        return self.structure.cells
-
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """Of the structure's tables, in records."""
-        return terms.sensitivity(self.structure)
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count the rows, whoever they belong to."""
         sums += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(sums))
 
-    def tables(self, sums: IntArray) -> Tables:
-        """The sum itself."""
-        return Tables(self.structure, sums)
-
 
 @frozen
-class ClippedScores(FewCounts):
+class ClippedScores(CellSums):
     """The sum over persons of their clipped, truncated scores, in units of 1/grid; see `ClippedScore`.
 
     mu: (cells,), the model's marginals for one record.

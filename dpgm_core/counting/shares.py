@@ -8,18 +8,15 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
-from dpgm_core.counting.statistic import Statistic, columns_of, fused
+from dpgm_core.counting.statistic import CellSums, fused
 from dpgm_core.privacy.contributions import Contributions
-from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.terms import Terms
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
+from dpgm_core.structure import Clique
 
 __all__ = ["WeightedCounts"]
 
 
 @frozen
-class WeightedCounts(Statistic):
+class WeightedCounts(CellSums):
     """The tables of a structure with each person's weights, exactly; units of 1/grid. See `Contributions`.
 
     >>> from dpgm_core.domain import Domain
@@ -29,22 +26,7 @@ class WeightedCounts(Statistic):
     [40, 80]
     """
 
-    structure: Structure
     contributions: Contributions
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Of the structure's cliques."""
-        return columns_of(self.structure)
-
-    @property
-    def cells(self) -> int:
-        """Those of the tables."""
-        return self.structure.cells
-
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """Of the weighted tables, in units of 1/grid."""
-        return terms.sensitivity(self.structure)
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add each person's shares."""
@@ -61,10 +43,6 @@ class WeightedCounts(Statistic):
                 cells = fused(clique, sizes, {name: place[name][rows] for name in clique}) if clique else rows * 0
                 weights = self.contributions.grid // np.maximum(count, 1)  # floor(D / K): never more than 1 in all
                 np.add.at(table, cells, weights[person[rows]])
-
-    def tables(self, sums: IntArray) -> Tables:
-        """The sum itself."""
-        return Tables(self.structure, sums)
 
     @property
     def _per_clique(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
 from dpgm_core.domain import Domain
@@ -24,7 +25,7 @@ from dpgm_core.sources.reading import BATCH_ROWS, checked
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
-__all__ = ["Piece", "Statistic", "columns_of", "fused", "pieces", "summed", "zero_cells"]
+__all__ = ["CellSums", "Piece", "Statistic", "columns_of", "fused", "pieces", "summed", "zero_cells"]
 
 #: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
 Piece: TypeAlias = tuple[Codes, IntArray | None]
@@ -60,6 +61,31 @@ class Statistic(Protocol):
         sums = zero_cells(self.cells)
         self.add(codes, lengths, sums)
         return sums
+
+
+@frozen
+class CellSums(Statistic):
+    """A statistic whose vector is the cells of a structure's tables, one after the other."""
+
+    structure: Structure
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the structure's cliques."""
+        return columns_of(self.structure)
+
+    @property
+    def cells(self) -> int:
+        """Those of the tables."""
+        return self.structure.cells
+
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """Of the structure's tables, in their unit."""
+        return terms.sensitivity(self.structure)
+
+    def tables(self, sums: IntArray) -> Tables:
+        """The sums themselves."""
+        return Tables(self.structure, sums)
 
 
 def summed(statistic: Statistic, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
