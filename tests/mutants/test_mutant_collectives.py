@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import CollectiveBeliefs, InferenceError, Tables
+from dpgm_core import CollectiveBeliefs, OptionError, Tables
 from dpgm_core.collective.dual import CollectiveDual
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.evidence import uneven_release
@@ -205,7 +205,7 @@ class AnswersAnything(WrappedCollective):
     def __init__(self, engine, evidence):
         try:
             super().__init__(engine, evidence)
-        except InferenceError:
+        except OptionError:
             self.inner = None
 
     def infer(self, potentials, *, evidence_weight=1.0, start=None):
