@@ -1,7 +1,8 @@
-"""What tests share: an adaptive learner; hostile files; wheels, and environments that see nothing of the checkout."""
+"""What tests share: wheels, and environments without the checkout; a learner; hostile files; rounds of noise."""
 
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
+from dpgm_core.privacy.accounting import Accountant, compose
 
 
 def outside(*command: str | Path, cwd: Path, scripts: Path | None = None, **more: str) -> str:
@@ -209,3 +211,70 @@ def refused_file() -> Callable[[Path], None]:
             assert caught.value.__cause__ is None
 
     return check
+
+
+# --- rounds of noise ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def unit() -> Callable[[int], dpgm.Sensitivity]:
+    """Makes the sensitivity of a number of cells moved by 1."""
+
+    def make(cells: int) -> dpgm.Sensitivity:
+        return dpgm.Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def accountant(unit: Callable[[int], dpgm.Sensitivity]) -> Callable[..., Accountant]:
+    """Makes the accountant of unit shifts, under add-remove."""
+
+    def make(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
+        norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
+        event = dpgm.PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
+        return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
+
+    return make
+
+
+@frozen(kw_only=True)
+class Drawn:
+    """A noise as far as calibration needs it."""
+
+    cost: dpgm.Budget
+    event: dpgm.PrivacyEvent
+
+
+class Gauss:
+    """A Gaussian mechanism for zCDP budgets only."""
+
+    def noise(self, sensitivity: dpgm.Sensitivity, budget: dpgm.Budget) -> Drawn:
+        if budget.kind != "zcdp":
+            raise dpgm.BudgetError("zCDP only")
+        sigma = math.sqrt(sensitivity.l2_squared / (2 * float(budget.rho)))
+        event = dpgm.PrivacyEvent(kind="discrete-gaussian", scale=sigma, sensitivity=sensitivity.l2)
+        return Drawn(cost=budget, event=event)
+
+
+class Lap:
+    """A Laplace mechanism for pure budgets only."""
+
+    def noise(self, sensitivity: dpgm.Sensitivity, budget: dpgm.Budget) -> Drawn:
+        if budget.kind != "pure":
+            raise dpgm.BudgetError("pure only")
+        scale = float(sensitivity.l1 / budget.epsilon)
+        event = dpgm.PrivacyEvent(kind="discrete-laplace", scale=scale, sensitivity=float(sensitivity.l1))
+        return Drawn(cost=budget, event=event)
+
+
+@pytest.fixture(scope="session")
+def gauss() -> type[Gauss]:
+    """The class `Gauss`."""
+    return Gauss
+
+
+@pytest.fixture(scope="session")
+def lap() -> type[Lap]:
+    """The class `Lap`."""
+    return Lap

@@ -4,60 +4,18 @@ import math
 from fractions import Fraction
 
 import pytest
-from attrs import frozen
 
-from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
+from dpgm_core import Budget, BudgetError
 from dpgm_core.noise.rounds import round_noise
-from dpgm_core.privacy.accounting import Accountant, compose, sampling_probability
-
-
-def unit(cells: int) -> Sensitivity:
-    """`cells` cells moved by 1."""
-    return Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
-
-
-def accountant(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
-    """Of unit shifts, under add-remove."""
-    norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
-    event = PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
-    return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
-
-
-@frozen(kw_only=True)
-class Drawn:
-    """A noise as far as calibration needs it."""
-
-    cost: Budget
-    event: PrivacyEvent
-
-
-class Gauss:
-    """A Gaussian mechanism for zCDP budgets only."""
-
-    def noise(self, sensitivity, budget):
-        if budget.kind != "zcdp":
-            raise BudgetError("zCDP only")
-        sigma = math.sqrt(sensitivity.l2_squared / (2 * float(budget.rho)))
-        return Drawn(cost=budget, event=PrivacyEvent(kind="discrete-gaussian", scale=sigma, sensitivity=sensitivity.l2))
-
-
-class Lap:
-    """A Laplace mechanism for pure budgets only."""
-
-    def noise(self, sensitivity, budget):
-        if budget.kind != "pure":
-            raise BudgetError("pure only")
-        scale = float(sensitivity.l1 / budget.epsilon)
-        event = PrivacyEvent(kind="discrete-laplace", scale=scale, sensitivity=float(sensitivity.l1))
-        return Drawn(cost=budget, event=event)
+from dpgm_core.privacy.accounting import sampling_probability
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-6), (8, 1e-9), (1, 1e-12)])
 @pytest.mark.parametrize(("rounds", "rate"), [(1, 1.0), (50, 1.0), (200, 0.05)])
-def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, rate):
+def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, rate, accountant, unit, gauss):
     """The noise found composes to within the budget, and 1 % less noise does not."""
     noise, each = round_noise(
-        Gauss(), unit(24), Budget.approx(epsilon, delta), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
+        gauss(), unit(24), Budget.approx(epsilon, delta), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
     )
     assert noise.cost == each
     assert accountant("discrete-gaussian", noise.event.scale, 24, rounds=rounds, rate=rate).epsilon(
@@ -67,11 +25,11 @@ def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, r
     assert less.epsilon(delta) > epsilon
 
 
-def test_pure_rounds_use_the_budget_up():
+def test_pure_rounds_use_the_budget_up(unit, lap):
     """Pure budgets invert the amplification exactly, small, large and at rate 1."""
     for epsilon, rounds, rate in [(1, 10, 0.1), (5000, 2, 0.1), ("1/3", 3, 1)]:
         _, each = round_noise(
-            Lap(), unit(3), Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
+            lap(), unit(3), Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
         )
         base, q = float(each.epsilon), float(sampling_probability(rate, "add-remove"))
         amplified = base + math.log(q + (1 - q) * math.exp(-base))
@@ -79,24 +37,25 @@ def test_pure_rounds_use_the_budget_up():
         assert rounds * amplified <= float(Fraction(epsilon)) * (1 + 1e-12)
 
 
-def test_zcdp_rounds_share_rho():
+def test_zcdp_rounds_share_rho(unit, gauss):
     """rho / n each; subsampling is not credited."""
-    _, each = round_noise(Gauss(), unit(3), Budget.zcdp(1), rounds=4, sampling_rate=0.1, neighbours="add-remove")
+    _, each = round_noise(gauss(), unit(3), Budget.zcdp(1), rounds=4, sampling_rate=0.1, neighbours="add-remove")
     assert each == Budget.zcdp("1/4")
 
 
-@pytest.mark.parametrize("mechanism", [Gauss(), Lap()])
-def test_a_mechanism_that_cannot_says_so(mechanism):
+@pytest.mark.parametrize("which", ["gauss", "lap"])
+def test_a_mechanism_that_cannot_says_so(which, request, unit):
     """The mechanism's own refusal is what the user reads."""
-    budget = Budget.pure(1) if isinstance(mechanism, Gauss) else Budget.approx(1, 1e-6)
+    mechanism = request.getfixturevalue(which)()
+    budget = Budget.pure(1) if which == "gauss" else Budget.approx(1, 1e-6)
     with pytest.raises(BudgetError, match="only"):
         round_noise(mechanism, unit(3), budget, rounds=2, sampling_rate=0.5, neighbours="add-remove")
 
 
-def test_infeasible_budgets_are_refused():
+def test_infeasible_budgets_are_refused(unit, gauss):
     """An epsilon that no noise of 64 bits reaches is refused, with what would do."""
 
-    class Narrow(Gauss):
+    class Narrow(gauss):
         def noise(self, sensitivity, budget):
             if budget.rho < 1:
                 raise BudgetError("too wide")

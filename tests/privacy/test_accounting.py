@@ -7,27 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from attrs import frozen
 from scipy.stats import norm
 
-from dpgm_core import Budget, BudgetError, PrivacyEvent, Sensitivity
+from dpgm_core import Budget, BudgetError, PrivacyEvent
 from dpgm_core.noise.rounds import round_noise
-from dpgm_core.privacy.accounting import Accountant, compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.accounting import compose, has_dp_accounting, sampling_probability
 from dpgm_core.privacy.dominating import composed_epsilon, gaussian_pair, lessened
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
-
-
-def unit(cells: int) -> Sensitivity:
-    """`cells` cells moved by 1."""
-    return Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
-
-
-def accountant(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
-    """Of unit shifts, under add-remove."""
-    norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
-    event = PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
-    return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
 
 
 def hockey_stick(upper: np.ndarray, lower: np.ndarray, epsilon: float) -> float:
@@ -60,7 +47,7 @@ def mass(kind: str, scale: float, shift: int, reach: int = 60) -> np.ndarray:
 @pytest.mark.parametrize("rate", [1.0, 0.5, 0.0625])
 @pytest.mark.parametrize(("cells", "rounds"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("scale", [0.6, 1.5])
-def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale):
+def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale, accountant):
     """The one-number pair loses nothing: epsilon is that of the whole output, enumerated cell by cell."""
     reach = 12 if scale > 1 else 6
     reach = 3 * reach if kind == "discrete-laplace" and cells * rounds == 1 else reach
@@ -84,7 +71,7 @@ def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale)
 @pytest.mark.parametrize("kind", ["discrete-laplace", "discrete-gaussian"])
 @pytest.mark.parametrize("rate", [1.0, 0.5, 0.01])
 @pytest.mark.parametrize("scale", [0.6, 2.0, 5.0])
-def test_renyi_moments_bound_the_exact_ones(kind, rate, scale):
+def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
     """At every order the accountant's moment is at least the exact one of the mixture, in both directions."""
     from dpgm_core.privacy.accounting import _ORDERS
 
@@ -105,7 +92,7 @@ def test_renyi_moments_bound_the_exact_ones(kind, rate, scale):
 # --- published and closed forms ---------------------------------------------------------------------------------
 
 
-def test_the_standard_case_of_abadi_et_al():
+def test_the_standard_case_of_abadi_et_al(accountant):
     """q = .01, sigma = 4, T = 10^4, delta = 1e-5: the paper's moments give 1.26; Renyi gives 1.035 (Mironov et al.)."""
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.renyi_epsilon(1e-5) == pytest.approx(1.0355, abs=2e-3)
@@ -113,7 +100,7 @@ def test_the_standard_case_of_abadi_et_al():
 
 
 @needs_pld
-def test_the_standard_case_by_privacy_loss_distributions():
+def test_the_standard_case_by_privacy_loss_distributions(accountant):
     """The same case through the privacy loss distribution: .947, as dp-accounting has it for continuous noise."""
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.pld_epsilon(1e-5) == pytest.approx(0.947, abs=1e-3)
@@ -124,7 +111,7 @@ def test_the_standard_case_by_privacy_loss_distributions():
 @pytest.mark.parametrize(
     ("n", "epsilon", "published"), [(1e4, 0.5, 2.04), (1e4, 1, 1.26), (1e6, 0.5, 1.06), (1e6, 1, 0.79)]
 )
-def test_noise_multipliers_of_ten_epochs(n, epsilon, published):
+def test_noise_multipliers_of_ten_epochs(n, epsilon, published, accountant):
     """Batch sqrt(N), 10 epochs, delta = 1/N: the multipliers that dp-accounting finds for continuous noise."""
     rate = n**-0.5
     rounds = int(10 / rate)
@@ -134,7 +121,7 @@ def test_noise_multipliers_of_ten_epochs(n, epsilon, published):
 
 @needs_pld
 @pytest.mark.parametrize("sigma", [20.0, 50.0])
-def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma):
+def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma, accountant):
     """T full rounds of wide noise are one Gaussian of sigma / sqrt(T), whose delta is known (Balle and Wang 2018)."""
     rounds, delta = 100, 1e-6
     found = accountant("discrete-gaussian", sigma, rounds=rounds).pld_epsilon(delta)
@@ -143,7 +130,7 @@ def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma):
     assert analytic == pytest.approx(delta, rel=2e-2)
 
 
-def test_pure_rounds_add_and_are_amplified():
+def test_pure_rounds_add_and_are_amplified(accountant):
     """n ln(1 + q (e^eps0 - 1))."""
     case = accountant("discrete-laplace", 2.0, rounds=7, rate=0.25)
     assert case.pure_epsilon() == pytest.approx(7 * math.log(1 + 0.25 * math.expm1(0.5)))
@@ -151,13 +138,13 @@ def test_pure_rounds_add_and_are_amplified():
 
 
 @needs_pld
-def test_the_smaller_bound_counts():
+def test_the_smaller_bound_counts(accountant):
     """epsilon is the least of all bounds, whichever that is."""
     for case in (accountant("discrete-laplace", 50.0, rounds=3, rate=0.1), accountant("discrete-gaussian", 30.0, 24)):
         assert case.epsilon(1e-6) == min(case.bounds(1e-6).values())
 
 
-def test_prv_accountant_agrees():
+def test_prv_accountant_agrees(accountant):
     """An independent accountant (Gopi, Lee, Wutschitz 2021) brackets the same epsilon."""
     prv = pytest.importorskip("prv_accountant")
     with warnings.catch_warnings():
@@ -177,7 +164,7 @@ def test_prv_accountant_agrees():
 
 @needs_pld
 @pytest.mark.parametrize("mutant", ["half the noise", "forgotten sqrt", "forgotten rate", "one round forgotten"])
-def test_mutants_are_told_apart(mutant):
+def test_mutants_are_told_apart(mutant, accountant):
     """Each classical slip changes epsilon by far more than the accountant's tolerance."""
     right = accountant("discrete-gaussian", 30.0, 24, rounds=100, rate=0.1).epsilon(1e-6)
     wrong = {
@@ -189,7 +176,7 @@ def test_mutants_are_told_apart(mutant):
     assert wrong > right * 1.003
 
 
-def test_noise_calibrated_to_less_is_refused():
+def test_noise_calibrated_to_less_is_refused(unit):
     """A mechanism that forgot the square root, or a factor, is caught before it is used."""
     event = PrivacyEvent(kind="discrete-gaussian", scale=3.0, sensitivity=1.0)
     with pytest.raises(BudgetError, match="calibrated to a sensitivity"):
@@ -211,22 +198,22 @@ def test_gaussian_moments_hold_for_every_whole_shift(alpha, shift):
     assert exact <= alpha * (alpha - 1) * sum(s * s for s in shift) / (2 * sigma**2) + 1e-9
 
 
-def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch):
+def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch, accountant, unit, gauss):
     """Its absence costs accuracy, not soundness: only bounds of our own are left, and calibration uses them."""
     for module in ("privacy.accounting", "noise.rounds"):
         monkeypatch.setattr(f"dpgm_core.{module}.has_dp_accounting", lambda: False)
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.bounds(1e-5) == {"renyi": case.renyi_epsilon(1e-5)}
     noise, _ = round_noise(
-        Gauss(), unit(1), Budget.approx(1, 1e-5), rounds=10_000, sampling_rate=0.01, neighbours="add-remove"
+        gauss(), unit(1), Budget.approx(1, 1e-5), rounds=10_000, sampling_rate=0.01, neighbours="add-remove"
     )
     assert 4.0 < noise.event.scale < 4.2
     with pytest.raises(BudgetError, match="more noise"):  # below what Renyi divergences can tell
-        round_noise(Gauss(), unit(1), Budget.approx("1e-4", 1e-6), rounds=1, sampling_rate=1, neighbours="add-remove")
+        round_noise(gauss(), unit(1), Budget.approx("1e-4", 1e-6), rounds=1, sampling_rate=1, neighbours="add-remove")
 
 
 @needs_pld
-def test_out_of_reach_is_said():
+def test_out_of_reach_is_said(accountant):
     """Tiny deltas are left to the Renyi bound, because Fourier transforms round."""
     assert composed_epsilon(gaussian_pair(1, 4.0), 1.0, 1, 1e-12) is None
     assert "pld" not in accountant("discrete-gaussian", 4.0).bounds(1e-12)
@@ -235,7 +222,7 @@ def test_out_of_reach_is_said():
 @needs_pld
 @pytest.mark.parametrize(("rounds", "sigma"), [(10**4, 300.0), (10**5, 1000.0), (10**5, 3000.0), (10**6, 3000.0)])
 @pytest.mark.parametrize("delta", [1e-6, 1e-8, 1e-9, 1.1e-10])
-def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sigma, delta):
+def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sigma, delta, accountant):
     """Full rounds of wide noise are one Gaussian of sigma / sqrt(T); transforms round more with every round."""
     mu = math.sqrt(rounds) / sigma
     for found in accountant("discrete-gaussian", sigma, rounds=rounds).bounds(delta).values():
@@ -244,33 +231,12 @@ def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sig
 
 
 @needs_pld
-def test_too_many_rounds_are_left_to_the_renyi_bound():
+def test_too_many_rounds_are_left_to_the_renyi_bound(accountant):
     """Up to 2^18 a calibration by transforms takes seconds; and deltas serve from 100 margins on."""
     assert lessened(1e-6, 2**18) is not None and lessened(1e-6, 2**18 + 1) is None
     assert lessened(1e-9, 10**5) is not None and lessened(1.1e-10, 10**5) is None
     for kind in ("gaussian", "discrete-gaussian"):
         assert set(accountant(kind, 3000.0, rounds=10**6).bounds(1e-6)) == {"renyi"}
-
-
-# --- the noise of rounds ----------------------------------------------------------------------------------------
-
-
-@frozen(kw_only=True)
-class Drawn:
-    """A noise as far as calibration needs it."""
-
-    cost: Budget
-    event: PrivacyEvent
-
-
-class Gauss:
-    """A Gaussian mechanism for zCDP budgets only."""
-
-    def noise(self, sensitivity, budget):
-        if budget.kind != "zcdp":
-            raise BudgetError("zCDP only")
-        sigma = math.sqrt(sensitivity.l2_squared / (2 * float(budget.rho)))
-        return Drawn(cost=budget, event=PrivacyEvent(kind="discrete-gaussian", scale=sigma, sensitivity=sensitivity.l2))
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------
@@ -298,16 +264,16 @@ def test_rates_round_down_to_the_coin():
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 1.5, True, "3", math.nan, 10**8])
-def test_rounds_that_make_no_sense(rounds):
+def test_rounds_that_make_no_sense(rounds, accountant, unit, gauss):
     """Whole numbers from 1."""
     with pytest.raises(BudgetError, match="rounds"):
-        round_noise(Gauss(), unit(1), Budget.zcdp(1), rounds=rounds, sampling_rate=1, neighbours="add-remove")
+        round_noise(gauss(), unit(1), Budget.zcdp(1), rounds=rounds, sampling_rate=1, neighbours="add-remove")
     with pytest.raises(BudgetError, match="rounds"):
         compose(accountant("laplace", 1.0).event, unit(1), rounds=rounds, neighbours="add-remove")
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, math.inf, True, "x", None])
-def test_deltas_that_make_no_sense(delta):
+def test_deltas_that_make_no_sense(delta, accountant):
     """Never 0, never NaN: an accountant that meets NaN may answer 0."""
     with pytest.raises(BudgetError, match="delta"):
         accountant("discrete-gaussian", 4.0).epsilon(delta)

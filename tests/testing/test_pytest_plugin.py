@@ -7,14 +7,6 @@ from importlib import metadata
 import pytest
 
 
-def installed(distribution):
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def pytest_in(folder, *arguments):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     if "dpgm_core.testing.pytest_plugin" not in {point.value for point in metadata.entry_points(group="pytest11")}:
@@ -22,7 +14,7 @@ def pytest_in(folder, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
-def test_pytest_checks_a_distribution_from_any_folder(tmp_path):
+def test_pytest_checks_a_distribution_from_any_folder(tmp_path, installed):
     """No code is written, tests that lie around are left alone, the header says what is tested."""
     if not installed("dpgm-laplace"):
         pytest.skip("dpgm-laplace is not installed")

@@ -1,42 +1,22 @@
 """The runners: reports, expected failures, skips, distributions, pytest and the command line."""
 
 import json
-from importlib import metadata
 
-import attrs
 import pytest
-from attrs import frozen
 
-from dpgm_core import Component, DualTerm, OptionError, PluginError, Registry, UnknownComponent
+from dpgm_core import Component, OptionError, PluginError, Registry, UnknownComponent
 from dpgm_core.components.registry import Broken
 from dpgm_core.testing import Profile, Report, check_component, checks_of
-from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace, ReferenceLaplaceNoise
+from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_core.testing.runner import Outcome, check_distribution, offers_of
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 
 
-@frozen(kw_only=True)
-class WrongDualNoise(ReferenceLaplaceNoise):
-    """Whose dual term is not its own."""
-
-    @property
-    def dual(self):
-        return DualTerm(bound=1.0, curvature=1.0)
-
-
-@frozen(kw_only=True)
-class WrongDual(ReferenceLaplace):
-    """A mechanism that fails exactly one check."""
-
-    def noise(self, sensitivity, budget):
-        return WrongDualNoise(**attrs.asdict(super().noise(sensitivity, budget), recurse=False))
-
-
 # --- reports ------------------------------------------------------------------------------------------------------
 
 
-def test_a_report_names_target_distribution_versions_and_profile():
+def test_a_report_names_target_distribution_versions_and_profile(installed):
     """The header and the plain values say what was tested, with what, and how far."""
     report = check_component("laplace", profile=QUICK) if installed("dpgm-laplace") else None
     if report is None:
@@ -51,18 +31,18 @@ def test_a_report_names_target_distribution_versions_and_profile():
     )
 
 
-def test_failures_are_shown_with_their_message():
+def test_failures_are_shown_with_their_message(wrong_dual):
     """The text holds one line per check, and under a failure why."""
-    report = check_component(WrongDual, profile=QUICK)
+    report = check_component(wrong_dual, profile=QUICK)
     assert not report.ok and report.failures == ("dual-is-the-conjugate",)
     shown = str(report)
     assert "dual-is-the-conjugate" in shown and "does not belong to logpdf" in shown and "1 failed" in shown
 
 
-def test_expected_failures_are_strict():
+def test_expected_failures_are_strict(wrong_dual):
     """An expected failure does not count; one that passes does, and an unknown name is refused."""
     reasons = {"dual-is-the-conjugate": "a test"}
-    report = check_component(WrongDual, profile=QUICK, expected_failures=reasons)
+    report = check_component(wrong_dual, profile=QUICK, expected_failures=reasons)
     assert report.ok and "expected failure" in str(report)
     passing = check_component(ReferenceLaplace, profile=QUICK, expected_failures=reasons)
     assert passing.failures == ("dual-is-the-conjugate",) and "unexpected pass" in str(passing)
@@ -109,14 +89,6 @@ def test_nonsense_is_refused():
 # --- distributions ------------------------------------------------------------------------------------------------
 
 
-def installed(distribution):
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def test_a_broken_or_unknown_distribution_is_an_error():
     """Broken ones are quoted with version and cause; unknown and empty ones are named."""
     registry = Registry([], [Broken(distribution="dpgm-broken", version="3", cause="ImportError: no x")])
@@ -134,12 +106,3 @@ def test_names_of_distributions_are_normalised():
     component = Component(kind="mechanism", name="mine", target="a:B", summary="x")
     registry.add(component, ReferenceLaplace, distribution="My.Plugin")
     assert [offer.component.name for offer in offers_of("my-plugin", registry)] == ["mine"]
-
-
-# --- records for sources ------------------------------------------------------------------------------------------
-
-
-# --- pytest -------------------------------------------------------------------------------------------------------
-
-
-# --- command line -------------------------------------------------------------------------------------------------

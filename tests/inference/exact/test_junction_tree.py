@@ -14,95 +14,35 @@ from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
-AWKWARD = {
-    "cyclic": Structure(DOMAIN, [("a", "b"), ("c", "b"), ("a", "c")]),
-    "long cycle": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")]),
-    "missing attributes": Structure(DOMAIN, [("b", "c")]),
-    "duplicate": Structure(DOMAIN, [("b", "c"), ("c", "b"), ("b", "c")]),
-    "nested": Structure(DOMAIN, [("f", "a", "b"), ("b",), ("a", "b"), ("b", "f")]),
-    "single": Structure(DOMAIN, [("e",)]),
-    "empty clique": Structure(DOMAIN, [()]),
-    "empty clique among others": Structure(DOMAIN, [("a", "e"), (), ("c",)]),
-    "disconnected": Structure(DOMAIN, [("a", "b"), ("e", "f"), ("c",)]),
-    "size one": Structure(DOMAIN, [("d",), ("a", "d"), ("b", "d", "c")]),
-    "whole domain": Structure(DOMAIN, [("f", "c", "a", "d", "b", "e")]),
-    "large cliques, odd axes": Structure(DOMAIN, [("c", "b", "a", "e"), ("f", "b", "c"), ("e", "f", "a")]),
-    "complete": Structure.complete(DOMAIN),
-    "star": Structure(DOMAIN, [("c", "a"), ("b", "c"), ("c", "e"), ("c", "f"), ("d", "c")]),
-    "tied, disjoint": Structure(DOMAIN, [("a", "e")], tied=[[("b", "c"), ("f", "c")]]),
-    "tied, overlapping its own": Structure(DOMAIN, [("b",)], tied=[[("b", "f"), ("f", "b")][:1], [("b",), ("f",)]]),
-    "tied, transposed twin outside": Structure(DOMAIN, [("f", "b")], tied=[[("b", "a"), ("f", "e")]]),
-    "tied scalars": Structure(Domain.from_sizes({"x": 1, "y": 1, "z": 2}), [("z",)], tied=[[("x",), ("y",)]]),
-}
 
-
-def log_joint(structure, theta):
-    """Unnormalised log-probabilities of all records, one axis per attribute."""
-    names = structure.domain.names
-    shape = structure.domain.shape(names)
-    joint = np.zeros(shape)
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            axes = [names.index(name) for name in clique]
-            spread = [size if axis in axes else 1 for axis, size in enumerate(shape)]
-            joint = joint + theta.group(number).transpose(np.argsort(axes)).reshape(spread)
-    return joint
-
-
-def brute_force(structure, theta):
-    """(marginals, log Z) by summing over all records in extended precision."""
-    joint = log_joint(structure, theta).astype(np.longdouble)
-    weights = np.exp(joint - joint.max())
-    log_partition = float(np.log(weights.sum()) + joint.max())
-    return project(structure, weights / weights.sum()), log_partition
-
-
-def project(structure, joint):
-    """The tables of a distribution over all records."""
-    names = structure.domain.names
-    values = np.zeros(structure.cells)
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            axes = [names.index(name) for name in clique]
-            table = joint.sum(axis=tuple(axis for axis in range(len(names)) if axis not in axes))
-            order = [sorted(axes).index(axis) for axis in axes]
-            values[structure.slices[number]] += table.transpose(order).astype(np.float64).reshape(-1)
-    return values
-
-
-@pytest.mark.parametrize("name", AWKWARD)
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e3])
-def test_matches_brute_force(name, scale):
+def test_matches_brute_force(awkward, scale, lab):
     """Marginals and log Z equal the sum over all records, whatever the cliques and the spread of the potentials."""
-    structure = AWKWARD[name]
-    theta = Tables(structure, scale * np.random.default_rng(7).normal(size=structure.cells))
-    beliefs = JunctionTree().compile(structure).infer(theta)
-    marginals, log_partition = brute_force(structure, theta)
+    theta = Tables(awkward, scale * np.random.default_rng(7).normal(size=awkward.cells))
+    beliefs = JunctionTree().compile(awkward).infer(theta)
+    marginals, log_partition = lab.brute_force(awkward, theta)
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-9, atol=1e-12)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
     assert beliefs.converged and beliefs.iterations == 1
 
 
-def test_third_order_chain_matches_brute_force():
+def test_third_order_chain_matches_brute_force(lab):
     """The papers' model, 10 attributes of 3 labels: 59,049 records."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 3 for i in range(10)}), order=3)
     theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
     beliefs = JunctionTree().compile(structure).infer(theta, total=1000)
-    marginals, log_partition = brute_force(structure, theta)
+    marginals, log_partition = lab.brute_force(structure, theta)
     np.testing.assert_allclose(beliefs.marginals.values, 1000 * marginals, rtol=1e-11)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", AWKWARD)
-def test_marginals_are_the_gradient_of_log_z(name):
+def test_marginals_are_the_gradient_of_log_z(awkward):
     """Central differences of log Z, cell by cell (tied groups: the sum over their cliques)."""
-    structure = AWKWARD[name]
-    engine = JunctionTree().compile(structure)
-    theta = Tables(structure, np.random.default_rng(5).normal(size=structure.cells))
+    engine = JunctionTree().compile(awkward)
+    theta = Tables(awkward, np.random.default_rng(5).normal(size=awkward.cells))
     marginals = engine.infer(theta).marginals.values
     step = 1e-5
-    for cell in range(0, structure.cells, max(1, structure.cells // 20)):
+    for cell in range(0, awkward.cells, max(1, awkward.cells // 20)):
         ends = []
         for sign in (step, -step):
             moved = theta.values.copy()
@@ -111,21 +51,21 @@ def test_marginals_are_the_gradient_of_log_z(name):
         assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(marginals[cell], abs=1e-8)
 
 
-def test_structural_zeros():
+def test_structural_zeros(lab):
     """-inf potentials forbid records exactly: their cells are exactly 0."""
-    structure = AWKWARD["cyclic"]
+    structure = lab.awkward["cyclic"]
     theta = Tables.zeros(structure).values.copy()
     theta[[0, 3, 8]] = -np.inf
     beliefs = JunctionTree().compile(structure).infer(Tables(structure, theta))
-    marginals, log_partition = brute_force(structure, Tables(structure, theta))
+    marginals, log_partition = lab.brute_force(structure, Tables(structure, theta))
     assert beliefs.marginals.values[[0, 3, 8]].tolist() == [0, 0, 0]
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-12)
     assert beliefs.log_partition == pytest.approx(log_partition)
 
 
-def test_impossible_everywhere_is_refused():
+def test_impossible_everywhere_is_refused(lab):
     """No record with positive probability: an error, not a distribution; also when no single table is all -inf."""
-    structure = AWKWARD["cyclic"]
+    structure = lab.awkward["cyclic"]
     engine = JunctionTree().compile(structure)
     contradiction = {
         ("a", "b"): np.array([[0, 0, 0], [-np.inf] * 3]),
@@ -139,9 +79,9 @@ def test_impossible_everywhere_is_refused():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_not_a_number_is_refused(bad):
+def test_not_a_number_is_refused(bad, lab):
     """NaN and +inf potentials name their table."""
-    structure = AWKWARD["nested"]
+    structure = lab.awkward["nested"]
     values = np.zeros(structure.cells)
     values[structure.slices[2]] = bad
     values[0] = -np.inf
@@ -149,9 +89,9 @@ def test_not_a_number_is_refused(bad):
         JunctionTree().compile(structure).infer(Tables(structure, values))
 
 
-def test_potentials_beyond_double_precision_are_refused():
+def test_potentials_beyond_double_precision_are_refused(lab):
     """A log-partition, or a most probable record, that overflows is an error, not infinity."""
-    structure = AWKWARD["cyclic"]
+    structure = lab.awkward["cyclic"]
     engine = JunctionTree().compile(structure)
     theta = Tables(structure, np.full(structure.cells, 1e308))
     for ask in (engine.infer, engine.maximize, lambda theta: engine.sample(theta, 1, np.random.default_rng(0))):
@@ -160,19 +100,19 @@ def test_potentials_beyond_double_precision_are_refused():
 
 
 @pytest.mark.parametrize("total", [math.nan, math.inf, -1.0])
-def test_senseless_totals_are_refused(total):
+def test_senseless_totals_are_refused(total, lab):
     """The total is a number of records."""
-    structure = AWKWARD["single"]
+    structure = lab.awkward["single"]
     with pytest.raises(InferenceError, match="total"):
         JunctionTree().compile(structure).infer(Tables.zeros(structure), total=total)
 
 
-def test_tables_of_another_structure_are_refused():
+def test_tables_of_another_structure_are_refused(lab):
     """Potentials must belong to the compiled structure (or an equal one)."""
-    engine = JunctionTree().compile(AWKWARD["single"])
+    engine = JunctionTree().compile(lab.awkward["single"])
     with pytest.raises(StructureError):
-        engine.infer(Tables.zeros(AWKWARD["cyclic"]))
-    assert engine.infer(Tables.zeros(Structure(DOMAIN, [("e",)]))).log_partition == pytest.approx(math.log(144))
+        engine.infer(Tables.zeros(lab.awkward["cyclic"]))
+    assert engine.infer(Tables.zeros(Structure(lab.domain, [("e",)]))).log_partition == pytest.approx(math.log(144))
 
 
 def test_results_own_their_memory_and_calls_share_nothing():
@@ -195,9 +135,9 @@ def test_results_own_their_memory_and_calls_share_nothing():
     np.testing.assert_array_equal([marginals.values for marginals in kept], expected)
 
 
-def test_engines_travel():
+def test_engines_travel(lab):
     """A pickled engine gives the same answers."""
-    engine = JunctionTree().compile(AWKWARD["complete"])
+    engine = JunctionTree().compile(lab.awkward["complete"])
     theta = Tables(engine.structure, np.random.default_rng(0).normal(size=engine.structure.cells))
     expected = engine.infer(theta)
     travelled = pickle.loads(pickle.dumps(engine)).infer(theta)

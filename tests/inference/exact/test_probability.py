@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,72 +9,8 @@ import pytest
 from dpgm_core.domain import Domain
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
-
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
-AWKWARD = {
-    "cyclic": Structure(DOMAIN, [("a", "b"), ("c", "b"), ("a", "c")]),
-    "long cycle": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")]),
-    "missing attributes": Structure(DOMAIN, [("b", "c")]),
-    "duplicate": Structure(DOMAIN, [("b", "c"), ("c", "b"), ("b", "c")]),
-    "nested": Structure(DOMAIN, [("f", "a", "b"), ("b",), ("a", "b"), ("b", "f")]),
-    "single": Structure(DOMAIN, [("e",)]),
-    "empty clique": Structure(DOMAIN, [()]),
-    "empty clique among others": Structure(DOMAIN, [("a", "e"), (), ("c",)]),
-    "disconnected": Structure(DOMAIN, [("a", "b"), ("e", "f"), ("c",)]),
-    "size one": Structure(DOMAIN, [("d",), ("a", "d"), ("b", "d", "c")]),
-    "whole domain": Structure(DOMAIN, [("f", "c", "a", "d", "b", "e")]),
-    "large cliques, odd axes": Structure(DOMAIN, [("c", "b", "a", "e"), ("f", "b", "c"), ("e", "f", "a")]),
-    "complete": Structure.complete(DOMAIN),
-    "star": Structure(DOMAIN, [("c", "a"), ("b", "c"), ("c", "e"), ("c", "f"), ("d", "c")]),
-    "tied, disjoint": Structure(DOMAIN, [("a", "e")], tied=[[("b", "c"), ("f", "c")]]),
-    "tied, overlapping its own": Structure(DOMAIN, [("b",)], tied=[[("b", "f"), ("f", "b")][:1], [("b",), ("f",)]]),
-    "tied, transposed twin outside": Structure(DOMAIN, [("f", "b")], tied=[[("b", "a"), ("f", "e")]]),
-    "tied scalars": Structure(Domain.from_sizes({"x": 1, "y": 1, "z": 2}), [("z",)], tied=[[("x",), ("y",)]]),
-}
-
-
-def log_joint(structure, theta):
-    """Unnormalised log-probabilities of all records, one axis per attribute."""
-    names = structure.domain.names
-    shape = structure.domain.shape(names)
-    joint = np.zeros(shape)
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            axes = [names.index(name) for name in clique]
-            spread = [size if axis in axes else 1 for axis, size in enumerate(shape)]
-            joint = joint + theta.group(number).transpose(np.argsort(axes)).reshape(spread)
-    return joint
-
-
-def brute_force(structure, theta):
-    """(marginals, log Z) by summing over all records in extended precision."""
-    joint = log_joint(structure, theta).astype(np.longdouble)
-    weights = np.exp(joint - joint.max())
-    log_partition = float(np.log(weights.sum()) + joint.max())
-    return project(structure, weights / weights.sum()), log_partition
-
-
-def project(structure, joint):
-    """The tables of a distribution over all records."""
-    names = structure.domain.names
-    values = np.zeros(structure.cells)
-    for number, group in enumerate(structure.groups):
-        for clique in group:
-            axes = [names.index(name) for name in clique]
-            table = joint.sum(axis=tuple(axis for axis in range(len(names)) if axis not in axes))
-            order = [sorted(axes).index(axis) for axis in axes]
-            values[structure.slices[number]] += table.transpose(order).astype(np.float64).reshape(-1)
-    return values
-
-
-def in_logarithms(engine, theta):
-    """What the engine answers when probabilities may not do."""
-    with mock.patch.object(ProbabilityExecutor, "__call__", return_value=None):
-        beliefs = engine.infer(theta)
-    return beliefs.marginals.values, beliefs.log_partition
 
 
 @pytest.mark.parametrize("size", [700.0, -700.0, 1e5, 1e15])
@@ -95,7 +30,7 @@ def test_no_underflow_in_a_large_chain(size):
 
 
 @pytest.mark.parametrize("reach", [100.0, 250.0, 290.0, 310.0, 400.0, 700.0, 800.0])
-def test_rescaled_tables_that_cancel(reach):
+def test_rescaled_tables_that_cancel(reach, lab):
     """Adversary: each table's largest cells meet the smallest cells of its neighbours, so that rescaling every table
     and message by its maximum loses the records that matter. log Z would be finite and wrong."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 2 for i in range(6)}))
@@ -108,15 +43,15 @@ def test_rescaled_tables_that_cancel(reach):
         }
         theta = Tables.from_arrays(structure, turned)
         beliefs = JunctionTree().compile(structure).infer(theta)
-        marginals, log_partition = brute_force(structure, theta)
+        marginals, log_partition = lab.brute_force(structure, theta)
         assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(beliefs.marginals.values, marginals, atol=1e-12)
 
 
 @pytest.mark.parametrize("reach", [200.0, 299.0, 301.0, 360.0, 600.0])
-def test_only_a_lost_record_is_possible(reach):
+def test_only_a_lost_record_is_possible(reach, lab):
     """Exact zeros forbid every record but those whose factors are tiny one by one."""
-    structure = Structure(DOMAIN, [("a", "e"), ("e", "b"), ("a", "b")])
+    structure = Structure(lab.domain, [("a", "e"), ("e", "b"), ("a", "b")])
     tables = {
         ("a", "e"): np.array([[0.0, -np.inf], [-np.inf, -reach]]),
         ("e", "b"): np.array([[-np.inf, 0.0, -np.inf], [-reach, 0.0, -reach]]),
@@ -143,21 +78,21 @@ def test_an_adjoint_may_overflow_beside_an_exact_zero():
     np.testing.assert_allclose(beliefs.marginals["y", "c3"], [[0, 0], [0.5, 0.5]], rtol=1e-12)
 
 
-def test_a_long_chain_rescales_its_messages(monkeypatch):
+def test_a_long_chain_rescales_its_messages(monkeypatch, lab):
     """Ranges that add up past double precision but are small table by table stay on probabilities, and are right."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 4 for i in range(400)}))
     engine = JunctionTree().compile(structure)
     theta = Tables(structure, 3 * np.random.default_rng(2).normal(size=structure.cells) - 2)
-    marginals, log_partition = in_logarithms(engine, theta)
+    marginals, log_partition = lab.in_logarithms(engine, theta)
     monkeypatch.setattr(logspace, "forward", None)  # falling back would raise
     beliefs = engine.infer(theta)
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-9, atol=1e-300)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
 
 
-def test_a_call_inside_a_call_shares_no_scratch():
+def test_a_call_inside_a_call_shares_no_scratch(lab):
     """The worst interleaving of two calls, made certain: the second runs while the first's tables are written."""
-    structure = AWKWARD["complete"]
+    structure = lab.awkward["complete"]
     engine = JunctionTree().compile(structure)
     rng = np.random.default_rng(0)
     one, two = (Tables(structure, rng.normal(size=structure.cells)) for _ in range(2))

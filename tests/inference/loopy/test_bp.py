@@ -14,8 +14,6 @@ from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-TIGHT = LoopyBP(tolerance=1e-13, max_iterations=5000)
-
 
 def enumerate_all(potentials):
     """Group marginals (flat) and log Z by summing over every record."""
@@ -37,43 +35,11 @@ def enumerate_all(potentials):
     return np.concatenate([table.reshape(-1) for table in sums]), log_z
 
 
-def random_potentials(structure, seed, scale=1.0):
-    return Tables(structure, np.random.default_rng(seed).uniform(-scale, scale, structure.cells))
-
-
-def grid(rows, columns, size):
-    domain = Domain.from_sizes({f"x{i}": size for i in range(rows * columns)})
-    return Structure.grid(domain, rows, columns)
-
-
-DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 1, "e": 3, "f": 4})
-FORESTS = {
-    "chain": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")]),
-    "star": Structure(DOMAIN, [(other, "a") for other in "bcdef"]),
-    "axes in any order, nested, duplicate, unary and empty cliques": Structure(
-        DOMAIN, [("b", "a"), ("c", "a", "b"), ("a", "b"), ("e",), (), ("c", "d", "e"), ("f",), ("e", "d")]
-    ),
-    "disconnected with attributes in no clique": Structure(DOMAIN, [("a", "b"), ("e", "f")]),
-    "one attribute": Structure(DOMAIN, [("b",)]),
-    "the empty clique alone": Structure(DOMAIN, [()]),
-    "one factor of all": Structure(DOMAIN, [tuple("fedcba"), ("a",), ("b", "f")]),
-    "size-1 attribute alone": Structure(DOMAIN, [("d",)]),
-    "tied": Structure(
-        Domain.from_sizes(dict.fromkeys("abcd", 3)), [("b",)], tied=[[("a", "b"), ("b", "c"), ("d", "c")], [("a",)]]
-    ),
-    "tied and nested in one another": Structure(
-        Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ()], tied=[[("b", "a"), ("b", "c")], [("a",), ("c",)]]
-    ),
-}
-
-
 @pytest.mark.parametrize("scale", [1.0, 700.0])
-@pytest.mark.parametrize("name", FORESTS)
-def test_forests_are_exact(name, scale):
+def test_forests_are_exact(forest, scale, lab):
     """On a forest marginals and Bethe's log Z equal enumeration, for |theta| up to 700, and the engine says so."""
-    structure = FORESTS[name]
-    potentials = random_potentials(structure, seed=3, scale=scale)
-    engine = LoopyBP().compile(structure)
+    potentials = lab.random_potentials(forest, seed=3, scale=scale)
+    engine = LoopyBP().compile(forest)
     beliefs = engine.infer(potentials, total=5.0)
     marginals, log_z = enumerate_all(potentials)
     assert engine.exact and beliefs.converged
@@ -81,29 +47,27 @@ def test_forests_are_exact(name, scale):
     assert beliefs.log_partition == pytest.approx(log_z, rel=1e-12, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", FORESTS)
-def test_forests_are_exact_with_zeros(name):
+def test_forests_are_exact_with_zeros(forest):
     """Impossible cells stay exactly 0 and the others exact, whatever the zeros' pattern (one record kept possible)."""
-    structure = FORESTS[name]
     for seed in range(20):
         draws = np.random.default_rng(seed)
-        values = draws.uniform(-1, 1, structure.cells)
-        values[draws.random(structure.cells) < 0.5] = -np.inf
-        for where in structure.slices:
+        values = draws.uniform(-1, 1, forest.cells)
+        values[draws.random(forest.cells) < 0.5] = -np.inf
+        for where in forest.slices:
             values[where.start] = 0.0  # record (0, ..., 0) stays possible
-        potentials = Tables(structure, values)
-        beliefs = LoopyBP().compile(structure).infer(potentials)
+        potentials = Tables(forest, values)
+        beliefs = LoopyBP().compile(forest).infer(potentials)
         marginals, log_z = enumerate_all(potentials)
         np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-10, atol=1e-14)
         assert (beliefs.marginals.values[np.isneginf(values)] == 0).all()
         assert beliefs.log_partition == pytest.approx(log_z, abs=1e-11)
 
 
-def test_a_hub_of_a_thousand_factors_is_exact():
+def test_a_hub_of_a_thousand_factors_is_exact(lab):
     """Products over high degrees neither underflow nor lose the closed form Z = sum_a prod_leaf sum_x exp(theta)."""
     names = [f"x{i}" for i in range(1000)]
     structure = Structure(Domain.from_sizes({"hub": 3} | dict.fromkeys(names, 2)), [("hub", name) for name in names])
-    potentials = random_potentials(structure, seed=1)
+    potentials = lab.random_potentials(structure, seed=1)
     beliefs = LoopyBP().compile(structure).infer(potentials)
     per_state = sum(np.logaddexp.reduce(table, axis=1) for table in potentials.arrays())
     log_z = np.logaddexp.reduce(per_state)
@@ -113,7 +77,7 @@ def test_a_hub_of_a_thousand_factors_is_exact():
     )
 
 
-def test_a_single_loop_reproduces_the_known_correction():
+def test_a_single_loop_reproduces_the_known_correction(lab):
     """On one loop BP's belief odds follow Weiss (2000): for a symmetric Ising ring the beliefs are exact, 1/2 each,
     and Bethe's Z is the ring's without the smaller eigenvalue: Z_Bethe = lambda_1^n."""
     n, coupling = 6, 0.7
@@ -121,17 +85,17 @@ def test_a_single_loop_reproduces_the_known_correction():
         Domain.from_sizes({f"x{i}": 2 for i in range(n)}), [(f"x{i}", f"x{(i + 1) % n}") for i in range(n)]
     )
     table = np.array([[coupling, -coupling], [-coupling, coupling]])
-    beliefs = TIGHT.compile(structure).infer(Tables(structure, np.tile(table.reshape(-1), n)))
+    beliefs = lab.tight.compile(structure).infer(Tables(structure, np.tile(table.reshape(-1), n)))
     largest = np.exp(coupling) + np.exp(-coupling)
     assert beliefs.log_partition == pytest.approx(n * math.log(largest), abs=1e-12)
     np.testing.assert_allclose(beliefs.marginals["x0", "x1"], np.exp(table) / (2 * largest), rtol=1e-10)
 
 
-def test_weak_loops_are_nearly_exact():
+def test_weak_loops_are_nearly_exact(lab):
     """On a 3x3 grid with weak potentials the approximation is close to enumeration, and is not claimed exact."""
-    structure = grid(3, 3, 3)
-    potentials = random_potentials(structure, seed=5, scale=0.3)
-    engine = TIGHT.compile(structure)
+    structure = lab.grid(3, 3, 3)
+    potentials = lab.random_potentials(structure, seed=5, scale=0.3)
+    engine = lab.tight.compile(structure)
     beliefs = engine.infer(potentials)
     marginals, log_z = enumerate_all(potentials)
     assert not engine.exact and beliefs.converged
@@ -139,11 +103,11 @@ def test_weak_loops_are_nearly_exact():
     assert beliefs.log_partition == pytest.approx(log_z, abs=1e-2)
 
 
-def test_bethe_is_stationary_so_its_gradient_is_the_beliefs():
+def test_bethe_is_stationary_so_its_gradient_is_the_beliefs(lab):
     """At a fixed point the derivative of Bethe's log Z by a potential is the belief, loops included."""
-    structure = grid(3, 3, 2)
-    potentials = random_potentials(structure, seed=2)
-    engine = TIGHT.compile(structure)
+    structure = lab.grid(3, 3, 2)
+    potentials = lab.random_potentials(structure, seed=2)
+    engine = lab.tight.compile(structure)
     beliefs = engine.infer(potentials)
     step = 1e-5
     for cell in (0, 7, 20):
@@ -154,48 +118,35 @@ def test_bethe_is_stationary_so_its_gradient_is_the_beliefs():
         assert slope == pytest.approx(beliefs.marginals.values[cell], abs=1e-8)
 
 
-LOOPY = {
-    "grid": grid(4, 4, 3),
-    "higher order": Structure(
-        Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3, "e": 2}),
-        [("a", "b", "c"), ("c", "d", "e"), ("e", "a"), ("b", "d"), ("d",)],
-    ),
-    "tied ring": Structure(
-        Domain.from_sizes(dict.fromkeys("abcd", 3)), [], tied=[[("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]]
-    ),
-}
-
-
-def test_the_total_scales_the_marginals_only():
+def test_the_total_scales_the_marginals_only(lab):
     """Every table sums to total times the cliques of its group; log Z is per record."""
-    structure = FORESTS["tied"]
-    beliefs = LoopyBP().compile(structure).infer(random_potentials(structure, seed=0), total=1000)
+    structure = lab.forests["tied"]
+    potentials = lab.random_potentials(structure, seed=0)
+    beliefs = LoopyBP().compile(structure).infer(potentials, total=1000)
     np.testing.assert_allclose(beliefs.marginals.sums(), 1000 * np.array(structure.multiplicities))
-    assert (
-        beliefs.log_partition == LoopyBP().compile(structure).infer(random_potentials(structure, seed=0)).log_partition
-    )
+    assert beliefs.log_partition == LoopyBP().compile(structure).infer(potentials).log_partition
 
 
-def frustrated():
+def frustrated(lab):
     """A 5x5 grid of strong random couplings on which undamped flooding oscillates."""
-    structure = grid(5, 5, 2)
+    structure = lab.grid(5, 5, 2)
     draws = np.random.default_rng(1)
     coupling = draws.choice([-3.0, 3.0], len(structure.groups))
     values = np.concatenate([[j, -j, -j, j] for j in coupling]) + draws.normal(scale=0.3, size=structure.cells)
     return Tables(structure, values)
 
 
-def test_running_out_of_sweeps_is_flagged():
+def test_running_out_of_sweeps_is_flagged(lab):
     """An unconverged run returns usable, normalised beliefs that say so."""
-    potentials = frustrated()
+    potentials = frustrated(lab)
     beliefs = LoopyBP(damping=0.0, max_iterations=7).compile(potentials.structure).infer(potentials, total=2)
     assert not beliefs.converged and beliefs.iterations == 7
     np.testing.assert_allclose(beliefs.marginals.sums(), 2.0)
 
 
-def test_not_converged_names_iterations_residual_and_remedy():
+def test_not_converged_names_iterations_residual_and_remedy(lab):
     """With require_convergence the same run raises, saying what would do."""
-    potentials = frustrated()
+    potentials = frustrated(lab)
     engine = LoopyBP(damping=0.0, max_iterations=7, require_convergence=True).compile(potentials.structure)
     with pytest.raises(NotConverged, match=r"after 7 sweeps, messages still change by \d.*raise damping"):
         engine.infer(potentials)
@@ -230,12 +181,12 @@ def test_potentials_that_are_no_numbers_are_refused(bad, cell):
         LoopyBP().compile(structure).infer(Tables(structure, values))
 
 
-def test_bad_requests_are_refused():
+def test_bad_requests_are_refused(lab):
     """Foreign potentials and senseless totals raise InferenceError."""
-    structure = FORESTS["chain"]
+    structure = lab.forests["chain"]
     engine = LoopyBP().compile(structure)
     with pytest.raises(InferenceError, match="compiled for"):
-        engine.infer(Tables.zeros(FORESTS["star"]))
+        engine.infer(Tables.zeros(lab.forests["star"]))
     for total in (math.nan, math.inf, -1.0, True):
         with pytest.raises(InferenceError, match="total"):
             engine.infer(Tables.zeros(structure), total=total)
@@ -273,28 +224,28 @@ def test_options_are_read_from_a_spec():
         build(LoopyBP, {"schedule": "random"}, what="inference 'loopy-bp'")
 
 
-def test_renaming_and_reordering_change_nothing():
+def test_renaming_and_reordering_change_nothing(lab):
     """Permuting cliques, axes and the domain's order gives the same beliefs, table by table."""
-    structure = LOOPY["higher order"]
-    potentials = random_potentials(structure, seed=8)
-    beliefs = TIGHT.compile(structure).infer(potentials)
+    structure = lab.loopy["higher order"]
+    potentials = lab.random_potentials(structure, seed=8)
+    beliefs = lab.tight.compile(structure).infer(potentials)
     new = {name: f"n{i}" for i, name in enumerate("ecadb")}
     domain = Domain.from_sizes({new[name]: structure.domain[name].size for name in "dbeca"})
     cliques = [tuple(new[name] for name in reversed(clique)) for clique in reversed(structure.cliques)]
     other = Structure(domain, cliques)
     arrays = {tuple(new[name] for name in clique): table for clique, table in potentials.items()}
-    renamed = TIGHT.compile(other).infer(Tables.from_arrays(other, arrays))
+    renamed = lab.tight.compile(other).infer(Tables.from_arrays(other, arrays))
     for clique, table in beliefs.marginals.items():
         np.testing.assert_allclose(renamed.marginals[tuple(new[name] for name in clique)], table, atol=1e-11)
     assert renamed.log_partition == pytest.approx(beliefs.log_partition, abs=1e-10)
 
 
-def test_calls_share_no_state():
+def test_calls_share_no_state(lab):
     """Results own their memory: a later call leaves an earlier result as it was."""
-    structure = LOOPY["grid"]
+    structure = lab.loopy["grid"]
     engine = LoopyBP().compile(structure)
-    first = engine.infer(random_potentials(structure, seed=0))
+    first = engine.infer(lab.random_potentials(structure, seed=0))
     kept = first.marginals.values.copy()
-    engine.infer(random_potentials(structure, seed=1))
-    again = engine.infer(random_potentials(structure, seed=0))
+    engine.infer(lab.random_potentials(structure, seed=1))
+    again = engine.infer(lab.random_potentials(structure, seed=0))
     assert np.array_equal(first.marginals.values, kept) and np.array_equal(again.marginals.values, kept)

@@ -1,0 +1,92 @@
+"""Awkward structures, and brute force over every record: what the tests of the exact engine share."""
+
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from dpgm_core.domain import Domain
+from dpgm_core.inference.exact.probability import ProbabilityExecutor
+from dpgm_core.structure import Structure
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
+AWKWARD = {
+    "cyclic": Structure(DOMAIN, [("a", "b"), ("c", "b"), ("a", "c")]),
+    "long cycle": Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")]),
+    "missing attributes": Structure(DOMAIN, [("b", "c")]),
+    "duplicate": Structure(DOMAIN, [("b", "c"), ("c", "b"), ("b", "c")]),
+    "nested": Structure(DOMAIN, [("f", "a", "b"), ("b",), ("a", "b"), ("b", "f")]),
+    "single": Structure(DOMAIN, [("e",)]),
+    "empty clique": Structure(DOMAIN, [()]),
+    "empty clique among others": Structure(DOMAIN, [("a", "e"), (), ("c",)]),
+    "disconnected": Structure(DOMAIN, [("a", "b"), ("e", "f"), ("c",)]),
+    "size one": Structure(DOMAIN, [("d",), ("a", "d"), ("b", "d", "c")]),
+    "whole domain": Structure(DOMAIN, [("f", "c", "a", "d", "b", "e")]),
+    "large cliques, odd axes": Structure(DOMAIN, [("c", "b", "a", "e"), ("f", "b", "c"), ("e", "f", "a")]),
+    "complete": Structure.complete(DOMAIN),
+    "star": Structure(DOMAIN, [("c", "a"), ("b", "c"), ("c", "e"), ("c", "f"), ("d", "c")]),
+    "tied, disjoint": Structure(DOMAIN, [("a", "e")], tied=[[("b", "c"), ("f", "c")]]),
+    "tied, overlapping its own": Structure(DOMAIN, [("b",)], tied=[[("b", "f"), ("f", "b")][:1], [("b",), ("f",)]]),
+    "tied, transposed twin outside": Structure(DOMAIN, [("f", "b")], tied=[[("b", "a"), ("f", "e")]]),
+    "tied scalars": Structure(Domain.from_sizes({"x": 1, "y": 1, "z": 2}), [("z",)], tied=[[("x",), ("y",)]]),
+}
+
+
+def log_joint(structure, theta):
+    """Unnormalised log-probabilities of all records, one axis per attribute."""
+    names = structure.domain.names
+    shape = structure.domain.shape(names)
+    joint = np.zeros(shape)
+    for number, group in enumerate(structure.groups):
+        for clique in group:
+            axes = [names.index(name) for name in clique]
+            spread = [size if axis in axes else 1 for axis, size in enumerate(shape)]
+            joint = joint + theta.group(number).transpose(np.argsort(axes)).reshape(spread)
+    return joint
+
+
+def brute_force(structure, theta):
+    """(marginals, log Z) by summing over all records in extended precision."""
+    joint = log_joint(structure, theta).astype(np.longdouble)
+    weights = np.exp(joint - joint.max())
+    log_partition = float(np.log(weights.sum()) + joint.max())
+    return project(structure, weights / weights.sum()), log_partition
+
+
+def project(structure, joint):
+    """The tables of a distribution over all records."""
+    names = structure.domain.names
+    values = np.zeros(structure.cells)
+    for number, group in enumerate(structure.groups):
+        for clique in group:
+            axes = [names.index(name) for name in clique]
+            table = joint.sum(axis=tuple(axis for axis in range(len(names)) if axis not in axes))
+            order = [sorted(axes).index(axis) for axis in axes]
+            values[structure.slices[number]] += table.transpose(order).astype(np.float64).reshape(-1)
+    return values
+
+
+def in_logarithms(engine, theta):
+    """What the engine answers when probabilities may not do."""
+    with mock.patch.object(ProbabilityExecutor, "__call__", return_value=None):
+        beliefs = engine.infer(theta)
+    return beliefs.marginals.values, beliefs.log_partition
+
+
+@pytest.fixture(params=AWKWARD)
+def awkward(request):
+    """Each awkward structure, one after another."""
+    return AWKWARD[request.param]
+
+
+@pytest.fixture(scope="session")
+def lab():
+    """Everything above under one name."""
+    return SimpleNamespace(
+        domain=DOMAIN,
+        awkward=AWKWARD,
+        log_joint=log_joint,
+        brute_force=brute_force,
+        in_logarithms=in_logarithms,
+    )

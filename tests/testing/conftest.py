@@ -1,0 +1,47 @@
+"""What the tests of the kit share: a mechanism that fails one check, and whether a distribution is installed."""
+
+from importlib import metadata
+
+import attrs
+import pytest
+from attrs import frozen
+
+from dpgm_core import DualTerm
+from dpgm_core.testing.reference import ReferenceLaplace, ReferenceLaplaceNoise
+
+
+@frozen(kw_only=True)
+class WrongDualNoise(ReferenceLaplaceNoise):
+    """Whose dual term is not its own."""
+
+    @property
+    def dual(self):
+        return DualTerm(bound=1.0, curvature=1.0)
+
+
+@frozen(kw_only=True)
+class WrongDual(ReferenceLaplace):
+    """A mechanism that fails exactly one check."""
+
+    def noise(self, sensitivity, budget):
+        return WrongDualNoise(**attrs.asdict(super().noise(sensitivity, budget), recurse=False))
+
+
+@pytest.fixture(scope="session")
+def wrong_dual():
+    """The class `WrongDual`."""
+    return WrongDual
+
+
+@pytest.fixture(scope="session")
+def installed():
+    """Says whether a distribution is installed."""
+
+    def ask(distribution):
+        try:
+            metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            return False
+        return True
+
+    return ask
