@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from dpgm_core.errors import OptionError
 
-if TYPE_CHECKING:
-    import numpy as np
-
-
-__all__ = ["Randomness", "SeededRandomness", "SystemRandomness"]
+__all__ = ["Randomness", "SeededRandomness", "SystemRandomness", "given_or_system"]
 
 _BLOCK = 1 << 16
 
@@ -96,3 +92,20 @@ class Randomness(Protocol):
     def generator(self) -> np.random.Generator:
         """A numpy generator, for post-processing only: never for the noise of a release."""
         ...
+
+
+def given_or_system(randomness: Randomness | None) -> Randomness:
+    """The randomness that was given, the operating system's for None. Raises OptionError for what is none.
+
+    >>> given_or_system(None)
+    SystemRandomness()
+    """
+    if randomness is None:
+        return SystemRandomness()
+    if not all(hasattr(randomness, member) for member in ("private", "words", "generator")):
+        # A bare seed would otherwise be found out at the first draw, after the charge.
+        raise OptionError(
+            f"randomness must be a Randomness, got {type(randomness).__name__}; leave it out for the operating "
+            "system's, or for simulations use SeededRandomness(seed)"
+        )
+    return randomness

@@ -31,7 +31,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.sources.contract import KeyedSource, Source
@@ -78,7 +78,7 @@ class LiveCurator:
         self._source = source
         self._structure = structure
         self._mechanism = mechanism
-        self._randomness: Randomness = SystemRandomness() if randomness is None else randomness
+        self._randomness = given_or_system(randomness)
         own = mechanism.own_randomness
         if own is not None and not self._randomness.private:
             # Its noise would refuse the seed too, but only after the charge.

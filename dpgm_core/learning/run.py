@@ -11,7 +11,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
 
 __all__ = ["run"]
@@ -32,7 +32,7 @@ def run(
     LearningFailed, with the releases, in place of any error after something was paid for. An interrupt stays one; the
     LearningFailed is its cause.
     """
-    source = SystemRandomness() if randomness is None else randomness
+    source = given_or_system(randomness)
     try:
         return _stamped(_learned(learner, curator, inference, source, progress), curator, learner, inference)
     except BaseException as error:

@@ -28,7 +28,7 @@ from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, 
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
-from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -235,7 +235,7 @@ class Model:
         engine = self.engine
         if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
             raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
-        source = SystemRandomness() if randomness is None else randomness
+        source = given_or_system(randomness)
         codes = engine.sample(self.potentials, int(count), source.generator())
         columns = [
             pa.array(attribute.labels, pa.string()).take(pa.array(column))
@@ -301,7 +301,7 @@ class Model:
                 f"data sets must be a whole number from 1 to the model's {have} replicates, got {datasets!r}; "
                 "bootstrap(model, B) makes B replicates"
             )
-        source = SystemRandomness() if randomness is None else randomness
+        source = given_or_system(randomness)
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
 
     # --- files --------------------------------------------------------------------------------------------------

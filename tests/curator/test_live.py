@@ -23,6 +23,7 @@ from dpgm_core.errors import (
     IncompatiblePlugin,
     LearningFailed,
     ModelFileError,
+    OptionError,
     Overspent,
     StructureError,
 )
@@ -321,6 +322,8 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
         ({"total": True}, BudgetError, "at least 1"),
         ({"total": "exact"}, BudgetError, "'estimated', 'public'"),
         ({"total": np.zeros(2)}, BudgetError, "'estimated', 'public'"),
+        ({"randomness": 7}, OptionError, r"SeededRandomness\(seed\)"),
+        ({"randomness": True}, OptionError, "Randomness, got bool"),
         ({"save_to": "FILE"}, ModelFileError, "exists"),
         ({"save_to": "FILE/x.dpgm"}, ModelFileError, "no folder"),
         ({"save_to": "n" * 300}, ModelFileError, "cannot write"),
