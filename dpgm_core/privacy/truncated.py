@@ -39,14 +39,14 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
     """The least delta at which a release with truncated discrete Laplace noise is (epsilon, delta)-private, rounded up.
 
     scale: t, records. bound: B, records. sensitivity: what one person can change. See the module for what is exact.
-    Raises BudgetError for a bound that is not whole, or an epsilon below 0.
+    Raises BudgetError for a scale that is not positive, a bound that is not whole, or an epsilon below 0.
 
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> p = np.exp(-np.abs(np.arange(-3, 4)) / 2)
     >>> math.isclose(truncated_delta(2.0, 3, one, "1/2"), p[0] / p.sum(), rel_tol=1e-8)
     True
     """
-    width, asked = Fraction(scale), amount("epsilon", epsilon, zero=True)
+    width, asked = _width(scale), amount("epsilon", epsilon, zero=True)
     lost = revealing_mass(width, bound, sensitivity)
     kept = 0.0
     if sensitivity.linf <= 1:
@@ -71,7 +71,7 @@ def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity
     1.0
     """
     whole("the bound of truncated noise", bound, least=1)
-    rate = float(1 / Fraction(scale))
+    rate = float(1 / _width(scale))
     if sensitivity.linf <= 1:
         moved = [(1, _cells(sensitivity))]
     else:
@@ -82,6 +82,12 @@ def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity
         revealed = _tail(shift, rate, bound)
         log_safe += -math.inf if revealed >= 1 else cells * math.log1p(-revealed)
     return min(1.0, -math.expm1(log_safe) * _ROUNDING)
+
+
+def _width(scale: Fraction | float) -> Fraction:
+    """The scale as it is, not as it prints. Raises BudgetError for NaN, infinities, bools and what is not positive."""
+    amount("the scale of truncated noise", scale)
+    return Fraction(scale)
 
 
 def _cells(sensitivity: Sensitivity) -> int:

@@ -128,3 +128,12 @@ def test_an_event_states_a_whole_bound(bound):
     if bound is not None:
         with pytest.raises(BudgetError, match="no bound"):
             PrivacyEvent(kind="discrete-laplace", scale=1.0, sensitivity=1.0, bound=bound)
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, -1.0, 0, True])
+def test_a_scale_is_a_positive_number(scale):
+    """Of either function: NaN, infinities, negatives, zero and bools are refused."""
+    with pytest.raises(BudgetError, match="scale of truncated noise"):
+        truncated_delta(scale, 3, ONE, 1)
+    with pytest.raises(BudgetError, match="scale of truncated noise"):
+        revealing_mass(scale, 3, ONE)
