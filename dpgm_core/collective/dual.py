@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 
-import attrs
 import numpy as np
 from attrs import frozen
 
@@ -27,6 +26,7 @@ from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import DualEvidence, Evidence, check_request, evidence_of, gap_of, match
 from dpgm_core.collective.quasi_newton import Secants
 from dpgm_core.components.options import option
+from dpgm_core.components.validators import flag, positive, whole
 from dpgm_core.errors import InferenceError, NotConverged
 from dpgm_core.inference.contract import Engine
 from dpgm_core.releases.release import NoisyTables
@@ -59,15 +59,17 @@ class CollectiveDual:
     tolerance: float = option(
         1e-4,
         help="stop when the duality gap is below this times max(1, |objective|)",
-        validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.lt(math.inf)),
+        validator=positive,
     )
     share: float = option(
         0.3,
         help="and below this share of the evidence term: where N is large, the objective is almost all entropy",
-        validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.lt(math.inf)),
+        validator=positive,
     )
-    max_calls: int = option(2000, help="at most this many inference calls", validator=attrs.validators.ge(1))
-    require_convergence: bool = option(False, help="raise NotConverged instead of returning the best point found")
+    max_calls: int = option(2000, help="at most this many inference calls", validator=whole)
+    require_convergence: bool = option(
+        False, help="raise NotConverged instead of returning the best point found", validator=flag
+    )
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> CollectiveDualEngine:
         """Bind an engine and a release over the same structure. Raises InferenceError or StructureError."""

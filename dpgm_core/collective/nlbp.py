@@ -19,6 +19,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import check_request, evidence_of, gap_of, match
 from dpgm_core.components.options import option
+from dpgm_core.components.validators import flag, positive, whole
 from dpgm_core.errors import NotConverged
 from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.releases.release import NoisyTables
@@ -44,16 +45,18 @@ class Nlbp:
     rate: float = option(
         0.5,
         help="the constant step size",
-        validator=attrs.validators.and_(attrs.validators.gt(0), attrs.validators.le(1)),
+        validator=attrs.validators.and_(positive, attrs.validators.le(1)),
     )
-    iterations: int = option(500, help="at most this many inference calls", validator=attrs.validators.ge(1))
+    iterations: int = option(500, help="at most this many inference calls", validator=whole)
     tolerance: float = option(
         1e-4,
         help="converged when the duality gap is below this times max(1, |objective|), or, where there is no gap, when "
         "a step moves no more than this share of the records",
-        validator=attrs.validators.gt(0),
+        validator=positive,
     )
-    require_convergence: bool = option(False, help="raise NotConverged instead of returning where it stalled")
+    require_convergence: bool = option(
+        False, help="raise NotConverged instead of returning where it stalled", validator=flag
+    )
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> NlbpEngine:
         """Bind an engine and a release over the same structure. Raises InferenceError or StructureError."""

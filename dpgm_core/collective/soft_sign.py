@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 
-import attrs
 import numpy as np
 from attrs import frozen
 from scipy.special import log_ndtr
@@ -23,6 +22,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import DualEvidence, check_request, evidence_of, match
 from dpgm_core.components.options import option
+from dpgm_core.components.validators import whole
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.releases.release import NoisyTables
@@ -39,10 +39,8 @@ class SoftSign:
     6
     """
 
-    power_iterations: int = option(
-        4, help="inference pairs spent on the longest stable step", validator=attrs.validators.ge(1)
-    )
-    max_steps: int = option(200, help="at most this many short steps per E-step", validator=attrs.validators.ge(1))
+    power_iterations: int = option(4, help="inference pairs spent on the longest stable step", validator=whole)
+    max_steps: int = option(200, help="at most this many short steps per E-step", validator=whole)
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> SoftSignEngine:
         """Bind an engine and a release over the same structure.

@@ -46,7 +46,8 @@ __all__ = ["Psgd"]
 
 
 def _rate(instance: object, attribute: Any, value: float) -> None:
-    if not 0 < value <= 1:
+    positive(instance, attribute, value)
+    if value > 1:
         raise ValueError(f"{attribute.name} must lie in (0, 1], got {value}")
 
 
