@@ -30,6 +30,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from dpgm_core.printable import printable
+
 __all__ = [
     "BudgetError",
     "ContestedComponent",
@@ -56,6 +58,9 @@ __all__ = [
 
 class DpgmError(Exception):
     """Whatever dpgm refuses or fails to do, in one line a user can act on."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())  # the names it quotes come from files
 
 
 class DataError(DpgmError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, talk
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -97,9 +97,9 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"release": str(saved), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()})
         return
-    click.echo(f"release: {saved}")
-    click.echo(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
-    click.echo(noisy.guarantee())
+    say(f"release: {saved}")
+    say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    say(noisy.guarantee())
 
 
 @click.command()

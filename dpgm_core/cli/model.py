@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
@@ -143,7 +143,7 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, dataset
         print_json({"records": count, **named, **facts})
         return
     for file in files:
-        click.echo(f"{count} synthetic records: {file}")
+        say(f"{count} synthetic records: {file}")
 
 
 @click.command()
@@ -186,11 +186,13 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
         print_json({"kl": kl, "tables": rows, "privacy": stamp})
         return
     if kl is not None:
-        click.echo(f"KL(other || model) = {kl:.6g} nats\n")
+        say(f"KL(other || model) = {kl:.6g} nats")
+        say()
     print_table(
         ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
     )
-    click.echo(f"\n{stamp}")
+    say()
+    say(stamp)
 
 
 def _records_of(data: Path) -> object:
@@ -233,12 +235,15 @@ def _describe(model: Model, as_json: bool) -> None:
         ["attribute", "labels"],
         [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
     )
-    click.echo("\n" + str(model.structure.describe()))
+    say()
+    say_lines(model.structure.describe())
     if not model.converged:
-        click.echo("\nWARNING: the learner did not converge")
+        say()
+        say("WARNING: the learner did not converge")
     for note in model.provenance.get("notes", ()):
-        click.echo(f"note: {note}")
-    click.echo("\n" + model.guarantee())
+        say(f"note: {note}")
+    say()
+    say(model.guarantee())
 
 
 def _write(table: pa.Table, output: Path, *, quoted: bool) -> None:

@@ -21,6 +21,7 @@ from dpgm_core.errors import BudgetError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement, noise_fields
+from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
@@ -230,7 +231,7 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     unsafe = dict.fromkeys(one.unsafe for one in releases if one.unsafe)
     if unsafe:
         text = f"UNSAFE: {'; '.join(unsafe)}. Were it not: " + text
-    return text + (
+    return printable(text) + (
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
     )
