@@ -1,4 +1,4 @@
-"""What the commands share: settings, tables on stdout, talk and progress on stderr.
+"""What the commands share: settings, tables on stdout, talk, stamps and progress on stderr.
 
 The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -28,6 +29,7 @@ __all__ = [
     "say",
     "say_lines",
     "settings_option",
+    "stamp",
     "talk",
 ]
 
@@ -92,6 +94,16 @@ def say_lines(text: object) -> None:
 def talk(message: object) -> None:
     """One line on stderr."""
     click.echo(_encodable(printable(message), sys.stderr.encoding), err=True)
+
+
+def stamp(path: Path, caveats: Iterable[str]) -> None:
+    """Say on stderr why what is shown is less private than the budget of what it was computed from; one line or none.
+
+    path: where that is. caveats: as `caveats_of` words them.
+    """
+    found = "; ".join(caveats)
+    if found:
+        talk(f"dpgm: {path}: {found}")
 
 
 @contextmanager

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, records_of, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import (
+    json_option,
+    print_json,
+    print_table,
+    records_of,
+    say,
+    say_lines,
+    settings_option,
+    stamp,
+    talk,
+)
 
 __all__ = ["plan"]
 
@@ -20,6 +30,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm_core.components.registry import make
     from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.privacy.terms import flaws
     from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
 
@@ -37,9 +48,11 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     )
     for note in planned.notes:
         talk(f"dpgm: {note}")
+    private = run.seed is None
     if as_json:
-        print_json(planned.to_dict())
+        print_json({**planned.to_dict(), "private": private})
         return
+    stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
     one = planned.sensitivity
     say(f"budget: {planned.asked}; this release costs {planned.cost}")
     if run.ledger is not None and run.ledger.path.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import print_table, say, talk
+from dpgm_core.cli.common import print_table, say, stamp, talk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +21,13 @@ __all__ = ["print_fit", "_print_margins", "_records", "summary", "_swamped"]
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str, Any]:
     """A fit as plain values, for `--json`. saved: the files of its releases."""
+    from dpgm_core.releases.stamps import stamp_of
+
     surest, cost = _surest(done), _cost(done)
     return {
         "model": str(path),
         "release": str(saved[0]),
         "releases": [str(file) for file in saved],
-        "private": done.model.private,
-        "unsafe": "; ".join(dict.fromkeys(one.unsafe for one in done.releases if one.unsafe)) or None,
         "spent": cost.to_dict(),
         "left": None if left is None else left.to_dict(),
         "records": {"total": _records(surest), "policy": surest.total_policy},
@@ -35,7 +35,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
-        "guarantee": done.model.guarantee(),
+        **stamp_of(done.model.releases, done.model.guarantee()),
     }
 
 
@@ -70,7 +70,9 @@ def print_fit(
 ) -> None:
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
+    from dpgm_core.releases.stamps import caveats_of
 
+    stamp(path, caveats_of(done.model.releases))
     surest, cost = _surest(done), _cost(done)
     say(f"model:   {path}")
     for file in saved:
