@@ -14,6 +14,7 @@ from typing import Any
 
 from dpgm_core.attribute import Attribute, bin_edge, code_dtype, repeated
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.printable import printable
 from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
@@ -96,7 +97,7 @@ class Domain:
         return hash(self.attributes)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}: {size}" for name, size in list(self.sizes.items())[:8])
+        shown = ", ".join(f"{printable(name)}: {size}" for name, size in list(self.sizes.items())[:8])
         more = f", ... {len(self)} attributes" if len(self) > 8 else ""
         return f"Domain({shown}{more})"
 

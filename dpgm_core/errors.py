@@ -8,7 +8,7 @@
       StructureError         a clique, graph or table does not fit
       BudgetError            a budget, sensitivity or noise parameter is wrong
         Overspent            the ledger holds too little
-      OptionError            a component's option, or a key of a spec file, is wrong
+      OptionError            a component's option, or a key of a spec file, is wrong (a ValueError too)
       InferenceError         an inference call failed or was asked for what it cannot do
         NotConverged         it ran out of iterations
         TooLarge             the exact answer does not fit; says the sizes
@@ -29,6 +29,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from typing import Any
+
+from dpgm_core.printable import printable
 
 __all__ = [
     "BudgetError",
@@ -57,6 +59,9 @@ __all__ = [
 class DpgmError(Exception):
     """Whatever dpgm refuses or fails to do, in one line a user can act on."""
 
+    def __str__(self) -> str:
+        return printable(super().__str__())  # the names it quotes come from files
+
 
 class DataError(DpgmError):
     """A record source is missing, unreadable or does not fit the domain."""
@@ -78,8 +83,8 @@ class Overspent(BudgetError):
     """The ledger holds too little for the charge; nothing was released."""
 
 
-class OptionError(DpgmError):
-    """A component's option, or a key of a spec file, is wrong."""
+class OptionError(DpgmError, ValueError):
+    """A component's option, or a key of a spec file, is wrong; a ValueError too, as attrs' own validators raise."""
 
 
 class InferenceError(DpgmError):

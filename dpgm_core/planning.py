@@ -43,7 +43,8 @@ class Plan:
     """Everything that can be said before any record is read.
 
     sensitivity, scale (of the widest noise): in the unit of the tables, 1/grid of a person with contributions.
-    inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
+    inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider. unsafe: why the guarantee
+    would not hold to the letter (textbook noise), if so.
     """
 
     structure: StructureReport
@@ -56,6 +57,7 @@ class Plan:
     seconds_per_inference: float
     inference_cost: str | None = None
     notes: tuple[str, ...] = ()
+    unsafe: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -70,6 +72,8 @@ class Plan:
             "seconds_per_inference": self.seconds_per_inference,
             "inference_cost": self.inference_cost,
             "notes": list(self.notes),
+            "unsafe": self.unsafe,
+            "conditions": [] if self.terms.condition is None else [self.terms.condition],
             "contributions": self.terms.to_dict()["contributions"],
         }
 
@@ -125,6 +129,7 @@ def make_plan(
         seconds_per_inference=seconds,
         inference_cost=engine.cost,
         notes=tuple(filter(None, [delta_note(budget, records)])),
+        unsafe=measurement.unsafe,
     )
 
 

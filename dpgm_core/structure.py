@@ -13,6 +13,7 @@ from attrs import frozen
 from dpgm_core import graphs
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, did_you_mean
+from dpgm_core.printable import printable
 
 __all__ = ["Clique", "Structure", "StructureReport"]
 
@@ -435,7 +436,7 @@ def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
 
 
 def _listed(cliques: Sequence[Clique]) -> str:
-    shown = ", ".join("(" + ", ".join(clique) + ")" for clique in cliques[:5])
+    shown = ", ".join("(" + ", ".join(map(printable, clique)) + ")" for clique in cliques[:5])
     return shown + (f", ... {len(cliques)} in all" if len(cliques) > 5 else "")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from dpgm_core._version import __version__
+from dpgm_core.cli.common import talk
 from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge
 
 __all__ = ["cli", "main"]
@@ -72,16 +73,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.Abort:
-        _say("interrupted; what was charged stays charged")
+        _fail("interrupted; what was charged stays charged")
         sys.exit(1)
     except click.ClickException as error:
         hint = f" (try {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
-        _say(f"{error.format_message()}{hint}")
+        _fail(f"{error.format_message()}{hint}")
         sys.exit(2)
     except DpgmError as error:
         if debug:
             _traceback()
-        _say(str(error))
+        _fail(str(error))
         # What fails after the release was paid for is work that failed, whatever it says.
         failed = isinstance(error, (InferenceError, PluginLoadError, LearningFailed))
         sys.exit(1 if failed and not isinstance(error, TooLarge) else 2)
@@ -92,15 +93,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Right of the noise by construction: the curator lets nothing foreign out of the counting.
         if debug:
             _traceback()
-        _say(f"internal fault, {type(error).__name__}: {error}; run with --debug for a traceback")
+        _fail(f"internal fault, {type(error).__name__}: {error}; run with --debug for a traceback")
         sys.exit(1)
 
 
-def _say(message: str) -> None:
-    click.echo(f"dpgm: {' '.join(message.split())}", err=True)
+def _fail(message: str) -> None:
+    talk(f"dpgm: {' '.join(message.split())}")
 
 
 def _traceback() -> None:
     import traceback
 
-    click.echo(traceback.format_exc(), err=True, nl=False)
+    for line in traceback.format_exc().rstrip("\n").split("\n"):
+        talk(line)

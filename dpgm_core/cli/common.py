@@ -1,14 +1,20 @@
-"""What the commands share: settings, tables on stdout, talk and progress on stderr."""
+"""What the commands share: settings, tables on stdout, talk, stamps and progress on stderr.
+
+The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
     from dpgm_core.progress import Progress
@@ -20,7 +26,10 @@ __all__ = [
     "print_json",
     "print_table",
     "progress_bar",
+    "say",
+    "say_lines",
     "settings_option",
+    "stamp",
     "talk",
 ]
 
@@ -40,16 +49,22 @@ def json_option(command: F) -> F:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; JSON has no infinity, so it is the text "inf"."""
+    """One JSON document on stdout; JSON has no infinity, so it is the text "inf".
+
+    A line that prints stays as it is; in others all but ASCII is escaped as JSON escapes it, so a reader gets it back.
+    """
     from dpgm_core.files import plain
 
-    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False).split("\n"):
+        as_it_is = line.isprintable() and line.encode(encoding, "ignore").decode(encoding) == line
+        click.echo(line if as_it_is else "".join(map(_json_letter, line)))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Aligned columns on stdout: texts to the left, numbers to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+    names, cells = list(map(printable, header)), [list(map(printable, row)) for row in rows]
+    widths = [max(len(row[i]) for row in [names, *cells]) for i in range(len(names))]
     numeric = [all(isinstance(row[i], (int, float)) or _is_number(row[i]) for row in rows) for i in range(len(header))]
 
     def line(row: Sequence[str]) -> str:
@@ -59,15 +74,36 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         ]
         return "  ".join(parts).rstrip()
 
-    click.echo(line(list(header)))
-    click.echo("  ".join("-" * width for width in widths))
+    say(line(names))
+    say("  ".join("-" * width for width in widths))
     for row in cells:
-        click.echo(line(row))
+        say(line(row))
 
 
-def talk(message: str) -> None:
+def say(line: object = "") -> None:
+    """One line on stdout."""
+    click.echo(_encodable(printable(line), sys.stdout.encoding))
+
+
+def say_lines(text: object) -> None:
+    """Several lines on stdout, of a text that spells out the names in it."""
+    for line in str(text).split("\n"):
+        say(line)
+
+
+def talk(message: object) -> None:
     """One line on stderr."""
-    click.echo(message, err=True)
+    click.echo(_encodable(printable(message), sys.stderr.encoding), err=True)
+
+
+def stamp(path: Path, caveats: Iterable[str]) -> None:
+    """Say on stderr why what is shown is less private than the budget of what it was computed from; one line or none.
+
+    path: where that is. caveats: as `caveats_of` words them.
+    """
+    found = "; ".join(caveats)
+    if found:
+        talk(f"dpgm: {path}: {found}")
 
 
 @contextmanager
@@ -84,8 +120,8 @@ def progress_bar() -> Iterator[Progress]:
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("{task.fields[step]}"),
+        TextColumn("{task.description}", markup=False),  # a plugin's words may hold brackets
+        TextColumn("{task.fields[step]}", markup=False),
         TimeElapsedColumn(),
     )
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -93,8 +129,8 @@ def progress_bar() -> Iterator[Progress]:
 
         def report(task: str, done: int, total: int | None) -> None:
             if task not in tasks:
-                tasks[task] = bars.add_task(task, total=None, step="")
-            step = f"{done} of {total}" if total else str(done) if done else ""
+                tasks[task] = bars.add_task(printable(task), total=None, step="")
+            step = printable(f"{done} of {total}" if total else done or "")
             bars.update(tasks[task], step=step)
 
         yield report
@@ -105,6 +141,15 @@ def records_of(run: Spec) -> object:
     from dpgm_core.components.registry import make
 
     return make("source", run.data) if isinstance(run.data, dict) else run.data
+
+
+def _json_letter(letter: str) -> str:
+    return letter if letter.isascii() and letter.isprintable() else json.dumps(letter)[1:-1]
+
+
+def _encodable(line: str, encoding: str | None) -> str:
+    """The line with letters that the stream lacks spelled out."""
+    return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 
 def _is_number(cell: object) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp, talk
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -78,6 +78,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
 def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
     from dpgm_core.pipeline import release as release_records
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
@@ -95,11 +96,13 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
         )
         left = None if ledger is None else ledger.remaining()
     if as_json:
-        print_json({"release": str(saved), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()})
+        facts = stamp_of([noisy], noisy.guarantee())
+        print_json({"release": str(saved), "cost": noisy.cost.to_dict(), "left": left and left.to_dict(), **facts})
         return
-    click.echo(f"release: {saved}")
-    click.echo(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
-    click.echo(noisy.guarantee())
+    stamp(saved, caveats_of([noisy]))
+    say(f"release: {saved}")
+    say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    say(noisy.guarantee())
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, say, say_lines, settings_option, talk
 from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
@@ -65,8 +65,10 @@ def infer(
                 "result": text if output is None else None,
             }
         )
+    elif output is None:
+        say_lines(text.removesuffix("\n"))
     else:
-        click.echo(text if output is None else f"{task}: {output}", nl=output is not None)
+        say(f"{task}: {output}")
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, object]:

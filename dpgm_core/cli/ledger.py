@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, records_of
+from dpgm_core.cli.common import json_option, print_json, print_table, records_of, say, say_lines
 
 __all__ = ["ledger", "validate"]
 
@@ -19,9 +19,7 @@ def validate(spec: Path) -> None:
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec)
-    click.echo(
-        str(check(records_of(run), run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
-    )
+    say_lines(check(records_of(run), run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
 
 
 @click.group()
@@ -65,7 +63,7 @@ def create(
         person=person,
         rows_per_person=rows_per_person,
     )
-    click.echo(f"created {path} for {name!r}: {budget} under {neighbours}")
+    say(f"created {path} for {name!r}: {budget} under {neighbours}")
 
 
 @ledger.command(name="show")
@@ -79,7 +77,7 @@ def show_ledger(path: Path, as_json: bool) -> None:
     if as_json:
         print_json(opened.to_dict())
     else:
-        click.echo(opened.describe())
+        say_lines(opened.describe())
 
 
 @ledger.command()

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, stamp, talk
+from dpgm_core.cli.records import write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dpgm_core.models.model import Model
 
 __all__ = ["evaluate", "query", "sample"]
@@ -23,6 +22,8 @@ __all__ = ["evaluate", "query", "sample"]
 _MOST_ROWS = 100_000  # printed without being asked for by --top
 
 _INTERVALS = "Error bars and intervals that hold the truth with this probability, such as 0.9."
+
+_EXACT = "NOT PRIVATE: exact functions of the records"
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -52,9 +53,11 @@ def query(
     """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is."""
     from dpgm_core.errors import OptionError
     from dpgm_core.models.intervals import checked_level
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
 
     loaded = _load(model_file)
     model = loaded.using(inference)
+    caveats, facts = caveats_of(model.releases), stamp_of(model.releases, model.guarantee())
     fixed = _given(given)
     if level is None and (replicates is not None or seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
@@ -65,14 +68,19 @@ def query(
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
         record = model.map_assignment(fixed)
         if as_json:
-            print_json({"record": record, "given": fixed})
+            print_json({"record": record, "given": fixed, **facts})
         else:
+            stamp(model_file, caveats)
             print_table(["attribute", "label"], list(record.items()))
         return
     if not attributes:
         if fixed:
             raise OptionError("--given needs attributes to ask for, or --map")
-        _describe(model, as_json)
+        if as_json:
+            print_json(model.to_document() | facts)
+        else:
+            stamp(model_file, caveats)
+            _describe(model)
         return
     cells = math.prod(model.domain.shape(attributes))
     if top is None and cells > _MOST_ROWS:
@@ -95,13 +103,14 @@ def query(
             {
                 "attributes": list(attributes),
                 "given": fixed,
-                "private": model.private,
+                **facts,
                 "converged": model.converged,
                 **({} if level is None else {"level": level, "replicates": len(model.replicates)}),
                 "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
             }
         )
         return
+    stamp(model_file, caveats)
     print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
 
 
@@ -118,9 +127,13 @@ def query(
 )
 @json_option
 def sample(model_file: Path, count: int, output: Path, seed: int | None, datasets: int | None, as_json: bool) -> None:
-    """Draw synthetic records from MODEL into a file."""
+    """Draw synthetic records from MODEL into a file, with their guarantee.
+
+    It is in the schema's metadata `dpgm` of a .parquet or .arrow file, and beside a .csv file in OUTPUT.dpgm.json.
+    """
     from dpgm_core.errors import OptionError
     from dpgm_core.randomness import SeededRandomness
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
 
     if output.suffix not in (".csv", ".parquet", ".arrow"):
         raise OptionError(f"cannot write {output.name}: the name must end in .csv, .parquet or .arrow")
@@ -130,20 +143,21 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, dataset
     quoted = any(letter in text for text in texts for letter in ',"\r\n')
     files = [output]
     if datasets is None:
-        _write(model.sample(count, randomness=randomness), output, quoted=quoted)
+        write_records(model.sample(count, randomness=randomness), output, quoted=quoted)
     else:
         files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
         if len(model.replicates) < datasets:
             model = with_replicates(model, model_file, max(datasets, DEFAULT_REPLICATES), seed)
         for file, table in zip(files, model.sample_datasets(count, datasets, randomness=randomness), strict=True):
-            _write(table, file, quoted=quoted)
+            write_records(table, file, quoted=quoted)
     if as_json:
-        facts = {"private": model.private, "guarantee": model.guarantee()}
+        facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
         print_json({"records": count, **named, **facts})
         return
+    stamp(model_file, caveats_of(model.releases))
     for file in files:
-        click.echo(f"{count} synthetic records: {file}")
+        say(f"{count} synthetic records: {file}")
 
 
 @click.command()
@@ -160,20 +174,19 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     """Distances of MODEL from another model, from its own noisy tables, or (not private) from records."""
     from dpgm_core.errors import OptionError
     from dpgm_core.evaluate import kl_divergence, total_variation
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
 
     if against is not None and data is not None:
         raise OptionError("give --against or --data, not both")
     model = _load(model_file)
-    kl = None
-    stamp = "post-processing of releases: private as they are"
+    kl, models = None, {model_file: model}
     if against is not None:
-        other = _load(against)
+        models[against] = other = _load(against)
         kl = kl_divergence(other, model)  # first: it says when the two are over different domains
         distances = total_variation(model, other)
     elif data is not None:
         distances = total_variation(model, _records_of(data), allow_non_private=allow_non_private)
-        stamp = "NOT PRIVATE: exact functions of the records"
-        talk(f"dpgm: {stamp}")
+        talk(f"dpgm: {_EXACT}")
     elif model.releases:
         # the quietest last: of a table that several releases hold, it is the one compared with
         distances = {}
@@ -181,16 +194,27 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
             distances |= total_variation(model, one.tables)
     else:
         raise OptionError("the model carries no release; give --against MODEL or --data FILE")
+    caveats = dict.fromkeys(caveat for one in models.values() for caveat in caveats_of(one.releases))
+    privacy = "post-processing of releases: private as they are"
+    if data is not None:
+        privacy = _EXACT
+    elif caveats:
+        privacy = f"post-processing of releases, and no more private than they are: {'; '.join(caveats)}"
     if as_json:
         rows = [{"clique": list(clique), "total_variation": value} for clique, value in distances.items()]
-        print_json({"kl": kl, "tables": rows, "privacy": stamp})
+        facts = {str(path): stamp_of(one.releases, one.guarantee()) for path, one in models.items()}
+        print_json({"kl": kl, "tables": rows, "privacy": privacy, "models": facts})
         return
+    for path, shown in models.items():
+        stamp(path, caveats_of(shown.releases))
     if kl is not None:
-        click.echo(f"KL(other || model) = {kl:.6g} nats\n")
+        say(f"KL(other || model) = {kl:.6g} nats")
+        say()
     print_table(
         ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
     )
-    click.echo(f"\n{stamp}")
+    say()
+    say(privacy)
 
 
 def _records_of(data: Path) -> object:
@@ -224,46 +248,17 @@ def _given(pairs: tuple[str, ...]) -> dict[str, str]:
     return fixed
 
 
-def _describe(model: Model, as_json: bool) -> None:
-    document = model.to_document()
-    if as_json:
-        print_json(document)
-        return
+def _describe(model: Model) -> None:
     print_table(
         ["attribute", "labels"],
         [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
     )
-    click.echo("\n" + str(model.structure.describe()))
+    say()
+    say_lines(model.structure.describe())
     if not model.converged:
-        click.echo("\nWARNING: the learner did not converge")
+        say()
+        say("WARNING: the learner did not converge")
     for note in model.provenance.get("notes", ()):
-        click.echo(f"note: {note}")
-    click.echo("\n" + model.guarantee())
-
-
-def _write(table: pa.Table, output: Path, *, quoted: bool) -> None:
-    """Write a table; a CSV file has quotes only where a label needs them, so that `dpgm fit` reads it as it is."""
-    import io
-
-    from dpgm_core.files import atomic_write
-
-    buffer = io.BytesIO()
-    if output.suffix == ".csv":
-        import pyarrow.csv
-
-        if quoted:
-            pyarrow.csv.write_csv(table, buffer)
-        else:
-            buffer.write(",".join(table.column_names).encode() + b"\n")
-            plain = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
-            pyarrow.csv.write_csv(table, buffer, plain)
-    elif output.suffix == ".parquet":
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(table, buffer)
-    else:
-        import pyarrow.ipc
-
-        with pyarrow.ipc.new_file(buffer, table.schema) as writer:
-            writer.write_table(table)
-    atomic_write(output, buffer.getvalue())
+        say(f"note: {note}")
+    say()
+    say(model.guarantee())

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, records_of, settings_option, talk
+from dpgm_core.cli.common import (
+    json_option,
+    print_json,
+    print_table,
+    records_of,
+    say,
+    say_lines,
+    settings_option,
+    stamp,
+    talk,
+)
 
 __all__ = ["plan"]
 
@@ -20,6 +30,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm_core.components.registry import make
     from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.privacy.terms import flaws
     from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
 
@@ -37,24 +48,27 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     )
     for note in planned.notes:
         talk(f"dpgm: {note}")
+    private = run.seed is None
     if as_json:
-        print_json(planned.to_dict())
+        print_json({**planned.to_dict(), "private": private})
         return
+    stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
     one = planned.sensitivity
-    click.echo(f"budget: {planned.asked}; this release costs {planned.cost}")
+    say(f"budget: {planned.asked}; this release costs {planned.cost}")
     if run.ledger is not None and run.ledger.path.exists():
         from dpgm_core.ledger.ledger import Ledger
 
-        click.echo(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
+        say(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
     weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
-    click.echo(
+    say(
         f"sensitivity ({planned.terms.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
         f"noise scale {planned.scale:.6g} {unit} per cell"
     )
-    click.echo(str(planned.structure))
+    say_lines(planned.structure)
     cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
-    click.echo(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call\n")
+    say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
+    say()
     what = "records" if weighted is None else "persons"
     header = ["table", "cells", f"noise sd ({what})", "error of a probability"]
     rows = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
 
 __all__ = ["check", "new", "plugins", "show"]
 
@@ -44,9 +44,11 @@ def plugins(as_json: bool) -> None:
         return
     print_table(["kind", "name", "distribution", "version", "state", "summary"], rows)
     for broken in registry.broken:
-        click.echo(f"\nbroken: {broken.distribution} {broken.version}: {broken.cause}")
+        say()
+        say(f"broken: {broken.distribution} {broken.version}: {broken.cause}")
     if registry.disabled:
-        click.echo(f"\ndisabled by DPGM_DISABLE: {', '.join(registry.disabled)}")
+        say()
+        say(f"disabled by DPGM_DISABLE: {', '.join(registry.disabled)}")
 
 
 @click.command()
@@ -76,9 +78,10 @@ def show(kind: str, name: str, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{kind} {name}, from {offer}: {offer.component.summary}\n")
+    say(f"{kind} {name}, from {offer}: {offer.component.summary}")
+    say()
     if not options:
-        click.echo("no options")
+        say("no options")
         return
     rows = [[one.name, one.type, one.default, one.unit, one.help] for one in options]
     print_table(["option", "type", "default", "unit", "help"], rows)
@@ -107,8 +110,8 @@ def new(kind: str, name: str, folder: Path) -> None:
     # double quotes are read by every shell, but some letters mean something inside them
     wanted = f"{where}[testing]"
     quoted = shlex.quote(wanted) if set(wanted) & set('"$`\\!%') else f'"{wanted}"'
-    click.echo(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
-    click.echo(f"pip install -e {quoted} && dpgm check {made.name}")
+    say(f"made {where}; install it with what the check needs, check it, then replace what says TODO:")
+    say(f"pip install -e {quoted} && dpgm check {made.name}")
 
 
 @click.command()
@@ -135,15 +138,18 @@ def check(distribution: str, profile: str, as_json: bool) -> None:
         reports.append(report)
         if as_json:
             continue
-        click.echo(f"{report.header}\n")
+        say(report.header)
+        say()
         print_table(
             ["check", "result", "seconds"],
             [[one.check, one.status, f"{one.seconds:.2f}"] for one in report.outcomes],
         )
         for one in report.outcomes:
             if one.status != "passed":
-                click.echo(f"\n{one.check}: {one.claim}\n  {one.status}: {one.message}")
-        click.echo()
+                say()
+                say(f"{one.check}: {one.claim}")
+                say_lines(f"  {one.status}: {one.message}")
+        say()
     if as_json:
         print_json([report.to_dict() for report in reports])
     failed = sum(len(report.failures) for report in reports)

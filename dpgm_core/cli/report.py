@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from dpgm_core.cli.common import print_table, talk
+from dpgm_core.cli.common import print_table, say, stamp, talk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,13 +21,13 @@ __all__ = ["print_fit", "_print_margins", "_records", "summary", "_swamped"]
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str, Any]:
     """A fit as plain values, for `--json`. saved: the files of its releases."""
+    from dpgm_core.releases.stamps import stamp_of
+
     surest, cost = _surest(done), _cost(done)
     return {
         "model": str(path),
         "release": str(saved[0]),
         "releases": [str(file) for file in saved],
-        "private": done.model.private,
-        "unsafe": "; ".join(dict.fromkeys(one.unsafe for one in done.releases if one.unsafe)) or None,
         "spent": cost.to_dict(),
         "left": None if left is None else left.to_dict(),
         "records": {"total": _records(surest), "policy": surest.total_policy},
@@ -37,7 +35,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
-        "guarantee": done.model.guarantee(),
+        **stamp_of(done.model.releases, done.model.guarantee()),
     }
 
 
@@ -72,32 +70,34 @@ def print_fit(
 ) -> None:
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
+    from dpgm_core.releases.stamps import caveats_of
 
+    stamp(path, caveats_of(done.model.releases))
     surest, cost = _surest(done), _cost(done)
-    click.echo(f"model:   {path}")
+    say(f"model:   {path}")
     for file in saved:
-        click.echo(f"release: {file}")
+        say(f"release: {file}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
-    click.echo(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
+    say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
     what = "records: " if surest.contributions is None else "persons: "
-    click.echo(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
+    say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
-        click.echo("WARNING: the learner did not converge; the model carries this flag")
+        say("WARNING: the learner did not converge; the model carries this flag")
     for note in done.notes if verbose or not done.converged else ():
         talk(f"note: {note}")
-    click.echo("")
+    say()
     try:
         _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
-        click.echo("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
+        say("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
     swamped, tables = _swamped(done.releases)
     if swamped:
         talk(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
-    click.echo("")
-    click.echo(done.model.guarantee())
+    say()
+    say(done.model.guarantee())
 
 
 def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
@@ -147,4 +147,4 @@ def _print_margins(model: Model, level: float | None) -> None:
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     left_out = [name for name in model.domain.names if name not in measured]
     if left_out:
-        click.echo(f"not measured, so unknown to the model: {', '.join(left_out)}")
+        say(f"not measured, so unknown to the model: {', '.join(left_out)}")

@@ -121,6 +121,8 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
     refusal = None
     try:
         return cls(**ready)
+    except OptionError as error:  # of a shared validator, which cannot know the component's name
+        refusal = str(error)
     except DpgmError:
         raise
     except (ValueError, TypeError) as error:

@@ -8,45 +8,47 @@ from typing import Any
 
 import attrs
 
+from dpgm_core.errors import OptionError
+
 __all__ = ["at_least_zero", "flag", "positive", "share", "whole"]
 
 
 def positive(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a finite number above 0. Raises ValueError."""
+    """A validator: a finite number above 0. Raises OptionError."""
     if not (_is_number(value) and value > 0):
-        raise ValueError(f"{attribute.name} must be a finite number above 0, got {value!r}")
+        raise OptionError(f"{attribute.name} must be a finite number above 0, got {value!r}")
 
 
 def at_least_zero(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a finite number of at least 0. Raises ValueError."""
+    """A validator: a finite number of at least 0. Raises OptionError."""
     if not (_is_number(value) and value >= 0):
-        raise ValueError(f"{attribute.name} must be a finite number of at least 0, got {value!r}")
+        raise OptionError(f"{attribute.name} must be a finite number of at least 0, got {value!r}")
 
 
 def share(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a number from 0 to below 1. Raises ValueError."""
+    """A validator: a number from 0 to below 1. Raises OptionError."""
     if not (_is_number(value) and 0 <= value < 1):
-        raise ValueError(f"{attribute.name} must be a number from 0 to below 1, got {value!r}")
+        raise OptionError(f"{attribute.name} must be a number from 0 to below 1, got {value!r}")
 
 
 def whole(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a whole number of at least 1. Raises ValueError.
+    """A validator: a whole number of at least 1. Raises OptionError.
 
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     steps: int = attrs.field(default=3, validator=whole)
     >>> Mine(steps=True)
     Traceback (most recent call last):
-    ValueError: steps must be a whole number of at least 1, got True
+    dpgm_core.errors.OptionError: steps must be a whole number of at least 1, got True
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{attribute.name} must be a whole number of at least 1, got {value!r}")
+        raise OptionError(f"{attribute.name} must be a whole number of at least 1, got {value!r}")
 
 
 def flag(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: true or false, and no number. Raises ValueError."""
+    """A validator: true or false, and no number. Raises OptionError."""
     if not isinstance(value, bool):
-        raise ValueError(f"{attribute.name} must be true or false, got {value!r}")
+        raise OptionError(f"{attribute.name} must be true or false, got {value!r}")
 
 
 def _is_number(value: object) -> typing.TypeGuard[float]:

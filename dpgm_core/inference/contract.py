@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 __all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"]
 

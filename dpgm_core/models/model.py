@@ -5,6 +5,7 @@ Everything here is post-processing of the release and free in privacy; what comp
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -30,6 +31,7 @@ from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
+from dpgm_core.releases.stamps import UNKNOWN, stamp_of
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -120,8 +122,26 @@ class Model:
     def guarantee(self) -> str:
         """The guarantee of all releases behind it together: learning and querying add nothing to it."""
         if self.cost is None:
-            return "This model carries no release, so nothing is known about the privacy of what it was made from."
+            return UNKNOWN
         return guarantee_of(self.releases, self.cost)
+
+    def stamp(self) -> dict[str, Any]:
+        """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
+
+        private, unsafe and conditions say what the guarantee says in words. provenance: learner and inference with
+        their settings, and nothing that was learned.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
+        ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unsafe']
+        """
+        makers = {kind: self.provenance[kind] for kind in ("learner", "inference") if kind in self.provenance}
+        return {
+            "dpgm": __version__,
+            **stamp_of(self.releases, self.guarantee()),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "provenance": plain(makers),
+        }
 
     def using(self, inference: str | Inference) -> Model:
         """The same model answering through another inference component, such as "loopy-bp"."""
@@ -226,6 +246,7 @@ class Model:
     def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
         """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
 
+        The table's schema has `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it.
         randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
         """
         import pyarrow as pa
@@ -241,7 +262,7 @@ class Model:
             pa.array(attribute.labels, pa.string()).take(pa.array(column))
             for attribute, column in zip(self.domain, codes, strict=True)
         ]
-        return pa.table(columns, names=list(self.domain.names))
+        return pa.table(columns, names=list(self.domain.names), metadata={"dpgm": json.dumps(self.stamp())})
 
     # --- how sure -----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
@@ -13,7 +13,7 @@ from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.structure import Structure
 
-__all__ = ["Terms", "TotalPolicy", "default_unit"]
+__all__ = ["Terms", "TotalPolicy", "default_unit", "flaws"]
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
@@ -25,6 +25,19 @@ def default_unit(person: str | None) -> str:
     'one record'
     """
     return "one record" if person is None else "one person"
+
+
+def flaws(*, unsafe: Iterable[str | None], private: bool) -> tuple[str, ...]:
+    """Why a guarantee does not hold to the letter, or at all: in the words of every guarantee, stamp and plan.
+
+    unsafe: what noises say of themselves. private: whether no seed was used. Empty if it holds.
+
+    >>> flaws(unsafe=[None, "textbook noise"], private=False)
+    ('UNSAFE: textbook noise', 'NOT PRIVATE (private = false): the noise came from a seed, for simulation only')
+    """
+    reasons = "; ".join(dict.fromkeys(filter(None, unsafe)))
+    seeded = "NOT PRIVATE (private = false): the noise came from a seed, for simulation only"
+    return (*([f"UNSAFE: {reasons}"] if reasons else []), *([] if private else [seeded]))
 
 
 def _relation(name: Neighbours | str) -> Neighbours:
@@ -149,6 +162,22 @@ class Terms:
         With a person key a changed person can lose the key, and rows without it count together as one person.
         """
         return self.neighbours is Neighbours.REPLACE_ONE and self.rows_per_person == 1 and self.person is None
+
+    @property
+    def condition(self) -> str | None:
+        """What a guarantee is conditional on, and what it therefore does not hide; None if on nothing.
+
+        >>> Terms(neighbours="add-remove", total="public").condition
+        'CONDITIONAL ON PUBLIC N (it does not hide whether ...)'
+        """
+        if self.policy != "public" or self.covers_total:
+            return None
+        hidden = (
+            "whether a person is in the data; equivalently twice the budget under replace-one"
+            if self.neighbours is Neighbours.ADD_REMOVE
+            else "how many rows a person has"
+        )
+        return f"CONDITIONAL ON PUBLIC N (it does not hide {hidden})"
 
     def spelled_out(self, unit: str | None = None) -> Terms:
         """The same terms with the unit in words: as stated, else `unit`, else a record or a person."""

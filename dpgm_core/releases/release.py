@@ -21,11 +21,12 @@ from dpgm_core.errors import BudgetError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement, noise_fields
+from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, TotalPolicy
+from dpgm_core.privacy.terms import Terms, TotalPolicy, flaws
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -167,16 +168,8 @@ class NoisyTables:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
             )
-        if self.total_policy == "public" and not self.terms.covers_total:
-            hidden = (
-                "whether a person is in the data; equivalently twice the budget under replace-one"
-                if self.neighbours is Neighbours.ADD_REMOVE
-                else "how many rows a person has"
-            )
-            found.append(
-                "The exact number of records is published too: the guarantee is CONDITIONAL ON PUBLIC N "
-                f"(it does not hide {hidden}). "
-            )
+        if self.terms.condition is not None:
+            found.append(f"The exact number of records is published too: the guarantee is {self.terms.condition}. ")
         elif self.total_policy == "declared":
             found.append("The number of records was declared by the owner as public knowledge. ")
         return found
@@ -225,12 +218,9 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
-    if not all(one.private for one in releases):
-        text = "NOT PRIVATE (private = false): the noise came from a seed, for simulation only. Were it not: " + text
-    unsafe = dict.fromkeys(one.unsafe for one in releases if one.unsafe)
-    if unsafe:
-        text = f"UNSAFE: {'; '.join(unsafe)}. Were it not: " + text
-    return text + (
+    found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
+    text = "".join(f"{flaw}. Were it not: " for flaw in found) + text
+    return printable(text) + (
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
     )

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError
+from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
@@ -101,7 +102,7 @@ class ValidationReport:
                     f"  {one.truncated_persons:,} persons have more rows than are kept; {one.dropped_rows:,} rows go"
                 )
         lines.append("ok" if self.ok else "not all values are known to the domain; see above")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 def validate(data: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> ValidationReport:

@@ -17,6 +17,7 @@ from dpgm_core.components.options import build
 from dpgm_core.components.registry import Broken, Offer, Registry, default_registry, normal_name
 from dpgm_core.errors import OptionError, PluginError, UnknownComponent, did_you_mean
 from dpgm_core.plugin import KINDS
+from dpgm_core.printable import printable
 from dpgm_core.testing.check import Check, Profile, profile_of
 from dpgm_core.testing.subjects import (
     ClassSubject,
@@ -113,7 +114,7 @@ class Report:
             one.status for one in self.outcomes)}  # fmt: skip
         seconds = sum(one.seconds for one in self.outcomes)
         lines += ["", ", ".join(f"{count} {status}" for status, count in counts.items()) + f" in {seconds:.1f} s"]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
 
 def checks_of(kind: str) -> tuple[Check, ...]:

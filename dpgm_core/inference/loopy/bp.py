@@ -10,6 +10,7 @@ from attrs import Attribute, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.components.options import option
+from dpgm_core.components.validators import at_least_zero, flag, share, whole
 from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.loopy.plan import LoopyPlan, compile_plan
@@ -39,28 +40,9 @@ VANISHED = 100.0
 BYTES_PER_CELL = 100
 
 
-def _number(low: float, high: float, need: str) -> Any:
-    def check(instance: object, attribute: Attribute[Any], value: object) -> None:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not low <= value < high:  # type: ignore[operator]
-            raise OptionError(f"loopy-bp: {attribute.name} must be {need}, got {value!r}")
-
-    return check
-
-
-def _whole(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise OptionError(f"loopy-bp: {attribute.name} must be a whole number of at least 1, got {value!r}")
-
-
 def _schedule(instance: object, attribute: Attribute[Any], value: object) -> None:
     if value not in ("flooding", "residual"):
-        raise OptionError(f"loopy-bp: schedule must be 'flooding' or 'residual', got {value!r}")
-
-
-def _flag(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"loopy-bp: {attribute.name} must be true or false, got {value!r}")
+        raise OptionError(f"schedule must be 'flooding' or 'residual', got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -86,23 +68,23 @@ class LoopyBP:
     damping: float = option(
         0.5,
         help="exponent of the old message in the new one; 0 sends the new one as it is",
-        validator=_number(0.0, 1.0, "a number in [0, 1)"),
+        validator=share,
     )
     tolerance: float = option(
         1e-8,
         help="converged when no entry of an undamped message changes by a larger part of itself",
-        validator=_number(0.0, math.inf, "a finite number of at least 0"),
+        validator=at_least_zero,
     )
-    max_iterations: int = option(1000, help="sweeps before giving up", unit="sweeps", validator=_whole)
+    max_iterations: int = option(1000, help="sweeps before giving up", unit="sweeps", validator=whole)
     schedule: Literal["flooding", "residual"] = option(
         "flooding",
         help="flooding sends all messages per sweep, residual only the quarter that would change most",
         validator=_schedule,
     )
     require_convergence: bool = option(
-        False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=_flag
+        False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=flag
     )
-    max_bytes: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=_whole)
+    max_bytes: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=whole)
 
     def compile(self, structure: Structure) -> LoopyEngine:
         """Index arrays for one structure; raises TooLarge, with sizes, if the tables themselves do not fit."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from attrs import Attribute, frozen
+from attrs import frozen
 
 from dpgm_core import (
     Beliefs,
@@ -15,11 +15,14 @@ from dpgm_core import (
     FloatArray,
     InferenceError,
     NotConverged,
-    OptionError,
     Structure,
     Tables,
     TooLarge,
+    at_least_zero,
+    flag,
     option,
+    share,
+    whole,
 )
 from dpgm_trw.plan import Plan, compile_plan
 
@@ -28,24 +31,6 @@ __all__ = ["TrwBP", "TrwEngine"]
 # Bytes at the peak of compiling and of a call: per pair of attributes (Laplacian, its inverse) and per cell.
 BYTES_PER_PAIR = 40
 BYTES_PER_CELL = 120
-
-
-def _number(low: float, high: float, need: str) -> Any:
-    def check(instance: object, attribute: Attribute[Any], value: object) -> None:
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not low <= value < high:
-            raise OptionError(f"trw-bp: {attribute.name} must be {need}, got {value!r}")
-
-    return check
-
-
-def _whole(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise OptionError(f"trw-bp: {attribute.name} must be a whole number of at least 1, got {value!r}")
-
-
-def _flag(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"trw-bp: {attribute.name} must be true or false, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -70,19 +55,19 @@ class TrwBP:
     damping: float = option(
         0.2,
         help="weight of the old log-message in the new one; 0 sends the new one as it is",
-        validator=_number(0.0, 1.0, "a number in [0, 1)"),
+        validator=share,
     )
     tolerance: float = option(
         1e-8,
         help="converged when the marginals of neighbours differ by no more",
         unit="probability",
-        validator=_number(0.0, math.inf, "a finite number of at least 0"),
+        validator=at_least_zero,
     )
-    max_iterations: int = option(2000, help="sweeps before giving up", unit="sweeps", validator=_whole)
+    max_iterations: int = option(2000, help="sweeps before giving up", unit="sweeps", validator=whole)
     require_convergence: bool = option(
-        False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=_flag
+        False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=flag
     )
-    max_bytes: int = option(2**31, help="refuse structures that would take more", unit="bytes", validator=_whole)
+    max_bytes: int = option(2**31, help="refuse structures that would take more", unit="bytes", validator=whole)
 
     def compile(self, structure: Structure) -> TrwEngine:
         """Index arrays and edge probabilities; StructureError for larger cliques, TooLarge for too many attributes."""

@@ -1,0 +1,45 @@
+"""What goes with whatever is computed from releases: their guarantee, and why it may say less than its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpgm_core.privacy.terms import flaws
+from dpgm_core.releases.release import NoisyTables
+
+__all__ = ["UNKNOWN", "caveats_of", "stamp_of"]
+
+#: Of a model that was made from no release.
+UNKNOWN = "This model carries no release, so nothing is known about the privacy of what it was made from."
+
+
+def caveats_of(releases: Sequence[NoisyTables]) -> tuple[str, ...]:
+    """Why whatever is computed from releases is less private than their budget: in the words of their guarantee.
+
+    Unsafe noise, a seed, a public N; empty if there is nothing of the kind. Of no release nothing is known.
+
+    >>> caveats_of([])
+    ('This model carries no release, so nothing is known about the privacy of what it was made from',)
+    """
+    if not releases:
+        return (UNKNOWN.removesuffix("."),)
+    found = flaws(unsafe=(one.unsafe for one in releases), private=all(one.private for one in releases))
+    return (*found, *dict.fromkeys(filter(None, (one.terms.condition for one in releases))))
+
+
+def stamp_of(releases: Sequence[NoisyTables], guarantee: str) -> dict[str, Any]:
+    """What files and JSON say of their privacy, as plain values.
+
+    guarantee: of all releases together, in words. private: false with a seed, None without a release. unsafe: why the
+    guarantee does not hold to the letter, or None. conditions: what else it says, of rounds and of N.
+
+    >>> stamp_of([], UNKNOWN)["private"] is None
+    True
+    """
+    return {
+        "private": all(one.private for one in releases) if releases else None,
+        "unsafe": "; ".join(dict.fromkeys(one.unsafe for one in releases if one.unsafe)) or None,
+        "conditions": list(dict.fromkeys(text.strip() for one in releases for text in one.conditions())),
+        "guarantee": guarantee,
+    }
