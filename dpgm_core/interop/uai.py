@@ -50,9 +50,10 @@ def infer_uai(
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "m.uai"
-    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")
-    ...     infer_uai(path, None, "PR", LoopyBP())[0]
-    'PR\\n1\\n'
+    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 94")
+    ...     task, logarithm = infer_uai(path, None, "PR", LoopyBP())[0].split()
+    >>> task, round(float(logarithm), 9)  # 100, to base 10
+    ('PR', 2.0)
     """
     if task not in ("PR", "MAR", "MPE"):
         raise DataError(f"the tasks are PR, MAR and MPE, got {task!r}")

@@ -116,7 +116,7 @@ def as_categorical_polars(table: pa.Table, _: Path) -> Any:
 
 
 def as_duckdb(table: pa.Table, _: Path) -> Any:
-    return pytest.importorskip("duckdb").connect().from_arrow(table)
+    return pytest.importorskip("duckdb").from_arrow(table)  # the module's own connection, which stays open
 
 
 # each ends in what `as_source` takes; the first ones keep the column of persons

@@ -1,0 +1,119 @@
+"""Does it work on every Python and with the oldest and the newest of what it requires?
+
+    python3 .ci/versions.py            what CI runs: the example on each other Python, some tests with oldest and newest
+    python3 .ci/versions.py --whole    the whole suite each time; half an hour and more
+
+Looks for Python 3.11 to 3.13 on the path and among pyenv's; says which it has not found. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSIONS = ("3.11", "3.12", "3.13")
+# dp-accounting holds attrs back, and the tools are of no use to a user: only in the environment of the pins.
+TOOLS = ("dp-accounting", "hatchling", "import-linter", "joblib", "matplotlib", "mkdocs", "mypy", "ruff")
+SOME = "-m 'not slow' dpgm_core plugins/*/dpgm_* tests/cli tests/inference tests/sources"
+
+
+def pythons() -> Iterator[tuple[str, str | None]]:
+    """Each version with its program, or None: what is named so on the path and runs, else the newest of pyenv's."""
+    roots = [Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"]
+    for version in VERSIONS:
+        found = [path for root in roots for path in root.glob(f"{version}.*/bin/python")]
+        newest = sorted(found, key=lambda path: int(path.parts[-3].split(".")[2]), reverse=True)
+        programs = [shutil.which(f"python{version}"), *map(str, newest)]
+        yield version, next((program for program in programs if program and is_able(program, version)), None)
+
+
+def is_able(program: str, version: str) -> bool:
+    """Whether it starts, is of that version and makes environments."""
+    code = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([program, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip() == version
+
+
+def lower_bounds() -> list[str]:
+    """Every requirement of core, its extras, the plugins and the tests, pinned to the oldest version it allows."""
+    texts = []
+    for file in (ROOT / "pyproject.toml", *sorted((ROOT / "plugins").glob("*/pyproject.toml"))):
+        project = tomllib.loads(file.read_text())["project"]
+        texts += [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
+    texts += development()
+    return sorted({text.replace(">=", "==") for text in texts if not text.startswith(("dpgm-", *TOOLS))})
+
+
+def development() -> list[str]:
+    """What the tests need beyond the packages, each with its lower bound."""
+    lines = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
+    return [line for line in lines if line and not line.startswith(("-", *TOOLS))]
+
+
+def attempt(title: str, program: str, requirements: list[str], constraints: list[str] | None, commands: str) -> bool:
+    """One fresh copy of the checkout and one environment: install, run. constraints: None for the newest of all."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        copy.mkdir()
+        git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(git, cwd=ROOT, capture_output=True, check=True).stdout
+        tar = ["tar", "--null", "--ignore-failed-read", "-T", "-", "-cf", "-"]
+        packed = subprocess.run(tar, cwd=ROOT, input=names, capture_output=True, check=True).stdout
+        subprocess.run(["tar", "-xf", "-", "-C", str(copy)], input=packed, check=True)
+        (copy / "wanted.txt").write_text("\n".join(requirements) + "\n")
+        (copy / "limits.txt").write_text("\n".join(constraints or []) + "\n")
+        script = (
+            f"{program} -m venv .venv && . .venv/bin/activate && "
+            f"pip install -q -r wanted.txt -c limits.txt && {commands}"
+        )
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=copy, check=False)
+    verdict = "passed" if done.returncode == 0 else "FAILED"
+    print(f"== {title}: {verdict} in {time.monotonic() - began:.0f} s", flush=True)
+    return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--whole", action="store_true", help="the whole suite of tests in each environment")
+    whole = parser.parse_args().whole
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    tests = "pytest -q -n auto" + ("" if whole else f" {SOME}")
+    example = "dpgm fit docs/examples/health/health.toml"
+    able = {}
+    for version, program in pythons():
+        print(f"== Python {version}: {program or 'none on this machine, skipped'}", flush=True)
+        if program:
+            able[version] = program
+    if not able:
+        return 1
+    users, developers = ["-r requirements.txt"], ["-r requirements.txt", "-e .[testing]", *development()]
+    passed = [
+        attempt(
+            f"tested versions, Python {version}",
+            program,
+            ["-r requirements-dev.txt"] if whole else users,
+            pins,
+            f"{example} && {tests}" if whole else example,
+        )
+        for version, program in able.items()
+        if whole or version != f"{sys.version_info.major}.{sys.version_info.minor}"  # whose commands have run
+    ]
+    programs = list(able.values())
+    passed.append(attempt("oldest of everything", programs[0], developers, lower_bounds(), f"{example} && {tests}"))
+    passed.append(attempt("newest of everything", programs[-1], developers, None, f"{example} && {tests}"))
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
