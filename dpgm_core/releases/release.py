@@ -26,6 +26,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms, TotalPolicy
+from dpgm_core.releases.conditions import PUBLIC_N, SEEDED, UNSAFE, publishes_total
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -167,14 +168,14 @@ class NoisyTables:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
             )
-        if self.total_policy == "public" and not self.terms.covers_total:
+        if publishes_total(self.terms):
             hidden = (
                 "whether a person is in the data; equivalently twice the budget under replace-one"
                 if self.neighbours is Neighbours.ADD_REMOVE
                 else "how many rows a person has"
             )
             found.append(
-                "The exact number of records is published too: the guarantee is CONDITIONAL ON PUBLIC N "
+                f"The exact number of records is published too: the guarantee is {PUBLIC_N.upper()} "
                 f"(it does not hide {hidden}). "
             )
         elif self.total_policy == "declared":
@@ -226,10 +227,10 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
     if not all(one.private for one in releases):
-        text = "NOT PRIVATE (private = false): the noise came from a seed, for simulation only. Were it not: " + text
+        text = f"NOT PRIVATE (private = false): {SEEDED}. Were it not: " + text
     unsafe = dict.fromkeys(one.unsafe for one in releases if one.unsafe)
     if unsafe:
-        text = f"UNSAFE: {'; '.join(unsafe)}. Were it not: " + text
+        text = f"{UNSAFE.upper()}: {'; '.join(unsafe)}. Were it not: " + text
     return text + (
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
