@@ -11,7 +11,17 @@ from pathlib import Path
 
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
 
-__all__ = ["SIDECARS", "check_one_name", "check_rights", "connected", "held", "part_name"]
+__all__ = [
+    "SIDECARS",
+    "busy",
+    "check_one_name",
+    "check_rights",
+    "connected",
+    "held",
+    "opened",
+    "part_name",
+    "unwritable",
+]
 
 BUSY_SECONDS = 30.0  # how long a call waits for another process
 
@@ -26,8 +36,15 @@ def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
     mode: "rw", or "rwc" for a file to be made. Raises ModelFileError for a file of several names.
     """
     check_one_name(path)
+    with opened(path, f"mode={mode}") as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
+    """The same, whatever names the file has. how: the options of SQLite's address."""
     try:
-        address = f"{path.as_uri()}?mode={mode}"
+        address = f"{path.as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         with contextlib.closing(connection):
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -68,7 +85,7 @@ def check_one_name(path: Path) -> None:
 def check_rights(path: Path) -> None:
     """Refuse, with BudgetError, a file that could be read but not charged, or a folder without room for its journal."""
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
-        raise _unwritable(path)
+        raise unwritable(path)
 
 
 def part_name(path: Path, token: str) -> Path:
@@ -92,17 +109,23 @@ def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
     if held(error):
-        return BudgetError(
-            f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
-        )
+        return busy(path)
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return _unwritable(path)
+        return unwritable(path)
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return BudgetError(f"ledger {path} cannot be written ({error}); nothing was released: check the disk")
     return ModelFileError(f"{path} is not a usable dpgm ledger: {error}")
 
 
-def _unwritable(path: Path) -> BudgetError:
+def busy(path: Path) -> BudgetError:
+    """What is said of a file that another process does not let go."""
+    return BudgetError(
+        f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
+    )
+
+
+def unwritable(path: Path) -> BudgetError:
+    """What is said of a file, or of a folder for its journal, that is there to read only."""
     return BudgetError(
         f"ledger {path} cannot be opened for writing; nothing was charged: check the rights on it and on its folder"
     )

@@ -23,7 +23,19 @@ from dpgm_core.ledger.access import SIDECARS, connected, part_name
 from dpgm_core.ledger.entries import NOT_RECORDED, LedgerEntry, LedgerTerms, check_conditions
 from dpgm_core.privacy.budget import Budget
 
-__all__ = ["CONDITIONS", "JOURNAL", "SCHEMA", "VERSION", "add", "digest", "identified", "read", "rows", "write_new"]
+__all__ = [
+    "CONDITIONS",
+    "JOURNAL",
+    "SCHEMA",
+    "VERSION",
+    "add",
+    "digest",
+    "identified",
+    "read",
+    "rows",
+    "sync",
+    "write_new",
+]
 
 APPLICATION = 0x6470676D  # "dpgm"
 VERSION = 2
@@ -148,7 +160,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
             connection.execute("COMMIT")
         # Unlike a rename, a link never replaces a file that is already there.
         os.link(part, path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):
             raise BudgetError(
@@ -183,7 +195,7 @@ def _damaged(path: Path) -> ModelFileError:
     )
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """Make a new name in a folder survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

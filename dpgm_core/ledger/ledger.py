@@ -12,10 +12,10 @@ must not depend on earlier releases.
 
 Only numbers, times of charges, the owner's texts and the conditions of charges are stored; nothing computed from data.
 
-The file alone is the ledger: after a crash it holds every charge that was acknowledged, or says that it is damaged and
-needs the journal beside it, which the next call rolls back. Limits: keep it on a local disk (networks may not lock);
-a file of several names (hard links) is refused, but one that is mounted or renamed under another name while a cut-off
-charge waits beside the first is not noticed, so mount the folder; and whoever restores an old copy can spend again.
+The file alone is the ledger: after a crash it holds every charge that was acknowledged, or is refused as damaged until
+the journal beside it is there, which the next call uses. A file that is whole is never rolled back. Limits: keep it on
+a local disk (networks may not lock); a file of several names (hard links) is refused; of one that is mounted under two
+names the journal is found under one only, so mount the folder; and whoever restores an old copy can spend again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
-from dpgm_core.ledger.access import check_rights, connected
+from dpgm_core.ledger.access import check_rights
 from dpgm_core.ledger.entries import (
     NOT_RECORDED,
     LedgerEntry,
@@ -41,6 +41,7 @@ from dpgm_core.ledger.entries import (
 )
 from dpgm_core.ledger.file import add, read, write_new
 from dpgm_core.ledger.migration import bring_up_to_date
+from dpgm_core.ledger.recovery import recovered
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -123,7 +124,7 @@ class Ledger:
         if not path.is_file():
             raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
         bring_up_to_date(path)
-        with connected(path) as connection:
+        with recovered(path) as connection:
             terms, _ = read(path, connection)
         return cls(path, terms)
 
@@ -156,7 +157,7 @@ class Ledger:
     def check(self, budget: Budget) -> None:
         """Whether `budget` could be charged now: raises what `charge` would, and charges nothing."""
         check_rights(self.path)
-        with connected(self.path) as connection:
+        with recovered(self.path) as connection:
             self._refuse(budget, self._charges(connection))
 
     def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
@@ -168,7 +169,7 @@ class Ledger:
         """
         text_line("the note of a charge", note, empty=True)
         check_conditions(conditions)
-        with connected(self.path) as connection:
+        with recovered(self.path) as connection:
             # The lock comes first: what is read cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
             self._refuse(budget, self._charges(connection))
@@ -180,7 +181,7 @@ class Ledger:
     def mark_released(self, entry: int) -> None:
         """Note that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
         whole("the number of a ledger entry", entry, least=1, most=2**63 - 1)
-        with connected(self.path) as connection:
+        with recovered(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._charges(connection)
             if not connection.execute("UPDATE charges SET status = 'released' WHERE id = ?", (entry,)).rowcount:
@@ -201,7 +202,7 @@ class Ledger:
 
     def history(self) -> tuple[LedgerEntry, ...]:
         """Every charge, oldest first."""
-        with connected(self.path) as connection:
+        with recovered(self.path) as connection:
             return self._charges(connection)
 
     def to_dict(self) -> dict[str, Any]:

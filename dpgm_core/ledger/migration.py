@@ -15,8 +15,9 @@ from pathlib import Path
 
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.ledger import access
-from dpgm_core.ledger.access import connected, held
+from dpgm_core.ledger.access import held
 from dpgm_core.ledger.file import CONDITIONS, JOURNAL, SCHEMA, VERSION, digest, identified, rows
+from dpgm_core.ledger.recovery import recovered
 
 __all__ = ["bring_up_to_date"]
 
@@ -43,7 +44,7 @@ def bring_up_to_date(path: Path) -> None:
 
 def _without_log(path: Path) -> bool:
     """Write the log back and leave WAL mode; False while another process has the file open."""
-    with connected(path) as connection:
+    with recovered(path) as connection:
         version = identified(path, connection)
         if connection.execute("PRAGMA journal_mode").fetchone() == (JOURNAL,):
             return True
@@ -70,7 +71,7 @@ def _refuse_strays(path: Path) -> None:
 
 
 def _extend(path: Path) -> None:
-    with connected(path) as connection:
+    with recovered(path) as connection:
         if identified(path, connection) == VERSION:
             return
         connection.execute("BEGIN IMMEDIATE")

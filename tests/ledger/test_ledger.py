@@ -22,6 +22,7 @@ from dpgm_core.ledger import entries as ledger_entries
 from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger import migration as ledger_migration
+from dpgm_core.ledger import recovery as ledger_recovery
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
 from dpgm_core.privacy.terms import Terms
@@ -649,7 +650,7 @@ ROOT = Path(ledger_module.__file__).parents[2]
 
 def test_the_ledger_knows_nothing_of_data_or_models():
     """It imports errors and privacy only, so nothing computed from records can reach it."""
-    modules = (ledger_module, ledger_file, ledger_entries, ledger_access, ledger_migration)
+    modules = (ledger_module, ledger_file, ledger_entries, ledger_access, ledger_migration, ledger_recovery)
     assert {Path(module.__file__).name for module in modules} == {
         one.name for one in Path(ledger_file.__file__).parent.glob("*.py") if one.name != "__init__.py"
     }
@@ -670,4 +671,5 @@ def test_the_ledger_knows_nothing_of_data_or_models():
             "dpgm_core.ledger.entries",
             "dpgm_core.ledger.file",
             "dpgm_core.ledger.migration",
+            "dpgm_core.ledger.recovery",
         }

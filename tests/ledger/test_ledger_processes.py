@@ -14,6 +14,7 @@ import pytest
 import dpgm_core
 from dpgm_core.errors import BudgetError, Overspent
 from dpgm_core.ledger.entries import LedgerTerms
+from dpgm_core.ledger.file import add
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -204,6 +205,28 @@ def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_
             (number, TENTH, f"old {number}") for number in (1, 2, 3)
         ]
         assert ledger.charge(Budget.pure("0.7")) == 4
+
+
+def test_a_kill_while_a_needless_journal_is_removed_takes_no_charge_back(tmp_path):
+    """A journal of before the last charge, left under this name: at each kill point the charge is kept."""
+
+    def left(path):
+        make(path)
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA synchronous = OFF")  # so that the journal counts before it is synced
+        connection.execute("BEGIN IMMEDIATE")
+        add(connection, "2026", TENTH, "cut off", ())
+        kept = Path(f"{path}-journal").read_bytes()
+        connection.close()
+        Ledger.open(path).charge(TENTH)
+        Path(f"{path}-journal").write_bytes(kept)
+        return path
+
+    for stop in range(0, steps_of(left(tmp_path / "count"), "open"), 2):
+        path = left(tmp_path / f"{stop}.ledger")
+        kill_at(path, "open", stop)
+        assert Ledger.open(path).spent() == TENTH * 2
+        assert not Path(f"{path}-journal").exists() and path.stat().st_nlink == 1
 
 
 def test_four_processes_share_one_budget_exactly(tmp_path):
