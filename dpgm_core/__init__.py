@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.likelihood import Likelihood
     from dpgm_core.learning.rehearsal import Rehearsal
     from dpgm_core.learning.simulator import Simulator
-    from dpgm_core.ledger.file import LedgerEntry, LedgerTerms
+    from dpgm_core.ledger.entries import LedgerEntry, LedgerTerms
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
@@ -130,7 +130,7 @@ _LAZY = {
     "learning.likelihood": ["Likelihood"],
     "learning.rehearsal": ["Rehearsal"],
     "learning.simulator": ["Simulator"],
-    "ledger.file": ["LedgerEntry", "LedgerTerms"],
+    "ledger.entries": ["LedgerEntry", "LedgerTerms"],
     "ledger.ledger": ["Ledger"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],

@@ -363,7 +363,6 @@ def test_types_are_seen_wherever_they_are_named():
 HELD_ELSEWHERE = {
     "arrays.py": "types alone",
     "progress.py": "a type, and a function that does nothing",
-    "ledger/file.py": "tests/ledger/test_ledger_processes.py",
     # what checks are made of: a fault in them lets a mutant live
     "testing/check.py": "tests/mutants",
     "testing/core_sources.py": "tests/testing/test_kit_first_party.py",

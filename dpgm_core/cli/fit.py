@@ -218,7 +218,7 @@ def _remarks(run: Spec) -> None:
 
 @contextmanager
 def _ledger(run: Spec) -> Iterator[Ledger | None]:
-    from dpgm_core.errors import Overspent
+    from dpgm_core.errors import BudgetError, Overspent
     from dpgm_core.ledger.ledger import Ledger
 
     if run.ledger is None:
@@ -228,16 +228,20 @@ def _ledger(run: Spec) -> Iterator[Ledger | None]:
     if run.ledger.create and not run.ledger.path.exists():
         _check_before_creating(run)
         assert run.ledger.budget is not None  # checked by the spec
-        Ledger.create(
-            run.ledger.path,
-            name=run.name,
-            budget=run.ledger.budget,
-            neighbours=run.terms.neighbours,
-            unit=run.terms.unit,
-            person=run.terms.person,
-            rows_per_person=run.terms.rows_per_person,
-        )
-        talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+        try:
+            Ledger.create(
+                run.ledger.path,
+                name=run.name,
+                budget=run.ledger.budget,
+                neighbours=run.terms.neighbours,
+                unit=run.terms.unit,
+                person=run.terms.person,
+                rows_per_person=run.terms.rows_per_person,
+            )
+            talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+        except BudgetError:
+            if not run.ledger.path.exists():
+                raise  # else another run made it meanwhile; its terms are checked like those of any that exists
     ledger = Ledger.open(run.ledger.path)
     try:
         yield ledger

@@ -92,6 +92,9 @@ def history(path: Path, as_json: bool) -> None:
         print_json([entry.to_dict() for entry in entries])
         return
     print_table(
-        ["entry", "when (UTC)", "cost", "state", "note"],
-        [[entry.id, entry.when, str(entry.cost), entry.status, entry.note] for entry in entries],
+        ["entry", "when (UTC)", "cost", "state", "conditions", "note"],
+        [
+            [entry.id, entry.when, str(entry.cost), entry.status, "; ".join(entry.conditions) or "none", entry.note]
+            for entry in entries
+        ],
     )

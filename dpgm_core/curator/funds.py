@@ -76,11 +76,12 @@ class Funds:
         return wanted
 
     @contextmanager
-    def paying(self, cost: Budget) -> Iterator[Receipt]:
+    def paying(self, cost: Budget, conditions: tuple[str, ...] = ()) -> Iterator[Receipt]:
         """Set `cost` aside, so that no other thread can spend it too; charge the ledger when the body is done.
 
-        The body reads and counts; noise is drawn after it. When the body or the charge fails, the cost is given back
-        and nothing was charged. Raises Overspent, and ModelFileError where the release could not be saved.
+        conditions: of the guarantee, for the ledger's entry. The body reads and counts; noise is drawn after it. When
+        the body or the charge fails, the cost is given back and nothing was charged. Raises Overspent, and
+        ModelFileError where the release could not be saved.
         """
         with self._lock:
             if not cost <= self.remaining:
@@ -96,7 +97,7 @@ class Funds:
         try:
             yield receipt
             if self._ledger is not None:
-                receipt.entry = self._ledger.charge(cost)
+                receipt.entry = self._ledger.charge(cost, conditions=conditions)
         except BaseException:
             with self._lock:
                 self._spent = self._spent - cost

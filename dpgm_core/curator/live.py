@@ -29,7 +29,7 @@ from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
-from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
@@ -148,7 +148,7 @@ class LiveCurator:
             accept(measurement.noise)
         weighted = self._terms.contributions
         statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
-        with self._funds.paying(measurement.cost) as receipt:
+        with self._funds.paying(measurement.cost, self._conditions(measurement)) as receipt:
             counts, records = self._count(statistic)
         tables = self._draw(measurement, counts)
         total, variance = self._total(tables, measurement, records)
@@ -195,7 +195,7 @@ class LiveCurator:
             self._mechanism, sensitivity, cost, rounds=n, sampling_rate=rate, neighbours=terms.neighbours
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
-        with self._funds.paying(cost) as receipt:
+        with self._funds.paying(cost, self._conditions(measurement)) as receipt:
             columns = columns_of(measured)
             persons = shielded(self._source, lambda: read_persons(self._persons(), measured.domain, columns))
         return LiveRounds(
@@ -213,6 +213,9 @@ class LiveCurator:
             hand_out=self._hand_out,
             finish=receipt.keep,
         )
+
+    def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
+        return charge_conditions(self._terms, unsafe=measurement.unsafe, private=bool(self._randomness.private))
 
     def _measured(self, cliques: Iterable[Clique] | None) -> Structure:
         return self._structure if cliques is None else self._structure.measuring(cliques)

@@ -10,15 +10,19 @@ Amounts may be chosen after seeing earlier releases as long as one kind is charg
 Ullman, Vadhan 2016; Feldman and Zrnic 2021); how an (epsilon, delta) ledger is split between zCDP and other charges
 must not depend on earlier releases.
 
-Only numbers, times of charges and the owner's texts are stored; nothing computed from data. Limits: keep the file on
-a local disk, and whoever restores an old copy of it can spend again.
+Only numbers, times of charges, the owner's texts and the conditions of charges are stored; nothing computed from data.
+
+The file alone is the ledger: after a crash it holds every charge that was acknowledged, or is refused as damaged until
+the journal beside it is there, which the next call uses. A file that is whole is never rolled back. Limits: keep it on
+a local disk (networks may not lock); a file of several names (hard links) is refused; of one that is mounted under two
+names the journal is found under one only, so mount the folder; and whoever restores an old copy can spend again.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,7 +30,18 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
-from dpgm_core.ledger.file import LedgerEntry, LedgerTerms, check_amounts, connected, read, text_line, write_new
+from dpgm_core.ledger.access import check_rights
+from dpgm_core.ledger.entries import (
+    NOT_RECORDED,
+    LedgerEntry,
+    LedgerTerms,
+    check_amounts,
+    check_conditions,
+    text_line,
+)
+from dpgm_core.ledger.file import add, read, write_new
+from dpgm_core.ledger.migration import bring_up_to_date
+from dpgm_core.ledger.recovery import recovered
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -50,7 +65,7 @@ class Ledger:
     """A ledger file; make one with `Ledger.create` or `Ledger.open`.
 
     Every call opens the file, reads it afresh and closes it, so an object may be shared by threads and survive a fork.
-    Damaged, foreign and too new files raise ModelFileError at any call.
+    Damaged, foreign and too new files, and those of several names (hard links), raise ModelFileError at any call.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "survey.ledger"
@@ -101,14 +116,16 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
-        """Open an existing ledger; never creates one. Raises ModelFileError."""
+        """Open an existing ledger, and bring one of an older dpgm to today's form; never creates one.
+
+        Raises ModelFileError, and BudgetError where it cannot be opened for writing or another process holds it.
+        """
         path = Path(path).resolve()
         if not path.is_file():
             raise ModelFileError(f"there is no ledger {path}; create it with `dpgm ledger create` or Ledger.create")
-        with connected(path) as connection:
+        bring_up_to_date(path)
+        with recovered(path) as connection:
             terms, _ = read(path, connection)
-            if connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
-                raise ModelFileError(f"ledger {path} is damaged; restore nothing older than its last charge")
         return cls(path, terms)
 
     @property
@@ -139,32 +156,32 @@ class Ledger:
 
     def check(self, budget: Budget) -> None:
         """Whether `budget` could be charged now: raises what `charge` would, and charges nothing."""
-        with connected(self.path) as connection:
+        check_rights(self.path)
+        with recovered(self.path) as connection:
             self._refuse(budget, self._charges(connection))
 
-    def charge(self, budget: Budget, *, note: str = "") -> int:
+    def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
         """Charge `budget`, on disk when this returns, and say the entry's number. Draw noise after it, never before.
 
-        note: the owner's text, up to 200 characters, kept in the file. Raises Overspent, BudgetError for a kind the
-        ledger cannot add up, or when another process holds the file too long; then nothing was charged.
+        note: the owner's text, up to 200 characters, kept in the file. conditions: under which alone the charge's
+        guarantee holds, at most ten such texts (see `LedgerEntry`). Raises Overspent, BudgetError for a kind the ledger
+        cannot add up, or when another process holds the file too long; then nothing was charged.
         """
         text_line("the note of a charge", note, empty=True)
-        with connected(self.path) as connection:
+        check_conditions(conditions)
+        with recovered(self.path) as connection:
             # The lock comes first: what is read cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
             self._refuse(budget, self._charges(connection))
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            row = connection.execute(
-                "INSERT INTO charges (charged_at, cost, note, status) VALUES (?, ?, ?, 'charged')",
-                (now, json.dumps(budget.to_dict()), note),
-            )
+            number = add(connection, now, budget, note, conditions)
             connection.execute("COMMIT")
-            return int(row.lastrowid or 0)
+            return number
 
     def mark_released(self, entry: int) -> None:
         """Note that the release paid by this entry was saved. Raises BudgetError for a number that does not exist."""
         whole("the number of a ledger entry", entry, least=1, most=2**63 - 1)
-        with connected(self.path) as connection:
+        with recovered(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._charges(connection)
             if not connection.execute("UPDATE charges SET status = 'released' WHERE id = ?", (entry,)).rowcount:
@@ -185,12 +202,16 @@ class Ledger:
 
     def history(self) -> tuple[LedgerEntry, ...]:
         """Every charge, oldest first."""
-        with connected(self.path) as connection:
+        with recovered(self.path) as connection:
             return self._charges(connection)
 
     def to_dict(self) -> dict[str, Any]:
-        """The terms and totals as plain values."""
-        return self.terms.to_dict() | {"spent": self.spent().to_dict(), "remaining": self.remaining().to_dict()}
+        """The terms and totals as plain values; conditions: under which charges were made, and how many."""
+        return self.terms.to_dict() | {
+            "spent": self.spent().to_dict(),
+            "remaining": self.remaining().to_dict(),
+            "conditions": _conditions(self.history()),
+        }
 
     def describe(self) -> str:
         """The terms and the total, in words."""
@@ -209,6 +230,7 @@ class Ledger:
             lines.append(
                 f"zCDP charges: their rhos add and are converted at delta' = {decimal_text(terms.conversion_delta)}."
             )
+        lines += _remarks(entries)
         lost = sum(entry.status == "charged" for entry in entries)
         if lost:
             lines.append(f"{lost} charge(s) not marked as saved: paid for, whether or not anything was released.")
@@ -238,6 +260,31 @@ class Ledger:
                 f"{budget} was asked of ledger {self.name!r}, but {spent} of {whole_budget} is spent and only "
                 f"{whole_budget - spent} is left; nothing was charged: ask for less, or for nothing more"
             )
+
+
+def _conditions(entries: tuple[LedgerEntry, ...]) -> dict[str, int]:
+    """How many charges were made under each condition."""
+    return dict(Counter(condition for entry in entries for condition in dict.fromkeys(entry.conditions)))
+
+
+def _remarks(entries: tuple[LedgerEntry, ...]) -> list[str]:
+    """What the total does not say: charges that promise less, and those of which it is not known."""
+    counted = _conditions(entries)
+    unknown = counted.pop(NOT_RECORDED, 0)
+    conditional = sum(bool(entry.conditions) for entry in entries) - unknown
+    lines = []
+    if conditional:
+        listed = ", ".join(f"{condition} ({number})" for condition, number in counted.items())
+        lines.append(
+            f"{conditional} of {len(entries)} charge(s) are conditional: {listed}; "
+            "the total is no unconditional guarantee."
+        )
+    if unknown:
+        lines.append(
+            f"{unknown} of {len(entries)} charge(s): conditions {NOT_RECORDED}; "
+            "the total is unconditional only if these releases are."
+        )
+    return lines
 
 
 def _readable(budget: Budget, rounded: Callable[[Fraction], int]) -> Budget:

@@ -13,7 +13,12 @@ from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.structure import Structure
 
-__all__ = ["Terms", "TotalPolicy", "default_unit", "flaws"]
+__all__ = ["PUBLIC_N", "SEEDED", "UNSAFE", "Terms", "TotalPolicy", "charge_conditions", "default_unit", "flaws"]
+
+# What a guarantee may be conditional on, in the words of releases, models and the ledger.
+PUBLIC_N = "conditional on public N"
+UNSAFE = "unsafe"
+SEEDED = "the noise came from a seed, for simulation only"
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
@@ -36,8 +41,8 @@ def flaws(*, unsafe: Iterable[str | None], private: bool) -> tuple[str, ...]:
     ('UNSAFE: textbook noise', 'NOT PRIVATE (private = false): the noise came from a seed, for simulation only')
     """
     reasons = "; ".join(dict.fromkeys(filter(None, unsafe)))
-    seeded = "NOT PRIVATE (private = false): the noise came from a seed, for simulation only"
-    return (*([f"UNSAFE: {reasons}"] if reasons else []), *([] if private else [seeded]))
+    seeded = f"NOT PRIVATE (private = false): {SEEDED}"
+    return (*([f"{UNSAFE.upper()}: {reasons}"] if reasons else []), *([] if private else [seeded]))
 
 
 def _relation(name: Neighbours | str) -> Neighbours:
@@ -177,7 +182,7 @@ class Terms:
             if self.neighbours is Neighbours.ADD_REMOVE
             else "how many rows a person has"
         )
-        return f"CONDITIONAL ON PUBLIC N (it does not hide {hidden})"
+        return f"{PUBLIC_N.upper()} (it does not hide {hidden})"
 
     def spelled_out(self, unit: str | None = None) -> Terms:
         """The same terms with the unit in words: as stated, else `unit`, else a record or a person."""
@@ -213,3 +218,15 @@ class Terms:
             f"{self.neighbours.value} neighbours; the protected unit is {self.protected}{rows}. "
             f"Assumed public: the domain, the structure and every setting of the run.{weighted}"
         )
+
+
+def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tuple[str, ...]:
+    """What a ledger's entry says of the release that it pays for; empty for a guarantee without conditions.
+
+    unsafe: why the noise does not keep the budget to the letter, if so. private: False when a seed is involved.
+
+    >>> charge_conditions(Terms(neighbours="add-remove", total="public"), unsafe=None, private=True)
+    ('conditional on public N',)
+    """
+    found = {PUBLIC_N: terms.condition is not None, f"{UNSAFE} noise": unsafe is not None, SEEDED: not private}
+    return tuple(condition for condition, holds in found.items() if holds)

@@ -58,9 +58,9 @@ class SpyLedger(Ledger):
 
     log: list[Any]
 
-    def charge(self, budget: Budget, *, note: str = "") -> int:
+    def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
         """Charge, then tell."""
-        entry = super().charge(budget, note=note)
+        entry = super().charge(budget, note=note, conditions=conditions)
         self.log.append(("charge", budget))
         return entry
 

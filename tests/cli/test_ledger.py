@@ -51,3 +51,21 @@ def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, 
     monkeypatch.setattr(pipeline, "fit", greedy)
     code, _, err = dpgm_command("fit", spec, "--set", "ledger.when_spent=ask the data board")
     assert code == 2 and "only epsilon = 1 remains" in err and "data board" not in err
+
+
+def test_conditional_charges_are_marked(spec, dpgm_command):
+    """`show` says it of the total, `history` of each charge, both in text and in JSON."""
+    path = spec.parent / "out/visits.ledger"
+    assert dpgm_command("fit", spec)[0] == 0
+    assert "conditional" not in dpgm_command("ledger", "show", path)[1]
+    assert dpgm_command("fit", spec, "--set", "total=public", "--set", "simulation.seed=7")[0] == 0
+    _, shown, _ = dpgm_command("ledger", "show", path)
+    assert "1 of 2 charge(s) are conditional: conditional on public N (1), the noise came from a seed" in shown
+    assert "the total is no unconditional guarantee." in shown
+    counted = json.loads(dpgm_command("ledger", "show", path, "--json")[1])["conditions"]
+    assert counted == {"conditional on public N": 1, "the noise came from a seed, for simulation only": 1}
+    first, second = json.loads(dpgm_command("ledger", "history", path, "--json")[1])
+    assert first["conditions"] == [] and second["conditions"] == list(counted)
+    lines = dpgm_command("ledger", "history", path)[1].splitlines()
+    assert lines[0].split()[:6] == ["entry", "when", "(UTC)", "cost", "state", "conditions"]
+    assert " none" in lines[2] and "conditional on public N; the noise came from a seed" in lines[3]

@@ -17,8 +17,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
+from dpgm_core.ledger import access as ledger_access
+from dpgm_core.ledger import entries as ledger_entries
 from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import ledger as ledger_module
+from dpgm_core.ledger import migration as ledger_migration
+from dpgm_core.ledger import recovery as ledger_recovery
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
 from dpgm_core.privacy.terms import Terms
@@ -185,8 +189,10 @@ def test_sums_too_long_to_write_are_shown_against_us_and_still_added_exactly(pat
     ledger = pure_ledger(path, total=10)
     costs = [Budget.pure(Fraction(1, 2**31 + 2 * k + 1)) for k in range(60)]
     with database(path) as file:  # as 60 commits would, only faster
-        rows = [("2026-01-01", json.dumps(cost.to_dict()), "", "charged") for cost in costs]
-        file.executemany("INSERT INTO charges (charged_at, cost, note, status) VALUES (?, ?, ?, ?)", rows)
+        file.execute("BEGIN")
+        for cost in costs:
+            ledger_file.add(file, "2026-01-01", cost, "", ())
+        file.execute("COMMIT")
     exact = sum(cost.epsilon for cost in costs)
     assert exact.denominator > 10**400
     assert exact <= ledger.spent().epsilon <= exact + Fraction(1, 10**100)
@@ -342,8 +348,8 @@ def test_describe_and_to_dict_say_terms_and_totals(path):
     assert ledger.history()[0].to_dict()["cost"] == {"epsilon": "1/2"}
 
 
-def test_the_file_holds_only_numbers_times_and_the_owners_texts(path):
-    """No column can carry a hash, a path, a size or a duration of the data."""
+def test_the_file_holds_only_numbers_times_and_texts_that_are_given(path):
+    """No column can carry a path, a size or a duration of the data, and the one hash is of what the file shows."""
     pure_ledger(path).charge(TENTH, note="hello")
     with database(path) as file:
         columns = {
@@ -351,20 +357,25 @@ def test_the_file_holds_only_numbers_times_and_the_owners_texts(path):
             for (name,) in file.execute("SELECT name FROM sqlite_master")
         }
         (terms,) = file.execute("SELECT document FROM terms").fetchone()
-    assert columns == {"terms": ["document"], "charges": ["id", "charged_at", "cost", "note", "status"]}
+    assert columns == {
+        "terms": ["document"],
+        "charges": ["id", "charged_at", "cost", "note", "status", "conditions"],
+        "tally": ["charges", "digest"],
+    }
     assert set(json.loads(terms)) == {
         "name", "budget", "neighbours", "unit", "person", "rows_per_person", "conversion_delta",
     }  # fmt: skip
 
 
-def test_the_file_is_in_wal_mode_and_no_call_leaves_it_open(path):
-    """WAL is on, writes are synced in full, and after a call only the one file is there."""
+def test_the_file_has_a_rollback_journal_and_no_call_leaves_it_open(path):
+    """Writes and the journal's end are synced (EXTRA is 3), and after a call only the one file is there."""
     ledger = pure_ledger(path)
     ledger.charge(TENTH)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    with ledger_file.connected(path) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    with ledger_access.connected(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_two_ledger_objects_share_one_budget(path):
@@ -385,6 +396,41 @@ def test_two_files_do_not_mix(tmp_path):
     assert one.remaining().is_zero and two.remaining() == Budget.pure(1)
 
 
+# --- conditions ---------------------------------------------------------------------------------------------------
+
+
+def test_conditions_are_kept_shown_and_said_of_the_total(path):
+    """Each entry has its own; the total says how many are conditional, and that it is no unconditional guarantee."""
+    ledger = pure_ledger(path)
+    ledger.charge(TENTH)
+    assert "conditional" not in ledger.describe() and ledger.to_dict()["conditions"] == {}
+    ledger.charge(TENTH, conditions=("conditional on public N",))
+    ledger.charge(TENTH, conditions=("conditional on public N", "unsafe noise"))
+    again = Ledger.open(path)
+    assert [entry.conditions for entry in again.history()] == [
+        (),
+        ("conditional on public N",),
+        ("conditional on public N", "unsafe noise"),
+    ]
+    assert again.history()[2].to_dict()["conditions"] == ["conditional on public N", "unsafe noise"]
+    assert (
+        "2 of 3 charge(s) are conditional: conditional on public N (2), unsafe noise (1); "
+        "the total is no unconditional guarantee.\n"
+    ) in again.describe()
+    assert again.to_dict()["conditions"] == {"conditional on public N": 2, "unsafe noise": 1}
+
+
+@pytest.mark.parametrize(
+    "conditions", [None, "text", ["text"], ("",), (3,), ("two\nlines",), ("x" * 201,), ("x",) * 11, ("\x1b[2J",)]
+)
+def test_a_condition_is_one_short_line(path, conditions):
+    """A tuple of at most ten short texts, or nothing is charged."""
+    ledger = pure_ledger(path)
+    with pytest.raises(BudgetError, match="condition"):
+        ledger.charge(TENTH, conditions=conditions)
+    assert ledger.history() == ()
+
+
 # --- files ------------------------------------------------------------------------------------------------------
 
 
@@ -403,9 +449,10 @@ def test_create_never_touches_what_is_there(path):
     assert {file.name for file in path.parent.iterdir()} == {path.name, "notes.txt"}
 
 
-def test_create_refuses_the_log_of_an_older_ledger(path):
-    """SQLite would replay a left-behind log into the new file, so it must be moved away first."""
-    Path(f"{path}-wal").write_bytes(b"old")
+@pytest.mark.parametrize("end", ["-journal", "-wal", "-shm"])
+def test_create_refuses_what_an_older_ledger_left(path, end):
+    """SQLite would replay a left-behind journal or log into the new file, so it must be moved away first."""
+    Path(f"{path}{end}").write_bytes(b"old")
     with pytest.raises(BudgetError, match="older ledger"):
         pure_ledger(path)
     assert not path.exists()
@@ -482,7 +529,7 @@ def test_every_flipped_byte_is_refused_or_harmless(path):
             assert Ledger.open(path).spent() == Budget.pure("0.3")
         except (ModelFileError, BudgetError):
             refused += 1
-        for extra in ("-wal", "-shm"):
+        for extra in ledger_access.SIDECARS:
             Path(f"{path}{extra}").unlink(missing_ok=True)
     assert refused > 0
 
@@ -499,7 +546,8 @@ def test_a_file_cut_short_is_refused(path, size):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("PRAGMA user_version = 2", "schema 2"),
+        ("PRAGMA user_version = 3", "schema 3"),
+        ("PRAGMA user_version = 0", "schema 0"),
         ("PRAGMA application_id = 1", "not a dpgm ledger"),
         ("CREATE TRIGGER forget AFTER INSERT ON charges BEGIN DELETE FROM charges; END", "did not make"),
         ("CREATE VIEW more AS SELECT 1", "did not make"),
@@ -548,7 +596,7 @@ def test_an_approx_ledger_without_conversion_delta_is_damaged(path):
 def test_a_held_file_is_one_clear_line(path, monkeypatch):
     """A writer that does not let go makes the charge fail after the waiting time, with nothing charged."""
     ledger = pure_ledger(path)
-    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_access, "BUSY_SECONDS", 0.05)
     with database(path) as holder:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(BudgetError, match="held by another process"):
@@ -559,7 +607,7 @@ def test_a_held_file_is_one_clear_line(path, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
 def test_a_file_that_cannot_be_written_is_one_clear_line(path):
-    """Without the right to write, a charge is a BudgetError and charges nothing."""
+    """Without the right to write, `check` and `charge` are a BudgetError and charge nothing; reading is allowed."""
     pure_ledger(path)
     copy = path.with_name("copy.ledger")
     shutil.copy(path, copy)
@@ -573,23 +621,27 @@ from dpgm_core.ledger.file import LedgerTerms
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 terms = LedgerTerms(name="survey", budget=Budget.pure(1), neighbours=Neighbours.of("add-remove"),
-                    unit="one person (one record)", person=None, rows_per_person=1, conversion_delta=None)
+                    unit="one record", person=None, rows_per_person=1, conversion_delta=None)
 from pathlib import Path
 import json, encodings.idna
 os.chdir({str(path.parent)!r})  # while the folders above may still be entered
 if os.getuid() == 0:
     os.setuid(65534)
-try:
-    Ledger(Path({str(copy)!r}), terms).charge(Budget.pure("0.1"))
-except BudgetError as error:
-    print(error)
+ledger = Ledger(Path({str(copy)!r}), terms)
+print(ledger.remaining())
+for call in (ledger.charge, ledger.check):
+    try:
+        call(Budget.pure("0.1"))
+    except BudgetError as error:
+        print(error)
 """
     for folder in path.parents[:3]:  # pytest's folders are private to their user
         with contextlib.suppress(PermissionError):
             folder.chmod(folder.stat().st_mode | 0o055)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     path.parent.chmod(0o755)
-    assert "cannot be opened for writing; nothing was charged" in done.stdout, done.stderr
+    assert done.stdout.startswith("epsilon = 1\n"), done.stderr
+    assert done.stdout.count("cannot be opened for writing; nothing was charged") == 2, done.stderr
     assert Ledger.open(copy).history() == ()
 
 
@@ -598,7 +650,11 @@ ROOT = Path(ledger_module.__file__).parents[2]
 
 def test_the_ledger_knows_nothing_of_data_or_models():
     """It imports errors and privacy only, so nothing computed from records can reach it."""
-    for module in (ledger_module, ledger_file):
+    modules = (ledger_module, ledger_file, ledger_entries, ledger_access, ledger_migration, ledger_recovery)
+    assert {Path(module.__file__).name for module in modules} == {
+        one.name for one in Path(ledger_file.__file__).parent.glob("*.py") if one.name != "__init__.py"
+    }
+    for module in modules:
         names = [
             node.module
             for node in ast.walk(ast.parse(Path(module.__file__).read_text()))
@@ -610,5 +666,10 @@ def test_the_ledger_knows_nothing_of_data_or_models():
             "dpgm_core.privacy.budget",
             "dpgm_core.privacy.sensitivity",
             "dpgm_core.privacy.terms",
+            "dpgm_core.ledger",
+            "dpgm_core.ledger.access",
+            "dpgm_core.ledger.entries",
             "dpgm_core.ledger.file",
+            "dpgm_core.ledger.migration",
+            "dpgm_core.ledger.recovery",
         }

@@ -1,8 +1,11 @@
 """The ledger across processes and kills: no kill point frees a charge, no race passes the budget."""
 
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -10,55 +13,103 @@ import pytest
 
 import dpgm_core
 from dpgm_core.errors import BudgetError, Overspent
+from dpgm_core.ledger.entries import LedgerTerms
+from dpgm_core.ledger.file import add
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.sensitivity import Neighbours
 
 ROOT = Path(dpgm_core.__file__).parents[1]
 TENTH = Budget.pure("0.1")
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 
-# Runs one job and kills itself with SIGKILL before (even) or after (odd) its n-th step. Steps are the statements sent
-# to SQLite, the closing of the file, and the link that makes a new ledger appear. Without a kill, "steps N" is printed.
-KILLER = """
-import os, signal, sqlite3, sys
-from pathlib import Path
-from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.privacy.budget import Budget
 
-path, job, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
-count = 0
+class Steps:
+    """Counts steps, and kills its process with SIGKILL before (even) or after (odd) the n-th.
 
-def stepped(real):
-    def step(*args, **kwargs):
-        global count
-        for after in (False, True):
-            if count == stop:
-                os.kill(os.getpid(), signal.SIGKILL)
-            count += 1
-            if not after:
-                result = real(*args, **kwargs)
-        return result
-    return step
+    Steps are the statements sent to SQLite, the closing of the file, and the link and unlink that make a new ledger.
+    """
 
-class Killer(sqlite3.Connection):
-    def execute(self, *args):
-        return stepped(super().execute)(*args)
-    def close(self):
-        return stepped(super().close)()
+    def __init__(self, stop):
+        self.stop, self.count = stop, 0
 
-connect = sqlite3.connect
-ledger = None if job == "create" else Ledger.open(path)
-sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Killer, **kwargs)
-os.link = stepped(os.link)
-if job == "create":
-    Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
-elif job == "charge":
-    print("entry", ledger.charge(Budget.pure("0.1")), flush=True)
-else:
-    ledger.mark_released(1)
-print("steps", count)
-"""
+    def stepped(self, real):
+        """The function, as two steps."""
+
+        def step(*args, **kwargs):
+            self.tick()
+            result = real(*args, **kwargs)
+            self.tick()
+            return result
+
+        return step
+
+    def tick(self):
+        """One step more, or the end."""
+        if self.count == self.stop:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.count += 1
+
+    def put_in(self):
+        """Take the place of what makes a step, in a process of its own."""
+        steps, connect = self, sqlite3.connect
+
+        class Killer(sqlite3.Connection):
+            def execute(self, *args):
+                return steps.stepped(super().execute)(*args)
+
+            def close(self):
+                return steps.stepped(super().close)()
+
+        sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Killer, **kwargs)
+        os.link = self.stepped(os.link)
+        Path.unlink = self.stepped(Path.unlink)
+
+
+JOBS = {
+    "create": lambda path: Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove") and None,
+    "open": lambda path: Ledger.open(path) and None,
+    "charge": lambda path: Ledger(path.resolve(), TERMS).charge(TENTH),
+    "mark": lambda path: Ledger(path.resolve(), TERMS).mark_released(1),
+}
+TERMS = LedgerTerms(
+    name="s", budget=Budget.pure(1), neighbours=Neighbours.of("add-remove"), unit="one record", person=None,
+    rows_per_person=1, conversion_delta=None,
+)  # fmt: skip
+
+
+def forked(path, job, stop):
+    """Do a job in a fork that kills itself at a step; what it said before, and how many steps it took."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            steps = Steps(stop)
+            steps.put_in()
+            os.write(writing, f"did {JOBS[job](path)};".encode())
+            os.write(writing, f"{steps.count};".encode())
+        except BaseException:
+            os.write(writing, traceback.format_exc().encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    return said, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def kill_at(path, job, stop):
+    """Do a job that is killed at a step, and say whether it was done before."""
+    said, code = forked(path, job, stop)
+    assert code == -signal.SIGKILL, said
+    return said
+
+
+def steps_of(path, job):
+    """How many kill points a job has."""
+    said, code = forked(path, job, -1)
+    assert code == 0 and said.startswith("did "), said
+    return int(said.split(";")[1])
 
 
 def run(script, *arguments):
@@ -67,27 +118,13 @@ def run(script, *arguments):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
-def kill_at(path, job, stop):
-    """Run a job that kills itself at a step, and say what it printed before."""
-    done = run(KILLER, path, job, stop)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    return done.stdout
-
-
-def steps_of(path, job):
-    """How many kill points a job has."""
-    done = run(KILLER, path, job, -1)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout.split()[-1])
-
-
 def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_path):
     """At each kill point the reopened ledger has the old charges plus at most the new one, and goes on working.
 
     Before the commit is sent nothing is charged; once `charge` returned (or noise could be drawn) the charge is there.
     """
     steps = steps_of(make(tmp_path / "count"), "charge")
-    assert steps >= 20
+    assert steps >= 20, steps
     kept = []
     for stop in range(steps):
         path = make(tmp_path / f"{stop}")
@@ -140,19 +177,56 @@ def test_a_kill_while_marking_changes_no_amount(tmp_path):
 
 def test_a_kill_while_creating_leaves_a_whole_ledger_or_none(tmp_path):
     """There is never a half-made ledger, and creating it again works where there is none."""
-    whole = 0
+    whole = linked = 0
     for stop in range(steps_of(tmp_path / "count", "create")):
         path = tmp_path / f"{stop}.ledger"
         kill_at(path, "create", stop)
         if path.exists():
             whole += 1
+            linked += path.stat().st_nlink == 2  # killed before the name it was made under was removed
             assert Ledger.open(path).history() == ()
+            assert path.stat().st_nlink == 1
             with pytest.raises(BudgetError, match="the file exists"):
                 make(path)
         else:
             make(path)
             assert Ledger.open(path).spent() == TENTH
-    assert whole >= 1
+    assert whole >= 1 and linked >= 1
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_path, old_ledger, killed):
+    """At each kill point, whether its last charges were in its file or only in its log: the same entries after it."""
+    for stop in range(0, steps_of(old_ledger(tmp_path / "count", killed=killed), "open"), 2):
+        path = old_ledger(tmp_path / f"{stop}.ledger", killed=killed)
+        kill_at(path, "open", stop)
+        ledger = Ledger.open(path)
+        assert [(entry.id, entry.cost, entry.note) for entry in ledger.history()] == [
+            (number, TENTH, f"old {number}") for number in (1, 2, 3)
+        ]
+        assert ledger.charge(Budget.pure("0.7")) == 4
+
+
+def test_a_kill_while_a_needless_journal_is_removed_takes_no_charge_back(tmp_path):
+    """A journal of before the last charge, left under this name: at each kill point the charge is kept."""
+
+    def left(path):
+        make(path)
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA synchronous = OFF")  # so that the journal counts before it is synced
+        connection.execute("BEGIN IMMEDIATE")
+        add(connection, "2026", TENTH, "cut off", ())
+        kept = Path(f"{path}-journal").read_bytes()
+        connection.close()
+        Ledger.open(path).charge(TENTH)
+        Path(f"{path}-journal").write_bytes(kept)
+        return path
+
+    for stop in range(0, steps_of(left(tmp_path / "count"), "open"), 2):
+        path = left(tmp_path / f"{stop}.ledger")
+        kill_at(path, "open", stop)
+        assert Ledger.open(path).spent() == TENTH * 2
+        assert not Path(f"{path}-journal").exists() and path.stat().st_nlink == 1
 
 
 def test_four_processes_share_one_budget_exactly(tmp_path):

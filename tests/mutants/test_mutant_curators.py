@@ -1,6 +1,5 @@
 """Deliberately wrong curators and ledgers, patched copies of core's own, each killed by the check meant for it."""
 
-import json
 import sqlite3
 from contextlib import closing, contextmanager
 
@@ -11,6 +10,7 @@ import pytest
 from dpgm_core import Budget, Ledger, LiveCurator, Sensitivity, Tables, Terms
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.errors import DataError, Overspent
+from dpgm_core.ledger.file import add
 from dpgm_core.testing import checks_of
 
 # --- curators -----------------------------------------------------------------------------------------------------
@@ -225,11 +225,7 @@ class Uncommitted(Ledger):
         self.check(budget)
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            row = connection.execute(
-                "INSERT INTO charges (charged_at, cost, note, status) VALUES ('2026', ?, ?, 'charged')",
-                (json.dumps(budget.to_dict()), note),
-            )
-            return row.lastrowid
+            return add(connection, "2026", budget, note, ())
 
 
 class KeptInMemory(Ledger):
@@ -261,11 +257,7 @@ class ChargesBeforeItChecks(Ledger):
 
     def charge(self, budget, *, note=""):
         with closing(sqlite3.connect(self.path)) as connection:
-            connection.execute(
-                "INSERT INTO charges (charged_at, cost, note, status) VALUES "
-                "('2026-01-01T00:00:00+00:00', ?, ?, 'charged')",
-                (json.dumps(budget.to_dict()), note),
-            )
+            add(connection, "2026", budget, note, ())
             connection.commit()
         self.check(Budget.pure("1e-300"))
         return len(self.history())
@@ -279,14 +271,11 @@ class Racy(Ledger):
 
         self.check(budget)
         time.sleep(0.05)
-        with closing(sqlite3.connect(self.path, timeout=30)) as connection:
-            row = connection.execute(
-                "INSERT INTO charges (charged_at, cost, note, status) VALUES "
-                "('2026-01-01T00:00:00+00:00', ?, ?, 'charged')",
-                (json.dumps(budget.to_dict()), note),
-            )
-            connection.commit()
-            return row.lastrowid
+        with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            number = add(connection, "2026", budget, note, ())
+            connection.execute("COMMIT")
+            return number
 
 
 class RhoIsEpsilon(Ledger):

@@ -1,0 +1,131 @@
+"""How the file of a ledger is reached: under its one name, by a connection whose commits survive a power cut."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
+
+__all__ = [
+    "SIDECARS",
+    "busy",
+    "check_one_name",
+    "check_rights",
+    "connected",
+    "held",
+    "opened",
+    "part_name",
+    "unwritable",
+]
+
+BUSY_SECONDS = 30.0  # how long a call waits for another process
+
+#: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
+SIDECARS = ("-journal", "-wal", "-shm")
+
+
+@contextlib.contextmanager
+def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    """The open file, closed (and rolled back, unless committed) at the end; SQLite's errors become ours.
+
+    mode: "rw", or "rwc" for a file to be made. Raises ModelFileError for a file of several names.
+    """
+    check_one_name(path)
+    with opened(path, f"mode={mode}") as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
+    """The same, whatever names the file has. how: the options of SQLite's address."""
+    try:
+        address = f"{path.as_uri()}?{how}"
+        connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+        with contextlib.closing(connection):
+            connection.execute("PRAGMA trusted_schema = OFF")
+            # A commit is the journal's end. FULL does not sync the folder after that: a power cut could bring the
+            # journal back, and with it the file as it was before a charge that was already acknowledged.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            yield connection
+    except sqlite3.Error as error:
+        raise _translated(path, error) from None
+
+
+def held(error: sqlite3.Error) -> bool:
+    """Whether another process holds the file."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def check_one_name(path: Path) -> None:
+    """Refuse, with ModelFileError, a file of several names (hard links): a journal belongs to one of them only.
+
+    What a killed creation leaves is a second name too, but one that nobody uses; it is removed. A missing file passes.
+    """
+    try:
+        if path.stat().st_nlink <= 1:
+            return
+        _remove_parts(path)
+        names = path.stat().st_nlink  # again: somebody else, or the creator itself, may have removed the part
+    except OSError:
+        return  # no file: SQLite says so
+    if names > 1:
+        raise ModelFileError(
+            f"ledger {path} has {names} names (hard links), and what a cut-off charge leaves beside one of them is not "
+            f"seen under another; remove all but one (find FOLDER -samefile {path.name}) and keep the one that has a "
+            "-journal or -wal file beside it"
+        )
+
+
+def check_rights(path: Path) -> None:
+    """Refuse, with BudgetError, a file that could be read but not charged, or a folder without room for its journal."""
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
+        raise unwritable(path)
+
+
+def part_name(path: Path, token: str) -> Path:
+    """The name of a ledger while it is being made."""
+    return path.with_name(f".{path.name}.{token}.part")
+
+
+def _remove_parts(path: Path) -> None:
+    """Remove the file's other names that only `part_name` gives; removing one of several names loses nothing."""
+    pattern = re.compile(re.escape(part_name(path, "@").name).replace("@", "[0-9a-f]{16}"))
+    with contextlib.suppress(OSError):
+        own = path.stat()
+        for other in path.parent.iterdir():
+            if pattern.fullmatch(other.name):
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    if os.path.samestat(own, other.lstat()):
+                        other.unlink()
+
+
+def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if held(error):
+        return busy(path)
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return unwritable(path)
+    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return BudgetError(f"ledger {path} cannot be written ({error}); nothing was released: check the disk")
+    return ModelFileError(f"{path} is not a usable dpgm ledger: {error}")
+
+
+def busy(path: Path) -> BudgetError:
+    """What is said of a file that another process does not let go."""
+    return BudgetError(
+        f"ledger {path} is held by another process for more than {BUSY_SECONDS:g} s; nothing was charged: try again"
+    )
+
+
+def unwritable(path: Path) -> BudgetError:
+    """What is said of a file, or of a folder for its journal, that is there to read only."""
+    return BudgetError(
+        f"ledger {path} cannot be opened for writing; nothing was charged: check the rights on it and on its folder"
+    )

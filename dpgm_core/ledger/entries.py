@@ -1,0 +1,156 @@
+"""What a ledger holds: terms, fixed when it is made, and charges; checked on the way in and on every reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from attrs import frozen
+
+from dpgm_core.errors import BudgetError
+from dpgm_core.privacy.amounts import amount, decimal_text, whole
+from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.sensitivity import Neighbours
+
+__all__ = [
+    "NOT_RECORDED",
+    "LedgerEntry",
+    "LedgerStatus",
+    "LedgerTerms",
+    "check_amounts",
+    "check_conditions",
+    "text_line",
+]
+
+LedgerStatus: TypeAlias = Literal["charged", "released"]
+
+#: What stands for the conditions of charges that were made before ledgers kept them; "none" would be a promise.
+NOT_RECORDED = "not recorded before schema 2"
+
+_TEXT_LIMIT = 200
+_MOST_CONDITIONS = 10
+_PART_LIMIT = 1 << 1328  # 400 digits, what Budget.parse reads back
+
+
+@frozen(kw_only=True)
+class LedgerTerms:
+    """What a ledger was created with and keeps for its life; checked on the way in and on every reading.
+
+    name: of the data set. budget: all that may ever be spent. conversion_delta: see the module; for (epsilon, delta)
+    only. unit, person, rows_per_person: who is protected. Raises BudgetError.
+    """
+
+    name: str
+    budget: Budget
+    neighbours: Neighbours
+    unit: str
+    person: str | None
+    rows_per_person: int
+    conversion_delta: Fraction | None
+
+    def __attrs_post_init__(self) -> None:
+        text_line("the name of a ledger", self.name)
+        text_line("the unit of a ledger", self.unit)
+        if self.person is not None:
+            text_line("the person key of a ledger", self.person)
+        whole("rows_per_person", self.rows_per_person, least=1)
+        check_amounts(self.budget)
+        if (self.budget.kind == "approx") is not isinstance(self.conversion_delta, Fraction):
+            raise BudgetError(f"conversion_delta belongs to an (epsilon, delta) ledger; this one holds {self.budget}")
+        if self.conversion_delta is not None and not 0 < self.conversion_delta <= self.budget.delta:
+            raise BudgetError(
+                f"conversion_delta must be above 0 and at most the delta of {self.budget}; "
+                f"got {decimal_text(self.conversion_delta)}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, amounts as exact texts."""
+        delta = self.conversion_delta
+        return {
+            "name": self.name,
+            "budget": self.budget.to_dict(),
+            "neighbours": self.neighbours.value,
+            "unit": self.unit,
+            "person": self.person,
+            "rows_per_person": self.rows_per_person,
+            "conversion_delta": None if delta is None else str(delta),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> LedgerTerms:
+        """Read what `to_dict` wrote."""
+        delta = plain["conversion_delta"]
+        return cls(
+            **plain
+            | {
+                "budget": Budget.parse(plain["budget"]),
+                "neighbours": Neighbours.of(plain["neighbours"]),
+                "conversion_delta": None if delta is None else amount("conversion_delta", delta),
+            }
+        )
+
+    def total(self, costs: Iterable[Budget]) -> Budget:
+        """What these charges come to, in the kind of the whole budget."""
+        costs = list(costs)
+        if self.budget.kind == "zcdp":
+            return Budget("zcdp", rho=sum((cost.to_zcdp().rho for cost in costs), Fraction(0)))
+        if self.budget.kind == "pure":
+            return Budget("pure", epsilon=sum((cost.epsilon for cost in costs), Fraction(0)))
+        return composed([Budget.zero("approx"), Budget.zero("pure"), *costs], self.conversion_delta)
+
+
+@frozen(kw_only=True)
+class LedgerEntry:
+    """One charge. when: UTC, of the charge. status: "charged", or "released" once its release was saved.
+
+    conditions: under which alone the charge's guarantee holds, in words, such as "conditional on public N"; none for a
+    guarantee without conditions. An entry of a ledger that was made before these were kept has ("not recorded before
+    schema 2",).
+    """
+
+    id: int
+    when: str
+    cost: Budget
+    note: str
+    conditions: tuple[str, ...]
+    status: LedgerStatus
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, amounts as exact texts."""
+        return {
+            "id": self.id,
+            "when": self.when,
+            "cost": self.cost.to_dict(),
+            "note": self.note,
+            "conditions": list(self.conditions),
+            "status": self.status,
+        }
+
+
+def text_line(what: str, value: object, *, empty: bool = False) -> None:
+    """Refuse what is not one short line of text."""
+    if (
+        not isinstance(value, str)
+        or not value.isprintable()
+        or len(value) > _TEXT_LIMIT
+        or not (value.strip() or empty)
+    ):
+        raise BudgetError(f"{what} must be one line of text of up to {_TEXT_LIMIT} characters")
+
+
+def check_amounts(budget: object) -> None:
+    """Refuse what no ledger can hold, charge or read back."""
+    if not isinstance(budget, Budget) or budget.is_zero:
+        raise BudgetError(f"a ledger needs a positive Budget, such as Budget.pure(0.5); got {budget}")
+    for part in (budget.epsilon, budget.delta, budget.rho):
+        if max(part.as_integer_ratio()) >= _PART_LIMIT:
+            raise BudgetError("a ledger takes amounts whose numerator and denominator have at most 400 digits")
+
+
+def check_conditions(conditions: object) -> None:
+    """Refuse what is not a tuple of a few short texts."""
+    if not isinstance(conditions, tuple) or len(conditions) > _MOST_CONDITIONS:
+        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MOST_CONDITIONS} texts")
+    for condition in conditions:
+        text_line("a condition of a charge", condition)

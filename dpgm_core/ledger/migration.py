@@ -1,0 +1,85 @@
+"""Bringing a ledger to today's form when it is opened: out of WAL mode, and from schema 1 to 2. Nothing is charged.
+
+Schema 1 kept its last charges in a log beside the file, which belongs to the file's name. It is written back while no
+other process holds the file, and then what schema 2 adds is added in one transaction: the amounts and entries stay as
+they are, and no page that holds charges is moved. A kill at any point leaves a ledger of one form or the other.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from pathlib import Path
+
+from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.ledger import access
+from dpgm_core.ledger.access import held
+from dpgm_core.ledger.file import CONDITIONS, JOURNAL, SCHEMA, VERSION, digest, identified, rows
+from dpgm_core.ledger.recovery import recovered
+
+__all__ = ["bring_up_to_date"]
+
+_SCHEMA_1 = {"terms": SCHEMA["terms"], "charges": SCHEMA["charges"].replace(f", {CONDITIONS}", "")}
+
+
+def bring_up_to_date(path: Path) -> None:
+    """Give an existing ledger the form that `file.read` takes.
+
+    Raises ModelFileError for what is no ledger or damaged, with the file left as it is, and BudgetError when another
+    process holds it too long.
+    """
+    until = time.monotonic() + access.BUSY_SECONDS
+    while not _without_log(path):
+        if time.monotonic() > until:
+            raise BudgetError(
+                f"ledger {path} has the form of an older dpgm and is held by another process for more than "
+                f"{access.BUSY_SECONDS:g} s; nothing was charged: end what still uses it, and try again"
+            )
+        # Two processes that both wait with the file open would wait for each other for ever.
+        time.sleep(random.uniform(0.005, 0.05))
+    _extend(path)
+
+
+def _without_log(path: Path) -> bool:
+    """Write the log back and leave WAL mode; False while another process has the file open."""
+    with recovered(path) as connection:
+        version = identified(path, connection)
+        if connection.execute("PRAGMA journal_mode").fetchone() == (JOURNAL,):
+            return True
+        connection.execute("BEGIN")
+        rows(path, connection, SCHEMA if version == VERSION else _SCHEMA_1)  # what is damaged is left alone
+        connection.execute("COMMIT")
+        _refuse_strays(path)
+        try:
+            return bool(connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone() == (JOURNAL,))
+        except sqlite3.OperationalError as error:
+            if held(error):
+                return False
+            raise
+
+
+def _refuse_strays(path: Path) -> None:
+    """Refuse where a log lies without its ledger: it may hold charges of this one, which was given another name."""
+    for log in sorted(path.parent.glob("*-wal")):
+        if not os.path.lexists(str(log).removesuffix("-wal")):
+            raise ModelFileError(
+                f"beside ledger {path} lies {log.name} without its ledger and may hold charges of this one; give the "
+                "ledger that name back and open it there, or move the log away if it belongs to another one"
+            )
+
+
+def _extend(path: Path) -> None:
+    with recovered(path) as connection:
+        if identified(path, connection) == VERSION:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        if identified(path, connection) == VERSION:
+            return  # somebody else did while this process waited
+        _, entries = rows(path, connection, _SCHEMA_1)
+        connection.execute(f"ALTER TABLE charges ADD COLUMN {CONDITIONS}")
+        connection.execute(SCHEMA["tally"])
+        connection.execute("INSERT INTO tally VALUES (?, ?)", (len(entries), digest(connection)))
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")

@@ -1,0 +1,309 @@
+"""Kills `dpgm fit` at random instants, several at a time on one ledger, and looks at what is left.
+
+A run is the command's own `main` in a fork of a warm process, so that a thousand take minutes; the signal can land
+anywhere in it. Some kills are aimed at the moments after a run begins to charge or to create the ledger, because these
+are short. What is looked at, after each kill and at the end of each ledger:
+
+* the main file alone, copied at that instant, holds every charge that was acknowledged before, or is refused;
+* the ledger opens, holds every acknowledged charge and at most one more for each run that was killed while charging,
+  and the sum never passes the budget;
+* every file under its final name is whole, every release is paid for by an entry of its own with its cost, and every
+  entry that is marked as released has its release;
+* a run that was not killed is done, or is refused because the ledger is spent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import select
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+from attrs import define, field
+
+from dpgm_core.cli import main
+from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.models.reading import load_model
+from dpgm_core.releases.reading import load_release
+from tests.ledger.schema1 import write_old
+
+__all__ = ["Machine"]
+
+SPEC = """
+name = "visits"
+data = "visits.csv"
+domain = "domain.toml"
+neighbours = "add-remove"
+budget = {{ epsilon = "1/10" }}
+structure = {{ graph = "chain" }}
+learner = "naive-mle"
+[ledger]
+path = "visits.ledger"
+budget = {{ epsilon = "{budget}" }}
+create = true
+[output]
+folder = "out"
+"""
+DOMAIN = '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nbins = [0, 40, 99]\nunknown = "?"\n'
+COST = Fraction(1, 10)
+
+# Seconds from the aim to the kill, at most: a charge and a creation take some milliseconds each. A whole run takes as
+# long as those before it took.
+AIMS = {"charge": 0.02, "create": 0.03}
+REST = ("anywhere", "anywhere", "charge", "charge", "never")
+
+
+@define
+class Run:
+    """One `dpgm fit` under way. tells: the pipe on which it says that it begins to charge (c) or to create (n)."""
+
+    pid: int
+    tells: int
+    aim: str
+    end: float | None
+    began: float = field(factory=time.monotonic)
+    told: str = ""
+
+
+@define
+class Life:
+    """One ledger from its creation to its end. old: it began as one of schema 1, with charges in its log only."""
+
+    folder: Path
+    slots: int
+    old: bool
+    killed_charging: int = 0
+    full: bool = False
+
+    @property
+    def ledger(self) -> Path:
+        """Its main file."""
+        return self.folder / "visits.ledger"
+
+    @property
+    def acknowledged(self) -> set[int]:
+        """The entries that `charge` has returned, as the runs wrote them down."""
+        return {int(line) for line in (self.folder / "acknowledged").read_text().split()}
+
+
+@define(kw_only=True)
+class Machine:
+    """Lives of ledgers, one after another, until so many runs were killed.
+
+    spoil: makes the ledger a wrong one, for good; then the first fault is enough.
+    """
+
+    folder: Path
+    kills: int
+    processes: int
+    seed: int
+    spoil: Callable[[], None] | None = None
+    span: float = 0.15  # seconds, of a whole run
+    counts: Counter[str] = field(factory=Counter)
+    faults: list[str] = field(factory=list)
+
+    def work(self) -> None:
+        """Kill, look and count; what is wrong is in `faults`."""
+        chance = random.Random(self.seed)
+        if self.spoil is not None:
+            self.spoil()
+        warm = self._life(chance, slots=2, old=False)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            main(["fit", str(warm.folder / "visits.toml")])  # here, so that what it imports is there in every fork
+        shutil.rmtree(warm.folder)
+        while not self._enough:
+            self._live(chance)
+
+    @property
+    def _enough(self) -> bool:
+        return self.counts["kills"] >= self.kills or bool(self.spoil and self.faults)
+
+    def _live(self, chance: random.Random) -> None:
+        """One ledger, until it is spent."""
+        life = self._life(chance, slots=chance.choice([2, 4, 8, 40]), old=self.spoil is None and chance.random() < 0.2)
+        running: list[Run] = []
+        while running or not (life.full or self._enough):
+            while len(running) < self.processes and not (life.full or self._enough):
+                aim = "create" if not life.ledger.exists() and chance.random() < 0.8 else chance.choice(REST)
+                running.append(self._begin(life, aim, chance.uniform(0, self.span)))
+            running = [run for run in running if not self._step(life, run, chance)]
+        self._look(life, last=True)
+        self.counts["ledgers"] += 1
+        if not self.faults:
+            shutil.rmtree(life.folder)
+
+    def _life(self, chance: random.Random, *, slots: int, old: bool) -> Life:
+        folder = self.folder / f"{self.counts['ledgers']}-{chance.randrange(10**6)}"
+        folder.mkdir(parents=True)
+        (folder / "visits.toml").write_text(SPEC.format(budget=slots * COST))
+        (folder / "domain.toml").write_text(DOMAIN)
+        (folder / "visits.csv").write_text("sex,age\n" + "F,30\nM,50\nM,60\n" * 20)
+        (folder / "acknowledged").touch()
+        life = Life(folder, slots, old)
+        if old:
+            write_old(life.ledger, 2, killed=True, budget=str(slots * COST), cost=str(COST))
+            (folder / "acknowledged").write_text("1\n2\n")
+        return life
+
+    def _begin(self, life: Life, aim: str, delay: float) -> Run:
+        tells, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _fit(life, tell)
+        os.close(tell)
+        return Run(pid, tells, aim, time.monotonic() + delay if aim == "anywhere" else None)
+
+    def _step(self, life: Life, run: Run, chance: random.Random) -> bool:
+        """Listen to a run for a moment, and kill it when its time has come; whether it is over."""
+        wait = 0.001 if run.end is None else max(0.0, min(0.001, run.end - time.monotonic()))
+        if select.select([run.tells], [], [], wait)[0]:
+            said = os.read(run.tells, 100).decode()
+            if not said:  # its end of the pipe is closed: it is over
+                self._finish(life, run)
+                return True
+            run.told += said
+            if run.end is None and {"charge": "c", "create": "n"}.get(run.aim, "-") in said:
+                run.end = time.monotonic() + chance.uniform(0, AIMS[run.aim])
+        if run.end is None or time.monotonic() < run.end:
+            return False
+        os.kill(run.pid, signal.SIGKILL)
+        self._finish(life, run)
+        return True
+
+    def _finish(self, life: Life, run: Run) -> None:
+        """Take leave of a run, which is dead, dying or done."""
+        code = os.waitstatus_to_exitcode(os.waitpid(run.pid, 0)[1])
+        while said := os.read(run.tells, 100):
+            run.told += said.decode()
+        os.close(run.tells)
+        if code == -signal.SIGKILL:
+            self.counts["kills"] += 1
+            self.counts[f"aimed at {run.aim}"] += 1
+            life.killed_charging += "c" in run.told and "a" not in run.told
+            self._look(life)
+            return
+        self.counts["runs not killed"] += 1
+        self.span = 0.9 * self.span + 0.1 * 1.2 * (time.monotonic() - run.began)
+        errors = (life.folder / f"{run.pid}.err").read_text()
+        if code == 2 and "nothing was charged" in errors:
+            self.counts["refused, spent"] += 1
+            life.full = True
+        elif code:
+            self._fault(f"a run that was not killed ended with {code}: {errors}")
+
+    def _look(self, life: Life, *, last: bool = False) -> None:
+        self._look_at_main_file(life)
+        acknowledged, killed = life.acknowledged, life.killed_charging
+        if not life.ledger.exists():
+            if acknowledged:
+                self._fault("the ledger is gone")
+            return
+        try:
+            entries = Ledger.open(life.ledger).history()
+        except (ModelFileError, BudgetError) as error:
+            self._fault(f"the ledger cannot be opened after a kill: {error}")
+            return
+        found = {entry.id: entry for entry in entries}
+        if not acknowledged <= set(found):
+            self._fault(f"acknowledged charges are gone: {sorted(acknowledged - set(found))}")
+        if sum(entry.cost.epsilon for entry in entries) > life.slots * COST:
+            self._fault("the sum of the charges passes the budget")
+        if last:
+            if len(set(found) - acknowledged) > killed:
+                self._fault(f"{len(found)} charges, {len(acknowledged)} acknowledged, {killed} killed while charging")
+            self._look_at_files(life, found)
+            self.counts["charges"] += len(found)
+            self.counts["acknowledged"] += len(acknowledged)
+
+    def _look_at_main_file(self, life: Life) -> None:
+        """Copy only the main file, which other runs may be writing, and read the copy as a ledger."""
+        acknowledged = life.acknowledged
+        lone = self.folder / "lone" / "visits.ledger"
+        lone.parent.mkdir(exist_ok=True)
+        for leftover in lone.parent.iterdir():
+            leftover.unlink()
+        try:
+            shutil.copyfile(life.ledger, lone)
+        except FileNotFoundError:
+            return
+        if life.old and lone.read_bytes()[60:64] == b"\0\0\0\1":  # SQLite's user_version: not brought up to date yet
+            return
+        self.counts["main files alone"] += 1
+        try:
+            found = {entry.id for entry in Ledger.open(lone).history()}
+        except (ModelFileError, BudgetError):
+            self.counts["refused as damaged"] += 1
+            return
+        if not acknowledged <= found:
+            self.counts["main files that lack charges"] += 1
+            self._fault(f"the main file alone lacks {len(acknowledged - found)} of {len(acknowledged)} charges")
+
+    def _look_at_files(self, life: Life, entries: dict[int, object]) -> None:
+        """Every file under its final name."""
+        paid: set[int] = set()
+        for path in sorted((life.folder / "out").glob("[!.]*.dpgm")):
+            try:
+                released = path.name.endswith(".release.dpgm")
+                releases = [load_release(path)] if released else load_model(path).releases
+            except ModelFileError as error:
+                self._fault(f"half a file: {error}")
+                continue
+            for release in releases:
+                entry = entries.get(release.provenance["entry"])
+                if entry is None or entry.cost != release.cost:
+                    self._fault(f"{path.name} is paid for by no entry")
+                elif released and entry.id in paid:
+                    self._fault(f"{path.name} is paid for by the entry of another release")
+                elif released:
+                    paid.add(entry.id)
+            self.counts["releases" if released else "models"] += 1
+        marked = {number for number, entry in entries.items() if entry.status == "released"}
+        if not marked <= paid:
+            self._fault(f"entries are marked as released without a release: {sorted(marked - paid)}")
+
+    def _fault(self, what: str) -> None:
+        self.faults.append(" ".join(what.split()))
+
+
+def _fit(life: Life, tell: int) -> None:
+    """`dpgm fit` in this process, which tells what it is about to do, writes down what was charged, and ends."""
+    code = 1
+    try:
+        _redirect(os.devnull, 1)
+        _redirect(life.folder / f"{os.getpid()}.err", 2)
+        notes = os.open(life.folder / "acknowledged", os.O_WRONLY | os.O_APPEND)
+        charge, create = Ledger.charge, Ledger.create
+
+        def noted(self: Ledger, *what: object, **how: object) -> int:
+            os.write(tell, b"c")
+            entry = charge(self, *what, **how)
+            os.write(notes, f"{entry}\n".encode())  # one write: other processes append here too
+            os.write(tell, b"a")
+            return entry
+
+        def told(*what: object, **how: object) -> Ledger:
+            os.write(tell, b"n")
+            return create(*what, **how)
+
+        Ledger.charge, Ledger.create = noted, told
+        main(["fit", str(life.folder / "visits.toml")])
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        os._exit(code)
+
+
+def _redirect(path: str | Path, descriptor: int) -> None:
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(opened, descriptor)
+    os.close(opened)

@@ -1,0 +1,40 @@
+"""Whole runs killed at random instants: the ledger's charges survive, and a ledger that loses some is found out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpgm_core
+
+ROOT = Path(dpgm_core.__file__).parents[1]
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL") or not hasattr(os, "fork"), reason="needs POSIX")
+
+
+def machine(*words):
+    """`python -m tests.kill ...`: its exit code and what it printed."""
+    command = [sys.executable, "-m", "tests.kill", "--processes", "4", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_nothing_acknowledged_is_lost_and_nothing_is_overspent():
+    """40 kills with four processes on one ledger after another; `--kills 1000` is for the command line."""
+    code, said = machine("--kills", "40", "--seed", "5")
+    assert code == 0 and ": 0 faults (" in said, said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"), [("wal", "the main file alone lacks"), ("late", "acknowledged charges are gone")]
+)
+def test_a_wrong_ledger_is_found_out(wrong, fault):
+    """The machine can fail. Of the files it looks at about one in ten lacks charges under WAL, so that it would look at
+    250 in vain with a probability below 10^-10; most of a ledger that writes late do."""
+    code, said = machine("--kills", "300", "--seed", "5", "--wrong", wrong)
+    assert code == 1 and fault in said, said
