@@ -117,7 +117,7 @@ class LiveCurator(Single):
     @property
     def released(self) -> tuple[NoisyTables, ...]:
         """All that was handed out and paid for, oldest first; of rounds under one charge the last stands for all."""
-        return tuple(self._released.values())
+        return tuple(self._released.copy().values())  # another thread may be adding to it
 
     @property
     def replayed(self) -> bool:

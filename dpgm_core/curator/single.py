@@ -6,6 +6,7 @@ A ledger would count a twin's charges, but not the rounds that were paid for bef
 from __future__ import annotations
 
 import os
+import sys
 from typing import NoReturn, SupportsIndex
 
 from dpgm_core.errors import BudgetError
@@ -21,7 +22,7 @@ def _count_fork() -> None:
     _forks += 1
 
 
-if hasattr(os, "register_at_fork"):  # there is no fork without it
+if sys.platform != "win32":  # where nothing forks
     os.register_at_fork(after_in_child=_count_fork)
 
 

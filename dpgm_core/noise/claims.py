@@ -23,6 +23,7 @@ These are declared facts. Whether the draws follow them is what the conformance 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -53,6 +54,8 @@ def check_claims(noise: Noise, sensitivity: Sensitivity) -> None:
     states no event.
     """
     event = event_of(noise)
+    if not noise.exact and not noise.unsafe:
+        raise BudgetError("its noise is not exact, and does not say in `unsafe` why its guarantee falls short")
     check_cost(noise.cost, event, sensitivity)
     least = _least_variance(event)
     if noise.variance < least * _VARIANCE_ROOM:
@@ -104,7 +107,9 @@ def check_cost(cost: Budget, event: PrivacyEvent, sensitivity: Sensitivity) -> N
 
 def event_of(noise: Noise) -> PrivacyEvent:
     """Its event; IncompatiblePlugin where it states none, because then nobody can tell what it costs."""
-    event: object = noise.event if hasattr(noise, "event") else None
+    event: object = None
+    with suppress(AttributeError):
+        event = noise.event
     if type(event) is not PrivacyEvent:  # a child of it could say one thing and then another
         raise IncompatiblePlugin(
             f"mechanism fault: its noise {type(noise).__name__} states no PrivacyEvent as its event, got "

@@ -161,7 +161,9 @@ def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, bud
         check_claims(noise, sensitivity)
     except BudgetError as error:
         raise BudgetError(f"mechanism fault: {error}") from None
-    check_draw(noise.draw((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
+    trial = check_draw(noise.draw((2, 1), SystemRandomness()), (2, 1))  # thrown away
+    if noise.exact and trial.dtype.kind == "f":
+        raise BudgetError("mechanism fault: its noise says that it is exact, but draws floating-point numbers")
     registry = default_registry()
     component = registry.name_of("mechanism", mechanism)
     if component is not None:

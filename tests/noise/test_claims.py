@@ -125,8 +125,8 @@ def lying(noise_class, **lies):
     """A mechanism whose noise says what `lies` tell it to, checks nothing and draws nothing but zeros."""
     fields = {name: lies.pop(name) for name in list(lies) if name in attrs.fields_dict(noise_class)}
     members = {name: property(lambda self, value=value: value) for name, value in lies.items()}
-    members |= {"__attrs_post_init__": lambda self: None, "draw": lambda self, shape, _: np.zeros(shape, np.int64)}
-    liar = type("Liar", (noise_class,), members)
+    silent = {"__attrs_post_init__": lambda self: None, "draw": lambda self, shape, _: np.zeros(shape, np.int64)}
+    liar = type("Liar", (noise_class,), silent | members)
     inner = {ReferenceLaplaceNoise: ReferenceLaplace(), ReferenceGaussianNoise: ReferenceGaussian()}
 
     class Mechanism:
@@ -166,6 +166,8 @@ LIARS = [
         {"event": attrs.evolve(WIDE, sensitivity=1.0)},
         "sensitivity of 1, but a person can change 2",
     ),
+    (ReferenceLaplaceNoise, {"exact": False}, "does not say in `unsafe` why"),
+    (ReferenceLaplaceNoise, {"draw": lambda shape, _: np.zeros(shape)}, "says that it is exact, but draws floating"),
     (ReferenceLaplaceNoise, {"support": (-5.0, 5.0)}, "where it ends it betrays the count"),
     (ReferenceLaplaceNoise, {"support": (0.0, math.inf)}, "where it ends it betrays the count"),
     (ReferenceGaussianNoise, {"cost": Budget.zero("zcdp")}, "claims to cost rho = 0"),
