@@ -85,7 +85,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         budget=budget,
         randomness=randomness,
         ledger=_opened(ledger),
-        save_to=None if save_release is None else Path(save_release),
+        save_to=save_release,
         split=split,
         progress=progress,
     )
@@ -115,7 +115,7 @@ def release(
         budget=budget,
         randomness=randomness,
         ledger=_opened(ledger),
-        save_to=None if save_release is None else Path(save_release),
+        save_to=save_release,
         split=split,
         progress=progress,
     )

@@ -13,7 +13,7 @@ from attrs import asdict, frozen
 from dpgm_core.errors import BudgetError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import measure
+from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -94,8 +94,9 @@ def make_plan(
     does it. Raises BudgetError, OptionError and TooLarge.
     """
     known = records is None or (isinstance(records, (int, float)) and not isinstance(records, bool))
-    if not known or (records is not None and not 1 <= records < math.inf):
-        raise BudgetError(f"the number of records must be a number of at least 1, got {records!r}")
+    if not known or (records is not None and not 1 <= records < 2**53):
+        raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
+    check_structure(structure)
     terms.check(structure)
     measurement = measure(mechanism, structure, terms, budget, split)
     noise, weighted = measurement.noise, terms.contributions

@@ -13,6 +13,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.split import check_split
+from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
@@ -165,7 +166,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / _text(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
-        seed=simulation.get("seed"),
+        seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
     )
 
 

@@ -158,3 +158,12 @@ def test_a_setting_needs_keys(text):
     """KEY=VALUE, or KEY.KEY=VALUE."""
     with pytest.raises(OptionError, match="KEY=VALUE"):
         parse_setting(text)
+
+
+@pytest.mark.parametrize("seed", ["2.5", "nan", "true", "-1", "'7'", "[7]", "{ a = 1 }"])
+def test_a_seed_is_whole(tmp_path, seed):
+    """Refused when the spec is read, so that `plan` does not take what `fit` then refuses."""
+    (tmp_path / "s.toml").write_text(SPEC)
+    with pytest.raises(DpgmError, match=r"simulation\.seed must be a whole number of at least 0"):
+        load_spec(tmp_path / "s.toml", [f"simulation.seed={seed}"])
+    assert load_spec(tmp_path / "s.toml", ["simulation.seed=7"]).seed == 7

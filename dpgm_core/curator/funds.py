@@ -8,9 +8,8 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 
-from attrs import define
-
-from dpgm_core.errors import BudgetError, Overspent
+from dpgm_core.curator.single import Single
+from dpgm_core.errors import BudgetError, OptionError, Overspent
 from dpgm_core.files import check_writable, numbered
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -19,13 +18,14 @@ from dpgm_core.releases.release import NoisyTables
 __all__ = ["Funds", "Receipt"]
 
 
-@define
-class Receipt:
-    """One payment. entry: the ledger's number for it, None without a ledger. path: where its release is saved."""
+class Receipt(Single):
+    """One payment. number: of its release. entry: the ledger's number for it, None without a ledger. path: where its
+    release is saved."""
 
-    ledger: Ledger | None
-    path: Path | None
-    entry: int | None = None
+    def __init__(self, number: int, ledger: Ledger | None, path: Path | None) -> None:
+        super().__init__()
+        self.number, self.ledger, self.path = number, ledger, path
+        self.entry: int | None = None
 
     @property
     def provenance(self) -> dict[str, object]:
@@ -40,8 +40,10 @@ class Receipt:
                 self.ledger.mark_released(self.entry)
 
 
-class Funds:
+class Funds(Single):
     """The budget of one curator. ledger: charged before any noise is drawn, or None. save_to: the first release's file.
+
+    Raises BudgetError and OptionError for what is no budget, ledger or file name.
 
     >>> funds = Funds(Budget.pure(1))
     >>> with funds.paying(Budget.pure("0.25")) as receipt:
@@ -50,13 +52,20 @@ class Funds:
     epsilon = 0.75
     """
 
-    def __init__(self, budget: Budget, ledger: Ledger | None = None, save_to: Path | None = None) -> None:
+    def __init__(self, budget: Budget, ledger: Ledger | None = None, save_to: str | Path | None = None) -> None:
+        super().__init__()
         check_budget(budget)
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise OptionError(
+                f"ledger must be a Ledger, or None for no ledger, got {type(ledger).__name__}; use Ledger.open(path)"
+            )
+        if save_to is not None and not isinstance(save_to, (str, Path)):
+            raise OptionError(f"the file for the release must be a path or a text, got {type(save_to).__name__}")
         self.budget = budget
         self._spent = Budget.zero(budget.kind)
-        self._ledger, self._save_to = ledger, save_to
+        self._ledger, self._save_to = ledger, None if save_to is None else Path(save_to)
         self._lock = Lock()
         self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
 
@@ -83,19 +92,22 @@ class Funds:
         the body or the charge fails, the cost is given back and nothing was charged. Raises Overspent, and
         ModelFileError where the release could not be saved.
         """
+        self.check_process()  # before the lock, which a fork may have left closed
         with self._lock:
             if not cost <= self.remaining:
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
             if self._ledger is not None:
                 self._ledger.check(cost)
             number = next(free for free in count(1) if free not in self._numbers)
-            receipt = Receipt(self._ledger, None if self._save_to is None else numbered(self._save_to, number))
+            path = None if self._save_to is None else numbered(self._save_to, number)
+            receipt = Receipt(number, self._ledger, path)
             if receipt.path is not None:
                 check_writable(receipt.path)  # better now than after the charge
             self._spent = self._spent + cost
             self._numbers.add(number)
         try:
             yield receipt
+            self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
                 receipt.entry = self._ledger.charge(cost, conditions=conditions)
         except BaseException:

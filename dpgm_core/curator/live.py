@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from dpgm_core.counting.kernel import Counts
@@ -20,10 +19,11 @@ from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.measurement import Measurement, calibrated, measure
+from dpgm_core.noise.measurement import Measurement, calibrated, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
 from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.accounting import sampling_probability
@@ -33,7 +33,7 @@ from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
-from dpgm_core.releases.release import NoisyTables, estimate_total
+from dpgm_core.releases.release import NoisyTables, Round, estimate_total
 from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Clique, Structure
@@ -42,7 +42,7 @@ from dpgm_core.tables import Tables
 __all__ = ["LiveCurator"]
 
 
-class LiveCurator:
+class LiveCurator(Single):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
     source: a Source component. structure: the model's cliques. mechanism: calibrates the noise. terms: what is
@@ -66,12 +66,15 @@ class LiveCurator:
         budget: Budget,
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
-        save_to: Path | None = None,
+        save_to: str | Path | None = None,
         split: str = "even",
         progress: Progress = silent,
     ) -> None:
-        if not isinstance(structure, Structure):
-            raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
+        super().__init__()
+        check_structure(structure)
+        check_mechanism(mechanism)
+        if not callable(progress):
+            raise OptionError(f"progress must be a function of (task, done, total), got {type(progress).__name__}")
         self._funds = Funds(budget, ledger, save_to)
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
@@ -87,8 +90,7 @@ class LiveCurator:
             )
         self._split = check_split(split)
         self._progress = progress
-        self._released: list[NoisyTables] = []
-        self._shelf = Lock()
+        self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
         if ledger is not None:
             ledger.check_terms(self._terms)
 
@@ -115,7 +117,7 @@ class LiveCurator:
     @property
     def released(self) -> tuple[NoisyTables, ...]:
         """All that was handed out and paid for, oldest first; of rounds under one charge the last stands for all."""
-        return tuple(self._released)
+        return tuple(self._released.copy().values())  # another thread may be adding to it
 
     @property
     def replayed(self) -> bool:
@@ -136,6 +138,9 @@ class LiveCurator:
         raises to refuse it. With normalised contributions the tables come `levelled`. Raises
         BudgetError or Overspent with nothing read, charged or released.
         """
+        self.check_process()
+        if accept is not None and not callable(accept):
+            raise OptionError(f"accept must be a function of the noises, got {type(accept).__name__}")
         if isinstance(budget, Mapping):
             if not budget:
                 raise BudgetError("the budgets per clique are empty; name at least one clique")
@@ -153,7 +158,6 @@ class LiveCurator:
         tables = self._draw(measurement, counts)
         total, variance = self._total(tables, measurement, records)
         release = self._published(tables, measurement, receipt, total, variance)
-        self._hand_out(release)
         receipt.keep(release)
         return levelled(release)
 
@@ -172,6 +176,7 @@ class LiveCurator:
         clipped scores instead of counts. The noise is calibrated by `dpgm_core.noise.rounds`. Raises BudgetError or
         Overspent with nothing read or charged.
         """
+        self.check_process()
         terms = self._terms
         if terms.contributions is not None:
             raise BudgetError(
@@ -198,6 +203,14 @@ class LiveCurator:
         with self._funds.paying(cost, self._conditions(measurement)) as receipt:
             columns = columns_of(measured)
             persons = shielded(self._source, lambda: read_persons(self._persons(), measured.domain, columns))
+
+        def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
+            return self._published(tables, measurement, receipt, total, variance, cost=cost, round=round)
+
+        def finish() -> None:
+            if receipt.number in self._released:
+                receipt.keep(self._released[receipt.number])
+
         return LiveRounds(
             n=n,
             rate=rate,
@@ -207,18 +220,22 @@ class LiveCurator:
             source=self._source,
             randomness=self._randomness,
             terms=terms,
-            publish=lambda tables, total, variance, round: self._published(
-                tables, measurement, receipt, total, variance, cost=cost, round=round
-            ),
-            hand_out=self._hand_out,
-            finish=receipt.keep,
+            publish=publish,
+            finish=finish,
         )
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
         return charge_conditions(self._terms, unsafe=measurement.unsafe, private=bool(self._randomness.private))
 
     def _measured(self, cliques: Iterable[Clique] | None) -> Structure:
-        return self._structure if cliques is None else self._structure.measuring(cliques)
+        if cliques is None:
+            return self._structure
+        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
+            raise StructureError(f"cliques must be a list of cliques, got {type(cliques).__name__}")
+        listed = list(cliques)
+        if not all(isinstance(one, (str, Sequence)) for one in listed):
+            raise StructureError("a clique must be a list of attribute names; one of those asked for is none")
+        return self._structure.measuring(listed)
 
     def _persons(self) -> Source:
         if self._terms.person is None:
@@ -259,8 +276,9 @@ class LiveCurator:
         variance: float,
         **more: Any,
     ) -> NoisyTables:
-        """The release; more: `cost` and `round` of one of many rounds."""
-        return NoisyTables(
+        """The release, in `released` from here on; more: `cost` and `round` of one of many rounds."""
+        self.check_process()  # noise that forks while it is drawn must not come back twice
+        release = NoisyTables(
             tables=tables,
             measurement=measurement,
             terms=self._terms,
@@ -271,13 +289,8 @@ class LiveCurator:
             provenance=receipt.provenance,
             **{"cost": measurement.cost} | more,
         )
-
-    def _hand_out(self, release: NoisyTables, instead_of: NoisyTables | None = None) -> None:
-        with self._shelf:
-            if instead_of is None:
-                self._released.append(release)
-            else:
-                self._released[self._released.index(instead_of)] = release
+        self._released[receipt.number] = release
+        return release
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"

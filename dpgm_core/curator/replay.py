@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
+from threading import Lock
 
 from dpgm_core.curator.contract import Rounds
-from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.curator.single import Single
+from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.measurement import check_structure
 from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
@@ -19,7 +22,7 @@ from dpgm_core.structure import Clique, Structure
 __all__ = ["ReplayCurator"]
 
 
-class ReplayCurator:
+class ReplayCurator(Single):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
     releases: at least one, about the same people under the same terms. structure: of the model; the first release's
@@ -34,7 +37,12 @@ class ReplayCurator:
         *,
         conversion_delta: Fraction | None = None,
     ) -> None:
-        given = (releases,) if isinstance(releases, NoisyTables) else tuple(releases)
+        super().__init__()
+        given = (releases,) if isinstance(releases, NoisyTables) else releases
+        if not isinstance(given, Sequence) or not all(isinstance(one, NoisyTables) for one in given):
+            raise OptionError(f"a replay takes a release (NoisyTables) or several, got {type(releases).__name__}")
+        if structure is not None:
+            check_structure(structure)
         self._releases = tuple(one.original or one for one in given)
         if not self._releases:
             raise BudgetError("a replay needs at least one release")
@@ -50,6 +58,7 @@ class ReplayCurator:
         self._budget = composed(self._asked, conversion_delta)
         self.conversion_delta = conversion_delta
         self._served = 0
+        self._lock = Lock()
 
     @property
     def structure(self) -> Structure:
@@ -90,7 +99,8 @@ class ReplayCurator:
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """The next saved release. Raises BudgetError when there is none, or when something else is asked."""
-        count, left = len(self._releases), len(self._releases) - self._served
+        served = self._served
+        count, left = len(self._releases), len(self._releases) - served
         if not left:
             raise BudgetError(
                 f"the learner asks for one release more than the {count} saved; a replay cannot make new ones"
@@ -100,8 +110,8 @@ class ReplayCurator:
                 f"the learner asks for one release of all that remains, but {left} saved ones are left; learn from one "
                 "of them, or with a learner that asks for each"
             )
-        found, asked = self._releases[self._served], self._asked[self._served]
-        what = "the saved release" if count == 1 else f"saved release {self._served + 1} of {count}"
+        found, asked = self._releases[served], self._asked[served]
+        what = "the saved release" if count == 1 else f"saved release {served + 1} of {count}"
         if budget is not None and not isinstance(budget, Mapping):
             check_budget(budget)
             if budget not in (asked, found.cost):
@@ -119,7 +129,10 @@ class ReplayCurator:
             raise BudgetError(f"{what} was paid for with other budgets per clique than the learner asks for")
         if accept is not None:
             accept(found.noise)
-        self._served += 1
+        with self._lock:
+            if self._served != served:
+                raise BudgetError(f"{what} was served in the meantime, by another thread or by `accept`; ask again")
+            self._served += 1
         return levelled(found)
 
     def rounds(

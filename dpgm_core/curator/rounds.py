@@ -6,8 +6,10 @@ per person and truncated to a public grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
+from threading import RLock
 from types import TracebackType
 
 import numpy as np
@@ -18,6 +20,7 @@ from dpgm_core.counting.scores import ClippedScores, FewCounts
 from dpgm_core.counting.statistic import Piece, Statistic, summed
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.noise.measurement import Measurement
@@ -31,11 +34,11 @@ from dpgm_core.tables import Tables
 __all__ = ["LiveRounds"]
 
 
-class LiveRounds:
+class LiveRounds(Single):
     """The rounds of a LiveCurator: paid for in full when they were opened. A context manager; leaving drops the rows.
 
     Each `next` draws a fresh subsample and fresh noise. There are `n` of them; stopping early is sound and refunds
-    nothing.
+    nothing. Threads may share it: they take turns. A round that fails once bits were drawn for it is spent.
     """
 
     def __init__(
@@ -50,16 +53,16 @@ class LiveRounds:
         randomness: Randomness,
         terms: Terms,
         publish: Callable[[Tables, float, float, Round], NoisyTables],
-        hand_out: Callable[[NoisyTables, NoisyTables | None], None],
-        finish: Callable[[NoisyTables], None],
+        finish: Callable[[], None],
     ) -> None:
+        super().__init__()
         self._n, self._rate, self._clip, self._measurement = n, rate, clip, measurement
         self._persons: Persons | None = persons
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
-        self._publish, self._hand_out, self._finish = publish, hand_out, finish
+        self._publish, self._finish = publish, finish
         self._counts = Counts.of(measurement.structure)
-        self._done = 0
-        self._latest: NoisyTables | None = None
+        self._taken = 0  # rounds given a number, whether or not they came out
+        self._lock, self._at_work = RLock(), False
 
     def next(self, beliefs: Beliefs | None = None) -> NoisyTables:
         """The next release: noisy counts of a subsample, or, when opened with a ClippedScore, noisy clipped scores.
@@ -67,20 +70,32 @@ class LiveRounds:
         beliefs: for clipped scores only, those of one record (total 1) under the current model. Raises BudgetError
         after the last round and after the end of the context.
         """
-        if self._persons is None:
-            raise BudgetError("the rounds were closed; their records are gone")
-        if self._done >= self._n:
-            raise BudgetError(f"all {self._n} rounds are used up; open more with more budget")
-        mu = self._marginals(beliefs)
-        persons = self._persons
-        counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
-        tables = self._measurement.draw(counts, self._randomness)
-        self._done += 1
-        round = Round(number=self._done, of=self._n, sampling_rate=self._rate, clip=self._clip)
-        release = self._publish(tables, *self._total(tables), round)
-        self._hand_out(release, self._latest)
-        self._latest = release
-        return release
+        with self._turn():
+            if self._persons is None:
+                raise BudgetError("the rounds were closed; their records are gone")
+            if self._taken >= self._n:
+                raise BudgetError(f"all {self._n} rounds are used up; open more with more budget")
+            mu = self._marginals(beliefs)
+            persons = self._persons
+            # The number comes before the first random bit, so that whatever happens from here on it is spent.
+            self._taken += 1
+            round = Round(number=self._taken, of=self._n, sampling_rate=self._rate, clip=self._clip)
+            counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
+            tables = self._measurement.draw(counts, self._randomness)
+            return self._publish(tables, *self._total(tables), round)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One thread at a time; what is called while a round is drawn cannot draw another, or close them."""
+        self.check_process()  # before the lock, which a fork may have left closed
+        with self._lock:
+            if self._at_work:
+                raise BudgetError("the rounds were used by what is called while one of them is drawn; wait until it is")
+            try:
+                self._at_work = True
+                yield
+            finally:
+                self._at_work = False
 
     def _marginals(self, beliefs: Beliefs | None) -> FloatArray | None:
         if self._clip is None:
@@ -117,10 +132,13 @@ class LiveRounds:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._persons is not None:
+        if self.is_twin:  # the file and the ledger's mark are the original's
             self._persons = None
-            if self._latest is not None:
-                self._finish(self._latest)
+            return
+        with self._turn():
+            if self._persons is not None:
+                self._persons = None
+                self._finish()
 
     def __repr__(self) -> str:
-        return f"LiveRounds({self._done} of {self._n} done, sampling rate {float(self._rate):g})"
+        return f"LiveRounds({self._taken} of {self._n} taken, sampling rate {float(self._rate):g})"

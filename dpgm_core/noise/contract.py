@@ -42,7 +42,7 @@ class Noise(Protocol):
 
     @property
     def event(self) -> PrivacyEvent:
-        """What an accountant needs to compose it."""
+        """The law that bounds it for every whole-numbered shift; core computes the least cost from it."""
         ...
 
     @property
@@ -88,6 +88,7 @@ class Noise(Protocol):
         ...
 
 
+@runtime_checkable
 class Mechanism(Protocol):
     """Calibrates a noise to a sensitivity and a budget."""
 

@@ -15,7 +15,8 @@ import numpy as np
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import default_registry
-from dpgm_core.errors import BudgetError, IncompatiblePlugin
+from dpgm_core.errors import BudgetError, IncompatiblePlugin, OptionError, StructureError
+from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.split import check_split, optimal_split
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -25,7 +26,17 @@ from dpgm_core.randomness import Randomness, SystemRandomness
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Calibration", "Measurement", "add_noise", "calibrated", "check_draw", "measure", "noise_fields"]
+__all__ = [
+    "Calibration",
+    "Measurement",
+    "add_noise",
+    "calibrated",
+    "check_draw",
+    "check_mechanism",
+    "check_structure",
+    "measure",
+    "noise_fields",
+]
 
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 CLAMP = 2**61
@@ -123,6 +134,8 @@ def measure(
     `optimal_split`), or one for each clique, which add up. Raises BudgetError, OptionError and what the mechanism
     refuses.
     """
+    check_mechanism(mechanism)
+    check_structure(structure)
     if not isinstance(budget, Mapping):
         check_budget(budget)
         if budget.is_zero:
@@ -141,8 +154,16 @@ def measure(
 
 
 def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
-    """The noise with what it was calibrated from; refused if it costs more, cannot be drawn or cannot be restored."""
+    """The noise with what it was calibrated from; refused if it costs more than was asked, or more than it claims (see
+    `check_claims`), if it cannot be drawn or cannot be restored."""
     _check_noise(noise, budget)
+    try:
+        check_claims(noise, sensitivity)
+    except BudgetError as error:
+        raise BudgetError(f"mechanism fault: {error}") from None
+    trial = check_draw(noise.draw((2, 1), SystemRandomness()), (2, 1))  # thrown away
+    if noise.exact and trial.dtype.kind == "f":
+        raise BudgetError("mechanism fault: its noise says that it is exact, but draws floating-point numbers")
     registry = default_registry()
     component = registry.name_of("mechanism", mechanism)
     if component is not None:
@@ -154,6 +175,19 @@ def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, bud
         sensitivity=sensitivity,
         budget=budget,
     )
+
+
+def check_mechanism(mechanism: object) -> None:
+    """Refuse, with OptionError, what is no mechanism object."""
+    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
+        got = f"the class {mechanism.__name__}" if isinstance(mechanism, type) else type(mechanism).__name__
+        raise OptionError(f"mechanism must be a mechanism object, such as make('mechanism', 'laplace'), got {got}")
+
+
+def check_structure(structure: object) -> None:
+    """Refuse, with StructureError, what is no Structure."""
+    if not isinstance(structure, Structure):
+        raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
 
 
 def _calibration(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Calibration:
@@ -176,11 +210,12 @@ def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Bu
 
 
 def _check_noise(noise: Noise, budget: Budget) -> None:
-    """Refuse a noise that costs more than was asked, has no finite variance or cannot be drawn, before any charge."""
+    """Refuse a noise that costs more than was asked or is none, before any charge."""
     for member in vars(Noise):
         if not member.startswith("_") and not hasattr(noise, member):
             raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
-    if not isinstance(noise.cost, Budget) or not noise.cost <= budget:
+    # Exactly a Budget: a child of it could compare as it likes.
+    if type(noise.cost) is not Budget or not noise.cost <= budget:
         raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
     variance: object = noise.variance
     if not isinstance(variance, (int, float)) or not np.isfinite(variance) or variance <= 0:
@@ -189,7 +224,6 @@ def _check_noise(noise: Noise, budget: Budget) -> None:
     ends = isinstance(support, tuple) and len(support) == 2 and all(isinstance(end, (int, float)) for end in support)
     if not ends or not noise.support[0] <= 0 <= noise.support[1]:
         raise BudgetError(f"mechanism fault: its noise has support {support!r}; it must be two ends around 0, records")
-    check_draw(noise.draw((2, 1), SystemRandomness()), (2, 1))  # a trial, thrown away
 
 
 def check_draw(noise: object, shape: tuple[int, ...]) -> Array:

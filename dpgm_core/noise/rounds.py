@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpgm_core.errors import BudgetError
+from dpgm_core.noise.claims import event_of
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, has_dp_accounting, sampling_probability
 from dpgm_core.privacy.amounts import Amount, whole
@@ -69,7 +70,7 @@ def _bisected(
         noise = drawn(log2_rho)
         if noise is None:
             return math.inf
-        accountant = compose(noise.event, sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
+        accountant = compose(event_of(noise), sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
         found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
         return math.log(found / wanted) if found > 0 else -math.inf
 

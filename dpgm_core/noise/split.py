@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from dpgm_core.errors import BudgetError, OptionError, did_you_mean
+from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure import Clique, Structure
@@ -14,6 +14,9 @@ __all__ = ["SPLITS", "check_split", "optimal_split"]
 
 #: even: one noise for all tables. optimal: see `optimal_split`.
 SPLITS = ("even", "optimal")
+
+#: Weights and their products with numbers of cells stay within doubles.
+_MOST_WEIGHT = Fraction(10**100)
 
 
 def check_split(split: object) -> str:
@@ -45,6 +48,10 @@ def optimal_split(
     >>> {clique: float(share.epsilon) for clique, share in optimal_split(structure, Budget.pure(1)).items()}
     {('a', 'b'): 0.33334, ('b', 'c', 'a'): 0.66666}
     """
+    if not isinstance(structure, Structure):
+        raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
+    if weights is not None and not isinstance(weights, Mapping):
+        raise BudgetError(f"weights must be a table of cliques and weights, got {type(weights).__name__}")
     if not isinstance(budget, Budget) or budget.is_zero:
         raise BudgetError(f"the budget to be split must be a positive Budget such as Budget.pure(1), got {budget}")
     if budget.kind == "approx":
@@ -66,6 +73,8 @@ def _weights(structure: Structure, weights: Mapping[Clique, Amount] | None) -> l
         if number in own:
             raise BudgetError(f"clique {clique!r} is given two weights; name each table once")
         own[number] = amount(f"the weight of clique {clique!r}", weight)
+        if not 1 / _MOST_WEIGHT <= own[number] <= _MOST_WEIGHT:
+            raise BudgetError(f"the weight of clique {clique!r} must lie between 1e-100 and 1e100; only ratios matter")
     return [own.get(number, Fraction(1)) for number in range(len(structure.groups))]
 
 

@@ -17,7 +17,7 @@ from attrs import asdict, field, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
-from dpgm_core.privacy.amounts import Amount, amount, whole
+from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.structure import Clique, Structure
 
@@ -92,6 +92,7 @@ class Contributions:
 
     def check(self, structure: Structure, rows_per_person: int) -> None:
         """Refuse a grid too coarse for a person's rows, and an empty label that no attribute has."""
+        whole("rows_per_person", rows_per_person, least=1)
         pairs = rows_per_person * (max(structure.multiplicities) if self.per == "group" else 1)
         if self.grid < pairs:
             raise BudgetError(
@@ -184,8 +185,8 @@ class ClippedScore:
         whole("the grid of clipped scores", self.grid, least=1, most=_MOST_UNITS)
         if not 1 <= self.norm * self.grid <= _MOST_UNITS:
             raise BudgetError(
-                f"a clip norm of {float(self.norm):g} on a grid of 1/{self.grid} is {float(self.norm * self.grid):g} "
-                f"units, which must lie between 1 and 2**26; choose another grid"
+                f"a clip norm of {decimal_text(self.norm)} on a grid of 1/{self.grid} is "
+                f"{decimal_text(self.norm * self.grid)} units, which must lie between 1 and 2**26; choose another grid"
             )
 
     def sensitivity(self, cells: int, neighbours: Neighbours | str) -> Sensitivity:

@@ -29,7 +29,7 @@ from dpgm_core.privacy.amounts import Amount, amount, whole
 from dpgm_core.privacy.dominating import response_pair
 from dpgm_core.privacy.sensitivity import Sensitivity
 
-__all__ = ["revealing_mass", "truncated_delta"]
+__all__ = ["laplace_delta", "revealing_mass", "truncated_delta"]
 
 #: What floating-point arithmetic may have lost; results are rounded up by it.
 _ROUNDING = 1 + 1e-9
@@ -46,8 +46,20 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
     >>> math.isclose(truncated_delta(2.0, 3, one, "1/2"), p[0] / p.sum(), rel_tol=1e-8)
     True
     """
+    lost = revealing_mass(scale, bound, sensitivity)
+    kept = laplace_delta(scale, sensitivity, epsilon)
+    return min(1.0, (lost + (1 - lost) * kept) * _ROUNDING)
+
+
+def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Amount) -> float:
+    """A delta at which a release with Laplace noise that is not cut off is (epsilon, delta)-private, rounded up.
+
+    Exact for discrete noise and linf = 1; else that of one randomised response. 0 from epsilon = l1 / scale on.
+
+    >>> laplace_delta(2.0, Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), "1/2")
+    0.0
+    """
     width, asked = _width(scale), amount("epsilon", epsilon, zero=True)
-    lost = revealing_mass(width, bound, sensitivity)
     kept = 0.0
     if sensitivity.linf <= 1:
         cells = _cells(sensitivity)
@@ -58,7 +70,7 @@ def truncated_delta(scale: Fraction | float, bound: int, sensitivity: Sensitivit
     elif asked < (whole_loss := sensitivity.l1 / width):
         # (e^l - e^epsilon) / (1 + e^l), without overflow
         kept = -math.expm1(float(asked - whole_loss)) / (1 + math.exp(-float(whole_loss)))
-    return min(1.0, (lost + (1 - lost) * max(kept, 0.0)) * _ROUNDING)
+    return min(1.0, max(kept, 0.0) * _ROUNDING)
 
 
 def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity) -> float:

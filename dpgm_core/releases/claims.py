@@ -1,18 +1,18 @@
 """Whether the facts that a release file states fit each other: what it says of its guarantee is computed again.
 
-A noise checks its own cost against its scale; here the rest is checked: what the scale was calibrated to, the cost of
-all, the rounds, and what is unsafe. Whoever rewrites the scale itself, or the noisy values, is not found out.
+What a noise costs is computed again from its event; then what its scale was calibrated to, the cost of all, the rounds,
+and what is unsafe are checked. Whoever rewrites the scale itself, or the noisy values, is not found out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 import attrs
 
 from dpgm_core.arrays import Array
-from dpgm_core.errors import ModelFileError
+from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.accounting import MOST_ROUNDS, amplified, compose, sampling_probability
@@ -21,7 +21,6 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.privacy.truncated import truncated_delta
 from dpgm_core.releases.release import Round
 
 __all__ = ["check_noise_facts", "check_sensitivities", "is_round_cost_proven", "read_round", "stated_unsafe"]
@@ -56,7 +55,7 @@ def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSco
                 f"it states {one.sensitivity}, but under {terms.neighbours.value} neighbours with rows_per_person = "
                 f"{terms.rows_per_person} one person can change {needed}; the file was edited"
             )
-        _check_truncated(one)
+        _check_cost(one)
 
 
 def read_round(plain: object, neighbours: Neighbours) -> Round:
@@ -115,20 +114,12 @@ def stated_unsafe(noises: Sequence[Noise], values: Array, stated: str | None) ->
     return "; ".join(reasons) or stated
 
 
-def _check_truncated(one: Calibration) -> None:
-    """Compute the cost of truncated noise again, which its event says all about."""
-
-    event, cost = one.noise.event, one.noise.cost
-    if event.bound is None:
-        return
-    if cost.kind != "approx" or event.sensitivity < one.sensitivity.l1:
-        raise ModelFileError(f"truncated noise costs (epsilon, delta), not {cost}; the file was edited")
-    needed = truncated_delta(event.scale, event.bound, one.sensitivity, cost.epsilon * Fraction(_ROOM))
-    if needed > float(cost.delta) * _ROOM:
-        raise ModelFileError(
-            f"its noise of scale {event.scale:g} cut off at {event.bound:,} has delta = {needed:.3g} at epsilon = "
-            f"{float(cost.epsilon):g}, more than the file states; the file was edited"
-        )
+def _check_cost(one: Calibration) -> None:
+    """Compute the least cost of the noise again, from its event and the sensitivity; see `dpgm_core.noise.claims`."""
+    try:
+        check_claims(one.noise, one.sensitivity)
+    except BudgetError as error:
+        raise ModelFileError(f"{error}; the file was edited") from None
 
 
 def _calibrated_to(noise: Noise) -> dict[str, object]:

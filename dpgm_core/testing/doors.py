@@ -13,6 +13,7 @@ from attrs import frozen
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
@@ -67,13 +68,14 @@ class TrappedRecords:
             yield [part[:, place].astype(kind) for place, kind in zip(places, kinds, strict=True)]
 
 
-class Door:
+class Door(Single):
     """The protocol of a curator and nothing else; whatever else is asked of it is remembered and refused.
 
     touched: the names asked for. handed: every release that went out.
     """
 
     def __init__(self, curator: LiveCurator) -> None:
+        super().__init__()
         self.touched: list[str] = []
         self.handed: list[NoisyTables] = []
 
@@ -154,8 +156,9 @@ class Door:
             yield _Watched(rounds, self.handed)
 
 
-class _Watched:
+class _Watched(Single):
     def __init__(self, rounds: Rounds, handed: list[NoisyTables]) -> None:
+        super().__init__()
         self._next, self._handed = rounds.next, handed
 
     def next(self, *arguments: Any, **more: Any) -> NoisyTables:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Sensitivity, Structure, Tables, Terms
+from dpgm_core import Budget, Domain, Ledger, PrivacyEvent, SeededRandomness, Sensitivity, Structure, Tables, Terms
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import (
@@ -27,6 +27,7 @@ from dpgm_core.errors import (
     Overspent,
     StructureError,
 )
+from dpgm_core.noise.samplers import discrete_laplace
 from dpgm_core.releases.reading import load_release
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
@@ -35,24 +36,28 @@ CODES = np.array([[0, 0, 0], [1, 1, 1], [1, 0, 1], [0, 1, 1]] * 25)
 SECRET = "PLANTED-77c1"
 
 
-class Recorded:
-    """Wraps an object; each call of one of `methods` is logged, and `fail` decides whether it happens."""
+class RecordedLedger(Ledger):
+    """Logs its stages; `fail` decides whether they happen."""
 
-    def __init__(self, log, thing, methods, fail=()):
-        self._log, self._thing, self._methods, self._fail = log, thing, methods, fail
+    log: list
+    fail: tuple = ()
 
-    def __getattr__(self, name):
-        found = getattr(self._thing, name)
-        if name not in self._methods:
-            return found
+    def _stage(self, name):
+        if name in self.fail:
+            raise RuntimeError(f"killed at {name}")
+        self.log.append(name)
 
-        def call(*arguments, **keywords):
-            if self._methods[name] in self._fail:
-                raise RuntimeError(f"killed at {self._methods[name]}")
-            self._log.append(self._methods[name])
-            return found(*arguments, **keywords)
+    def check(self, budget):
+        self._stage("funds")
+        super().check(budget)
 
-        return call
+    def charge(self, budget, *, note=""):
+        self._stage("charge")
+        return super().charge(budget, note=note)
+
+    def mark_released(self, entry):
+        self._stage("mark")
+        super().mark_released(entry)
 
 
 class Source:
@@ -132,7 +137,8 @@ def opened(tmp_path, budget="1"):
 def run(tmp_path, fail=(), log=None):
     """A fit of fakes that log each stage; returns the log."""
     log = [] if log is None else log
-    ledger = Recorded(log, opened(tmp_path), {"check": "funds", "charge": "charge", "mark_released": "mark"}, fail)
+    ledger = RecordedLedger.open(opened(tmp_path).path)
+    ledger.log, ledger.fail = log, fail
     dpgm.fit(
         Source(log, fail),
         STRUCTURE,
@@ -281,17 +287,18 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
     """An object nobody registered goes through fit; the paid release lands on disk, and loading says why it cannot."""
 
     class Bare:  # no attrs class at all
-        cost, variance, dual, event = Budget.pure("1/2"), 2.0, None, None
-        exact, unsafe, support, log_concave = True, None, (0, 2), True
+        cost, variance, dual = Budget.pure(1), 8.0, None
+        event = PrivacyEvent(kind="discrete-laplace", scale=2.0, sensitivity=2.0)
+        exact, unsafe, support, log_concave = True, None, (-math.inf, math.inf), True
 
         def draw(self, shape, randomness):
-            return (randomness.words(math.prod(shape)) % np.uint64(3)).astype(np.int64).reshape(shape)
+            return discrete_laplace(Fraction(2), math.prod(shape), randomness).reshape(shape)
 
         def logpdf(self, residual):
-            return -np.abs(residual)
+            return -np.abs(residual) / 2
 
         def score(self, residual):
-            return -np.sign(residual)
+            return -np.sign(residual) / 2
 
     for number, noise in enumerate((None, Bare())):
         mechanism = Mechanism() if noise is None else Mechanism(make=lambda *_: noise)  # noqa: B023
@@ -324,6 +331,13 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
         ({"total": np.zeros(2)}, BudgetError, "'estimated', 'public'"),
         ({"randomness": 7}, OptionError, r"SeededRandomness\(seed\)"),
         ({"randomness": True}, OptionError, "Randomness, got bool"),
+        ({"ledger": "x.ledger"}, OptionError, "ledger must be a Ledger"),
+        ({"ledger": 7}, OptionError, "ledger must be a Ledger"),
+        ({"save_to": 2.5}, OptionError, "a path or a text, got float"),
+        ({"save_to": b"x.dpgm"}, OptionError, "a path or a text, got bytes"),
+        ({"progress": 5}, OptionError, "progress must be a function"),
+        ({"mechanism": "laplace"}, OptionError, "mechanism must be a mechanism object"),
+        ({"mechanism": Mechanism}, OptionError, "got the class Mechanism"),
         ({"save_to": "FILE"}, ModelFileError, "exists"),
         ({"save_to": "FILE/x.dpgm"}, ModelFileError, "no folder"),
         ({"save_to": "n" * 300}, ModelFileError, "cannot write"),
@@ -332,7 +346,7 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
 def test_wrong_requests_read_and_charge_nothing(tmp_path, change, error, words):
     """Each entry of the curator, wrong: refused before a record is read."""
     (tmp_path / "FILE").write_text("paid")
-    if "save_to" in change:
+    if isinstance(change.get("save_to"), str):
         change = {"save_to": tmp_path / change["save_to"]}
     log: list[str] = []
     with pytest.raises(error, match=words):
@@ -358,7 +372,7 @@ def curator(source=None, structure=STRUCTURE, **settings):
     return LiveCurator(
         dpgm_source() if source is None else source,
         structure,
-        dpgm.make("mechanism", "laplace"),
+        settings.pop("mechanism", None) or dpgm.make("mechanism", "laplace"),
         terms=Terms(**{"neighbours": "add-remove"} | said),
         **{"budget": Budget.pure(1)} | settings,
     )
@@ -395,6 +409,10 @@ def test_budgets_per_clique_add_up():
         ({"budget": {("a", "c"): Budget.pure(1)}}, StructureError, "no clique of the model contains"),
         ({"cliques": [("a", "c")]}, StructureError, "no clique of the model contains"),
         ({"cliques": []}, StructureError, "at least one clique"),
+        ({"cliques": 5}, StructureError, "a list of cliques, got int"),
+        ({"cliques": [5]}, StructureError, "a list of attribute names"),
+        ({"budget": {7: Budget.pure(1)}}, StructureError, "a list of attribute names"),
+        ({"accept": 5}, OptionError, "accept must be a function"),
         ({"budget": Budget.zcdp(1)}, BudgetError, "different kinds"),
     ],
 )

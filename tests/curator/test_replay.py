@@ -265,3 +265,24 @@ def test_a_model_of_several_releases_cannot_be_bootstrapped(adaptive):
     with pytest.raises(dpgm.OptionError, match="it learned from 2 releases, one asked for after another") as caught:
         dpgm.bootstrap(model, 5, learner=adaptive())
     assert "\n" not in str(caught.value)
+
+
+# --- threads and wrong types ----------------------------------------------------------------------------------------
+
+
+def test_a_release_is_not_served_twice_by_what_accept_calls():
+    """Whoever asks again from within `accept` gets the next release, and the outer request is refused."""
+    replay = ReplayCurator(made({"budget": HALF}, {"budget": HALF}))
+    inner = []
+    with pytest.raises(BudgetError, match="served in the meantime"):
+        replay.release(budget=HALF, accept=lambda noises: inner.append(replay.release(budget=HALF)))
+    assert len(inner) == len(replay.released) == 1
+
+
+@pytest.mark.parametrize("wrong", [None, 2.5, "x.dpgm", b"x", {}, [1]])
+def test_what_is_no_release_is_refused(wrong):
+    """In our words."""
+    with pytest.raises((dpgm.OptionError, BudgetError), match="a replay"):
+        ReplayCurator(wrong)
+    with pytest.raises(dpgm.StructureError, match="must be a Structure"):
+        ReplayCurator(made({}), 7)

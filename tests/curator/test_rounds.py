@@ -2,6 +2,8 @@
 
 import gc
 import math
+import threading
+import time
 import weakref
 from collections import Counter
 from fractions import Fraction
@@ -294,7 +296,7 @@ def test_leaving_forgets_the_records():
 def test_nothing_shows_the_records():
     """Reprs hide them, and a failing source's words are withheld."""
     with curator().rounds(3, sampling_rate=1) as rounds:
-        assert repr(rounds) == "LiveRounds(0 of 3 done, sampling rate 1)"
+        assert repr(rounds) == "LiveRounds(0 of 3 taken, sampling rate 1)"
         assert repr(rounds._persons) == "Persons(hidden)"
 
     class Leaky:
@@ -384,3 +386,132 @@ def test_the_noise_drawn_has_the_variance_it_says(mechanism):
     variance = drawn[0].noise[0].variance
     error = variance * math.sqrt(5 / len(values))  # kurtosis 6 of Laplace; 3 of a Gaussian
     assert abs(np.mean(values**2) - variance) < 6 * error
+
+
+# --- no round is taken twice ------------------------------------------------------------------------------------
+
+
+def test_threads_take_each_round_once(tmp_path):
+    """Eight threads ask for five rounds: five come out, with numbers of their own; the list and the file hold the last.
+
+    The subsamples are drawn by a randomness that lets other threads in, which without a lock serves all eight.
+    """
+
+    class Slow(SystemRandomness):
+        def words(self, number):
+            time.sleep(0.002)
+            return super().words(number)
+
+    made = curator(randomness=Slow(), save_to=tmp_path / "r.dpgm")
+    taken, refused, start = [], [], threading.Barrier(8)
+
+    def ask():
+        start.wait()
+        try:
+            taken.append(rounds.next())
+        except BudgetError as error:
+            refused.append(str(error))
+
+    with made.rounds(5, sampling_rate=1, budget=Budget.pure(5)) as rounds:
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(one.round.number for one in taken) == [1, 2, 3, 4, 5]
+    assert len(refused) == 3 and all("used up" in words for words in refused)
+    (last,) = made.released
+    assert last.round.number == 5 and last is next(one for one in taken if one.round.number == 5)
+    assert load_release(tmp_path / "r.dpgm").tables.values.tolist() == last.tables.values.tolist()
+
+
+class Failing(SystemRandomness):
+    """Calls `then` at the words that it is told to."""
+
+    def __init__(self, then):
+        self.then, self.armed = then, False
+
+    def words(self, number):
+        if self.armed:
+            self.armed = False
+            self.then()
+        return super().words(number)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, MemoryError])
+def test_a_round_that_fails_once_bits_were_asked_for_is_spent(error, tmp_path):
+    """Two rounds, one fails after its number was given: one comes out, and the list and the file hold that one."""
+
+    def fail():
+        raise error
+
+    randomness = Failing(fail)
+    made = curator(randomness=randomness, save_to=tmp_path / "r.dpgm")
+    with made.rounds(2, sampling_rate=1, budget=Budget.pure(2)) as rounds:
+        randomness.armed = True
+        with pytest.raises(BaseException):  # noqa: B017 - the shield makes errors of the subsample its own
+            rounds.next()
+        assert made.released == ()
+        assert rounds.next().round.number == 2
+        with pytest.raises(BudgetError, match="used up"):
+            rounds.next()
+    assert load_release(tmp_path / "r.dpgm").round.number == 2
+
+
+def test_a_wrong_request_takes_no_round():
+    """What is refused before any bit is drawn costs nothing."""
+    with curator().rounds(1, sampling_rate=1) as rounds:
+        with pytest.raises(BudgetError, match="open them with clip"):
+            rounds.next(uniform())
+        assert rounds.next().round.number == 1
+
+
+@pytest.mark.parametrize("way", ["next", "close"])
+def test_a_round_is_not_taken_from_within_a_round(way):
+    """What is called while a round is drawn can neither draw another nor close them."""
+    said = []
+
+    def again():
+        try:
+            opened.next() if way == "next" else opened.__exit__(None, None, None)
+        except BudgetError as error:
+            said.append(str(error))
+
+    randomness = Failing(again)
+    with curator(randomness=randomness).rounds(3, sampling_rate=0.5) as opened:
+        randomness.armed = True
+        assert opened.next().round.number == 1
+        assert opened.next().round.number == 2
+    assert said == ["the rounds were used by what is called while one of them is drawn; wait until it is"]
+
+
+def test_closing_waits_for_the_round_under_way(tmp_path):
+    """Another thread leaves the context while a round is drawn: the round comes out, and is what the file holds."""
+    begun, left = threading.Event(), []
+
+    def pause():
+        begun.set()
+        time.sleep(0.05)
+
+    randomness = Failing(pause)
+    made = curator(randomness=randomness, save_to=tmp_path / "r.dpgm")
+    rounds = made.rounds(3, sampling_rate=1)
+    rounds.next()
+    randomness.armed = True
+    thread = threading.Thread(target=lambda: left.append(rounds.next()))
+    thread.start()
+    begun.wait()
+    rounds.__exit__(None, None, None)
+    thread.join()
+    assert load_release(tmp_path / "r.dpgm").round.number == 2 == left[0].round.number
+    with pytest.raises(BudgetError, match="closed"):
+        rounds.next()
+
+
+def test_entering_twice_gives_no_more_rounds():
+    """The same rounds are entered again, not new ones; leaving once closes them."""
+    with curator().rounds(1, sampling_rate=1) as rounds:
+        with rounds as again:
+            again.next()
+        with pytest.raises(BudgetError, match="closed"):
+            rounds.next()

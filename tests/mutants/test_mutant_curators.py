@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing, contextmanager
+from unittest import mock
 
 import attrs
 import numpy as np
@@ -143,7 +144,7 @@ class ReadsBeforeItLooks(LiveCurator):
 
 
 class BelievesMechanisms(LiveCurator):
-    """Charges what was asked, whatever the noise costs."""
+    """Charges what was asked, whatever the noise costs or its event says."""
 
     class Believed:
         """The mechanism, its word for the cost replaced by what was asked."""
@@ -158,6 +159,10 @@ class BelievesMechanisms(LiveCurator):
 
     def __init__(self, source, structure, mechanism, **more):
         super().__init__(source, structure, self.Believed(mechanism), **more)
+
+    def release(self, **asked):
+        with mock.patch("dpgm_core.noise.measurement.check_claims"):
+            return super().release(**asked)
 
 
 class ShowsTheCause(LiveCurator):

@@ -121,6 +121,47 @@ class CostsMore(ReferenceLaplace):
 
 
 @frozen(kw_only=True)
+class CostsNothing(ReferenceLaplace):
+    """Claims a cost of 0."""
+
+    def noise(self, sensitivity, budget):
+        return attrs.evolve(super().noise(sensitivity, budget), cost=Budget.zero("pure"))
+
+
+@frozen(kw_only=True)
+class SilentNoise(ReferenceLaplaceNoise):
+    """Adds nothing."""
+
+    def draw(self, shape, randomness):
+        return np.zeros(shape, np.int64)
+
+
+@frozen(kw_only=True)
+class CostsNextToNothing(ReferenceLaplace):
+    """Claims 1e-300, and adds no noise."""
+
+    def noise(self, sensitivity, budget):
+        return SilentNoise(**fields(super().noise(sensitivity, budget)) | {"cost": Budget.pure("1e-300")})
+
+
+@frozen(kw_only=True)
+class AllTalk(ReferenceLaplace):
+    """Says in every word that it has a thousand times the noise, at a thousandth of the cost, and adds none."""
+
+    def noise(self, sensitivity, budget):
+        return SilentNoise(**fields(super().noise(sensitivity, Budget.pure(budget.epsilon / 1000))))
+
+
+@frozen(kw_only=True)
+class NoVarianceNoise(ReferenceLaplaceNoise):
+    """A wide event, next to no variance."""
+
+    @property
+    def variance(self):
+        return 1e-300
+
+
+@frozen(kw_only=True)
 class BoastfulEventNoise(ReferenceLaplaceNoise):
     """Tells the accountant of 1 % more noise than there is."""
 
@@ -596,6 +637,13 @@ MUTANTS = [
     (GaussianSigmaOnePercentSmall, "hockey-stick-within-delta"),
     (GaussianByBalleWang, "hockey-stick-within-delta"),
     (CostsMore, "cost-within-budget"),
+    (CostsNothing, "claims-fit-the-event"),
+    (CostsNextToNothing, "claims-fit-the-event"),
+    (CostsNextToNothing, "pure-loss-within-cost"),
+    (CostsNextToNothing, "samples-follow-logpdf"),
+    (AllTalk, "samples-follow-logpdf"),
+    (AllTalk, "fresh-noise-every-time"),
+    (laplace_with(NoVarianceNoise), "claims-fit-the-event"),
     (laplace_with(BoastfulEventNoise), "event-never-claims-more-noise"),
     (RefusesAll, "serves-a-budget"),
     (TakesAnything, "refuses-nonsense"),

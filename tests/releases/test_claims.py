@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from dpgm_laplace.mechanism import LaplaceNoise
 
 from dpgm_core import ModelFileError, load_release
 
@@ -72,6 +73,20 @@ def test_a_stronger_guarantee_than_the_noise_gives_is_refused(tmp_path, released
     members = released[name][0]
     content = changed(members["release.json"], changes)
     said_no(written(tmp_path / "x.dpgm", members | {"release.json": content}))
+
+
+@pytest.mark.parametrize("cost", ["1/1" + 300 * "0", "1/1000000000000"])
+def test_a_noise_that_checks_nothing_itself_cannot_claim_less(tmp_path, released, written, changed, monkeypatch, cost):
+    """A plugin's noise that takes any cost: core computes it from the event again, when the file is read."""
+    monkeypatch.setattr(LaplaceNoise, "__attrs_post_init__", lambda noise: None)
+    members = released["laplace"][0]
+    for claimed in (cost, "8"):
+        changes = {(*NOISE, "cost"): {"epsilon": claimed}, ("cost",): {"epsilon": claimed}}
+        path = written(tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], changes)})
+        if claimed == "8":
+            assert load_release(path).cost.epsilon == 8
+        else:
+            said_no(path)
 
 
 OLD_ROUND = {"round": 1, "rounds": 1, "sampling_rate": "1"}

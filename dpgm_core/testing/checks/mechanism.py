@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpgm_core.errors import BudgetError
+from dpgm_core.errors import BudgetError, IncompatiblePlugin
+from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -72,6 +73,17 @@ def cost_within_budget(subject: MechanismSubject) -> None:
     for what, _, budget, noise in subject.noises():
         require(noise.cost.kind == budget.kind, f"{what}: the cost is {noise.cost}, of another kind")
         require(noise.cost <= budget, f"{what}: the cost is {noise.cost}, more than was asked")
+
+
+@CHECKS.add()
+def claims_fit_the_event(subject: MechanismSubject) -> None:
+    """What core computes from the event and the sensitivity: the cost is not below the event's, the event covers the
+    sensitivity, and variance and support are the event's or wider. Cannot show: that the event is true of the noise."""
+    for what, sensitivity, _, noise in subject.noises():
+        try:
+            check_claims(noise, sensitivity)
+        except (BudgetError, IncompatiblePlugin) as error:
+            require(False, f"{what}: {error}")
 
 
 @CHECKS.add(needs="pure")

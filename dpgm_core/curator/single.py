@@ -1,0 +1,70 @@
+"""What holds paid-for privacy exists once: a copy, or a twin in a forked process, would hand it out twice.
+
+A ledger would count a twin's charges, but not the rounds that were paid for before, and without one nobody counts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn, SupportsIndex
+
+from dpgm_core.errors import BudgetError
+
+__all__ = ["Single"]
+
+# Which process this is: numbers of processes come again, and start at 1 in every container, so forks are counted too.
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if sys.platform != "win32":  # where nothing forks
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+class Single:
+    """A base of what may be spent once: refuses copy, deepcopy and pickle, and work in a process forked from its own.
+
+    >>> import copy
+    >>> copy.copy(Single())
+    Traceback (most recent call last):
+    dpgm_core.errors.BudgetError: a Single was to be copied or pickled, which would spend its budget twice; ...
+    """
+
+    def __init__(self) -> None:
+        self._home = (os.getpid(), _forks)
+
+    @property
+    def is_twin(self) -> bool:
+        """Whether this process was forked after this was made, so that the original lives elsewhere."""
+        return self._home != (os.getpid(), _forks)
+
+    def check_process(self) -> None:
+        """Raise BudgetError in a process that was forked after this was made; to be called before anything is spent."""
+        if self.is_twin:
+            raise BudgetError(
+                f"this {type(self).__name__} was made before the process was forked, and its twin could spend the same "
+                "budget; make a curator in each process, with one ledger that adds them up"
+            )
+
+    def __copy__(self) -> NoReturn:
+        self._refuse_copy()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse_copy()
+
+    def __replace__(self, /, **changes: object) -> NoReturn:  # what copy.replace calls
+        self._refuse_copy()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self._refuse_copy()
+
+    def _refuse_copy(self) -> NoReturn:
+        raise BudgetError(
+            f"a {type(self).__name__} was to be copied or pickled, which would spend its budget twice; hand over the "
+            "object itself, or the releases it made; another process makes a curator of its own, with the same ledger"
+        )

@@ -1,0 +1,157 @@
+"""What may be spent once exists once: no copies, no pickles, no twins in forked processes."""
+
+import copy
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Domain,
+    Ledger,
+    LiveCurator,
+    ReplayCurator,
+    Structure,
+    SystemRandomness,
+    Terms,
+    make,
+)
+from dpgm_core.curator.funds import Funds
+from dpgm_core.curator.single import Single
+from dpgm_core.sources import as_source
+from dpgm_core.testing.doors import Door
+
+STRUCTURE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+CODES = np.array([[0], [1], [1]])
+
+
+def curator(source=None, mechanism=None, **more):
+    """A curator over three records with epsilon = 10."""
+    return LiveCurator(
+        as_source(CODES) if source is None else source,
+        STRUCTURE,
+        make("mechanism", "laplace") if mechanism is None else mechanism,
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(10),
+        **more,
+    )
+
+
+def in_a_fork(work):
+    """What `work` says in a forked process: its result as a text, or its error's name and words."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            said = str(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode()[:4000])
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Single,
+        curator,
+        lambda: curator().rounds(2, sampling_rate=1),
+        lambda: Funds(Budget.pure(1)),
+        lambda: Funds(Budget.pure(1)).paying(Budget.pure(1)).__enter__(),
+        lambda: ReplayCurator(curator().release()),
+        lambda: Door(curator()),
+        lambda: Door(curator()).rounds(2, sampling_rate=1).__enter__(),
+    ],
+    ids=["single", "curator", "rounds", "funds", "receipt", "replay", "door", "watched rounds"],
+)
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, pickle.dumps, lambda one: copy.deepcopy([one]), lambda one: pickle.dumps({1: one}, 0)],
+    ids=["copy", "deepcopy", "pickle", "inside a list", "inside a dict"],
+)
+def test_nothing_that_pays_is_copied(made, copied):
+    """One line of our own; without it a shallow copy of rounds counts anew and hands out what nobody paid for."""
+    with pytest.raises(BudgetError, match="spend its budget twice; hand over the object itself") as caught:
+        copied(made())
+    assert "\n" not in str(caught.value)
+
+
+@needs_fork
+def test_a_forked_twin_spends_nothing():
+    """Rounds and curators that were made before a fork refuse in the child, and go on in the parent."""
+    made = curator()
+    rounds = made.rounds(2, sampling_rate=1, budget=Budget.pure(1))
+    for work in (made.release, lambda: made.rounds(1, sampling_rate=1), rounds.next):
+        assert in_a_fork(work).startswith("BudgetError: this Live")
+    assert in_a_fork(lambda: rounds.__exit__(None, None, None)) == "None"  # leaving there is no news
+    assert in_a_fork(lambda: in_a_fork(made.release)).startswith("BudgetError")  # nor does the child's child
+    rounds.next()
+    made.release()
+
+
+@needs_fork
+def test_a_curator_made_in_the_fork_works(tmp_path):
+    """What is made in the child is its own; one ledger adds both up."""
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(15), neighbours="add-remove")
+    assert in_a_fork(lambda: curator(ledger=ledger).release(budget=Budget.pure(6)).cost) == "epsilon = 6"
+    curator(ledger=ledger).release(budget=Budget.pure(7))
+    assert in_a_fork(lambda: curator(ledger=ledger).release(budget=Budget.pure(6))).startswith("Overspent")
+
+
+@needs_fork
+@pytest.mark.parametrize("where", ["source", "noise"])
+def test_what_forks_in_the_middle_comes_back_once(where):
+    """A source that forks while it is read, or a noise while it is drawn, gives one release, in one process."""
+    read, write = os.pipe()
+    parent = os.getpid()
+
+    def fork():
+        if os.getpid() == parent and os.fork():
+            os.wait()
+
+    class Forking:
+        def batches(self, domain, columns):
+            fork()
+            yield [CODES[:, 0].astype(np.uint8)]
+
+    class ForkingRandomness(SystemRandomness):
+        calls = 0
+
+        def words(self, count):
+            ForkingRandomness.calls += 1
+            if self.calls == 1:
+                fork()
+            return super().words(count)
+
+    more = {"source": Forking()} if where == "source" else {"randomness": ForkingRandomness()}
+    try:
+        curator(**more).release()
+        said = b"released "
+    except BudgetError:
+        said = b"refused "
+    os.write(write, said)
+    if os.getpid() != parent:
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert sorted(pipe.read().split()) == [b"refused", b"released"]
+
+
+@needs_fork
+def test_system_randomness_repeats_nothing_after_a_fork():
+    """Parent and child draw other words (false alarm 2^-512), and so do both after it."""
+    randomness = SystemRandomness()
+    randomness.words(8)
+    child = in_a_fork(lambda: randomness.words(8).tolist())
+    assert child != str(randomness.words(8).tolist())
