@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.sources.quiet import quiet
 
 __all__ = ["shielded"]
 
@@ -24,14 +25,15 @@ def shielded(source: object, call: Callable[[], T]) -> T:
     """
     kind = ""
     kept: DpgmError | None = None
-    try:
-        return call()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        kind = type(error).__name__
-        if isinstance(error, DpgmError) and _is_ours(error):
-            kept = type(error)(*error.args)
+    with quiet():  # until the error is dropped: what hangs on it may speak when it goes
+        try:
+            return call()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            kind = type(error).__name__
+            if isinstance(error, DpgmError) and _is_ours(error):
+                kept = type(error)(*error.args)
     if kept is not None:
         raise kept
     raise DataError(
