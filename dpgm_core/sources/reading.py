@@ -17,7 +17,7 @@ import numpy as np
 
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Attribute, Domain, code_dtype
-from dpgm_core.errors import DataError, DpgmError, did_you_mean
+from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.quiet import quiet
 
@@ -96,7 +96,8 @@ def _in_silence(function: Callable[[S], T], item: S) -> T:
 def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[int]:
     """The positions of the wanted columns; DataError for one that is missing or stands twice.
 
-    where: the public name of the data, such as a path. Column names are public: they are the file's header or schema.
+    where: the public name of the data, such as a path. Of the names that are present none is listed or suggested: where
+    somebody took the first line of a file for its header, they are a record.
 
     >>> locate("x.csv", ["b"], ["a", "b"])
     [1]
@@ -104,7 +105,7 @@ def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[in
     positions = []
     for name in wanted:
         if name not in present:
-            raise DataError(f"{where} has no column {name!r}{did_you_mean(name, present)}")
+            raise DataError(f"{where} has no column {name!r}; for the owner's eyes, dpgm validate shows those it has")
         if list(present).count(name) > 1:
             raise DataError(f"{where} has column {name!r} more than once; rename or drop one of them")
         positions.append(list(present).index(name))
