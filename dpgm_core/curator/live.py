@@ -12,14 +12,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.kernel import Counted, Counts
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.contract import Mechanism, Noise
@@ -51,7 +51,8 @@ class LiveCurator:
     is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, or
     "optimal" (see `optimal_split`).
 
-    Raises BudgetError, StructureError and OptionError before any record is read.
+    Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
+    before any record is read.
     """
 
     conversion_delta = None  # all its releases cost one kind of budget
@@ -76,6 +77,7 @@ class LiveCurator:
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
+        self._rows = _by_person(source, self._terms)
         self._structure = structure
         self._mechanism = mechanism
         self._randomness = given_or_system(randomness)
@@ -149,9 +151,10 @@ class LiveCurator:
         weighted = self._terms.contributions
         statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
         with self._funds.paying(measurement.cost) as receipt:
-            counts, records = self._count(statistic)
-        tables = self._draw(measurement, counts)
-        total, variance = self._total(tables, measurement, records)
+            counted = self._count(statistic)
+        tables = self._draw(measurement, counted.tables)
+        total, variance = self._total(tables, measurement, counted)
+        del counted  # what fails from here on has no true count among its variables
         release = self._published(tables, measurement, receipt, total, variance)
         self._hand_out(release)
         receipt.keep(release)
@@ -197,7 +200,7 @@ class LiveCurator:
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         with self._funds.paying(cost) as receipt:
             columns = columns_of(measured)
-            persons = shielded(self._source, lambda: read_persons(self._persons(), measured.domain, columns))
+            persons = shielded(self._source, lambda: read_persons(self._rows, measured.domain, columns))
         return LiveRounds(
             n=n,
             rate=rate,
@@ -217,32 +220,25 @@ class LiveCurator:
     def _measured(self, cliques: Iterable[Clique] | None) -> Structure:
         return self._structure if cliques is None else self._structure.measuring(cliques)
 
-    def _persons(self) -> Source:
-        if self._terms.person is None:
-            return self._source
-        if not isinstance(self._source, KeyedSource):
-            raise DataError(
-                f"source {type(self._source).__name__} cannot read a person key; use one of core's sources, or leave "
-                "the person key out if each record is a person"
-            )
-        return PersonSource(source=self._source, person=self._terms.person, rows_per_person=self._terms.rows_per_person)
-
-    def _count(self, statistic: Statistic) -> tuple[Tables, int]:
-        """The true tables, and the number of records where counts know it."""
+    def _count(self, statistic: Statistic) -> Counted:
+        """The true tables, and the number of records where counts know it, else 0."""
         domain = self._structure.domain
-        total = shielded(
-            self._source,
-            lambda: summed(statistic, pieces(self._persons(), domain, statistic.columns), self._progress),
-        )
-        return statistic.tables(total), int(total[-1]) if isinstance(statistic, Counts) else 0
+
+        def counted() -> Counted:
+            total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
+            return Counted(
+                tables=statistic.tables(total), records=int(total[-1]) if isinstance(statistic, Counts) else 0
+            )
+
+        return shielded(self._source, counted)
 
     def _draw(self, measurement: Measurement, counts: Tables) -> Tables:
-        return measurement.table_by_table().draw(counts, self._randomness)
+        return without_frames(lambda: measurement.table_by_table().draw(counts, self._randomness))
 
-    def _total(self, tables: Tables, measurement: Measurement, records: int) -> tuple[float, float]:
+    def _total(self, tables: Tables, measurement: Measurement, counted: Counted) -> tuple[float, float]:
         """N as the terms have it, and its variance."""
         if self._terms.policy == "public":
-            return max(1.0, float(records)), 0.0
+            return max(1.0, float(counted.records)), 0.0
         if self._terms.declared is not None:
             return self._terms.declared, 0.0
         return estimate_total(tables, measurement.variances, self._terms.contributions)
@@ -278,3 +274,14 @@ class LiveCurator:
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"
+
+
+def _by_person(source: Source, terms: Terms) -> Source:
+    if terms.person is None:
+        return source
+    if not isinstance(source, KeyedSource):
+        raise DataError(
+            f"source {type(source).__name__} cannot read a person key; use one of core's sources, or leave the person "
+            "key out if each record is a person"
+        )
+    return PersonSource(source=source, person=terms.person, rows_per_person=terms.rows_per_person)

@@ -17,7 +17,7 @@ from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.scores import ClippedScores, FewCounts
 from dpgm_core.counting.statistic import Piece, Statistic, summed
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.noise.measurement import Measurement
@@ -74,7 +74,7 @@ class LiveRounds:
         mu = self._marginals(beliefs)
         persons = self._persons
         counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
-        tables = self._measurement.draw(counts, self._randomness)
+        tables = without_frames(lambda: self._measurement.draw(counts, self._randomness))
         self._done += 1
         round = Round(number=self._done, of=self._n, sampling_rate=self._rate, clip=self._clip)
         release = self._publish(tables, *self._total(tables), round)
