@@ -60,7 +60,8 @@ class ParquetSource:
     def _opened(self, columns: Sequence[str]) -> _Opened:
         message, schema = f"{self.path} cannot be read as Parquet", self._schema()
         locate(str(self.path), columns, schema.names)
-        # Texts as dictionaries: each distinct value is looked up once per batch.
+        # Texts as dictionaries: each distinct value is looked up once per batch. Dictionaries too: Arrow would restore
+        # their types, and fail at bytes that are not UTF-8 and at more values than their indices can count.
         texts = [name for name in columns if _is_text(schema.field(name).type)]
         # Without pre_buffer a column is decoded page by page instead of being held as a whole row group.
         file = attempt(message, lambda: pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False))
@@ -196,6 +197,8 @@ def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
     return is_textual(plain(pa.array([], kind)).type)
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
@@ -183,3 +184,21 @@ def test_pandas_is_converted_at_its_first_batch_only(visits: SimpleNamespace) ->
     batches = as_source(frame).batches(visits.domain, visits.domain.names)
     assert Counting.converted == 0
     assert sum(len(part[0]) for part in batches) == 50 and Counting.converted > 0
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int32()])
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.binary()])
+def test_no_text_makes_a_parquet_dictionary_unreadable(text: Any, index: Any, tmp_path: Path) -> None:
+    """Neither bytes that are not UTF-8 nor one distinct text more than the declared indices can count."""
+    large = pa.types.is_large_string(text)
+    raw = [b"A", b"\xff\xfe", b"", *(b"%d" % number for number in range(400))]
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            pa.array(range(len(part)), index), pa.array(part, pa.large_binary() if large else pa.binary()).view(text)
+        )
+        for part in (raw[start : start + 100] for start in range(0, len(raw), 100))
+    ]
+    pq.write_table(pa.table({"town": pa.chunked_array(chunks)}), tmp_path / "x.parquet")
+    domain = Domain([Attribute.of_labels("town", ["A", "399"], unknown="?")])
+    (codes,) = next(as_source(tmp_path / "x.parquet").batches(domain, ["town"]))
+    assert np.bincount(codes).tolist() == [1, 1, len(raw) - 2]
