@@ -8,8 +8,10 @@ from typing import Any
 
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
+from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.curator.shield import shielded
 from dpgm_core.errors import DataError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
@@ -26,7 +28,7 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import FileSource, NamedColumns
+from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
 from dpgm_core.structure import Structure
 
@@ -190,7 +192,8 @@ def check(
 ) -> None:
     """Raise what `fit` with these arguments would raise before it charges; a dry run that reads no record.
 
-    Of the data it looks for the file and at the names of the columns, which are public.
+    Of the data it looks for the file, and asks the source for batches as a release would but takes none: names and
+    types of the columns are found wanting then, in the words of the release.
     """
     made: Learner = make("learner", learner)
     made.check(structure, make("inference", inference))
@@ -201,10 +204,18 @@ def check(
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    if isinstance(source, NamedColumns):  # a header is public, so its columns can be looked at before anything is paid
-        columns = [] if terms.person is None else [terms.person, *structure.domain.names]
-        columns += [name for clique in structure for name in clique]
-        locate(str(path), dict.fromkeys(columns), source.names())
+    shielded(source, lambda: _look(source, structure, terms))
+
+
+def _look(source: Source, structure: Structure, terms: Terms) -> None:
+    columns: Sequence[str] = columns_of(structure)
+    if terms.person is not None and isinstance(source, KeyedSource):
+        columns = [*structure.domain.names, terms.person]
+        source.keyed_batches(structure.domain, structure.domain.names, terms.person)
+    else:
+        source.batches(structure.domain, columns)
+    if isinstance(source, NamedColumns):  # of one that is a generator, and so has not looked yet
+        locate(f"source {type(source).__name__}", columns, source.names())
 
 
 def _opened(ledger: Ledger | str | Path | None) -> Ledger | None:

@@ -6,10 +6,12 @@ import inspect
 
 import attrs
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Structure, Tables
+from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms, pipeline
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -139,3 +141,35 @@ def test_the_learner_decides_what_is_too_large():
     codes = np.zeros((50, 20), np.uint8)
     fit = dpgm.fit(codes, pairs, Budget.pure(1), learner=Independent(), neighbours="add-remove")
     assert fit.release.structure == pairs
+
+
+def test_the_check_asks_for_batches_and_takes_none(tmp_path):
+    """What a release would refuse by names and types alone is refused before it, in the same words; no row is read."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    tables = {
+        "names": pa.table({"a": [0], "x": [1]}),
+        "labels": pa.table({"a": pa.array([[0]]), "b": [1]}),
+        "keys": pa.table({"a": [0], "b": [1], "id": [1.0]}),
+        "fine": pa.table({"a": [0], "b": [1], "id": [1]}),
+    }
+    for name, table in tables.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(table, path)
+        terms = Terms(neighbours="add-remove", person="id" if "id" in table.column_names else None)
+        said = []
+        for call in (pipeline.check, pipeline.release):
+            try:
+                call(path, structure, Budget.pure(1), terms=terms)
+                said.append("")
+            except DataError as error:
+                said.append(str(error))
+        assert said[0] == said[1] and bool(said[0]) == (name != "fine"), name
+
+    class Yields:
+        def batches(self, domain, columns):
+            raise AssertionError("it was read")
+            yield
+
+    pipeline.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove"))
+    with pytest.raises(DataError, match="cannot read a person key"):
+        pipeline.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id"))

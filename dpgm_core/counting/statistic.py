@@ -21,6 +21,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.quiet import quiet
 from dpgm_core.sources.reading import BATCH_ROWS, checked
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
@@ -96,8 +97,9 @@ def summed(statistic: Statistic, parts: Iterable[Piece], progress: Progress = si
     sums = zero_cells(statistic.cells)
     progress("counting", 0, None)
     # In one thread: bincount holds the interpreter lock for much of its time, and files are decoded in threads anyway.
-    for codes, lengths in parts:
-        statistic.add(codes, lengths, sums)
+    with quiet():
+        for codes, lengths in parts:
+            statistic.add(codes, lengths, sums)
     progress("counting", 1, 1)
     return sums
 

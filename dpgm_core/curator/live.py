@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.kernel import Counted, Counts
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
@@ -51,7 +51,8 @@ class LiveCurator(Single):
     is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, or
     "optimal" (see `optimal_split`).
 
-    Raises BudgetError, StructureError and OptionError before any record is read.
+    Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
+    before any record is read.
     """
 
     conversion_delta = None  # all its releases cost one kind of budget
@@ -79,6 +80,7 @@ class LiveCurator(Single):
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
+        self._rows = _by_person(source, self._terms)
         self._structure = structure
         self._mechanism = mechanism
         self._randomness = given_or_system(randomness)
@@ -154,9 +156,10 @@ class LiveCurator(Single):
         weighted = self._terms.contributions
         statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
         with self._funds.paying(measurement.cost, self._conditions(measurement)) as receipt:
-            counts, records = self._count(statistic)
-        tables = self._draw(measurement, counts)
-        total, variance = self._total(tables, measurement, records)
+            counted = self._count(statistic)
+        tables = self._draw(measurement, counted.tables)
+        total, variance = self._total(tables, measurement, counted)
+        del counted  # what fails from here on has no true count among its variables
         release = self._published(tables, measurement, receipt, total, variance)
         receipt.keep(release)
         return levelled(release)
@@ -202,7 +205,7 @@ class LiveCurator(Single):
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         with self._funds.paying(cost, self._conditions(measurement)) as receipt:
             columns = columns_of(measured)
-            persons = shielded(self._source, lambda: read_persons(self._persons(), measured.domain, columns))
+            persons = shielded(self._source, lambda: read_persons(self._rows, measured.domain, columns))
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
             return self._published(tables, measurement, receipt, total, variance, cost=cost, round=round)
@@ -237,32 +240,25 @@ class LiveCurator(Single):
             raise StructureError("a clique must be a list of attribute names; one of those asked for is none")
         return self._structure.measuring(listed)
 
-    def _persons(self) -> Source:
-        if self._terms.person is None:
-            return self._source
-        if not isinstance(self._source, KeyedSource):
-            raise DataError(
-                f"source {type(self._source).__name__} cannot read a person key; use one of core's sources, or leave "
-                "the person key out if each record is a person"
-            )
-        return PersonSource(source=self._source, person=self._terms.person, rows_per_person=self._terms.rows_per_person)
-
-    def _count(self, statistic: Statistic) -> tuple[Tables, int]:
-        """The true tables, and the number of records where counts know it."""
+    def _count(self, statistic: Statistic) -> Counted:
+        """The true tables, and the number of records where counts know it, else 0."""
         domain = self._structure.domain
-        total = shielded(
-            self._source,
-            lambda: summed(statistic, pieces(self._persons(), domain, statistic.columns), self._progress),
-        )
-        return statistic.tables(total), int(total[-1]) if isinstance(statistic, Counts) else 0
+
+        def counted() -> Counted:
+            total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
+            return Counted(
+                tables=statistic.tables(total), records=int(total[-1]) if isinstance(statistic, Counts) else 0
+            )
+
+        return shielded(self._source, counted)
 
     def _draw(self, measurement: Measurement, counts: Tables) -> Tables:
-        return measurement.table_by_table().draw(counts, self._randomness)
+        return without_frames(lambda: measurement.table_by_table().draw(counts, self._randomness))
 
-    def _total(self, tables: Tables, measurement: Measurement, records: int) -> tuple[float, float]:
+    def _total(self, tables: Tables, measurement: Measurement, counted: Counted) -> tuple[float, float]:
         """N as the terms have it, and its variance."""
         if self._terms.policy == "public":
-            return max(1.0, float(records)), 0.0
+            return max(1.0, float(counted.records)), 0.0
         if self._terms.declared is not None:
             return self._terms.declared, 0.0
         return estimate_total(tables, measurement.variances, self._terms.contributions)
@@ -294,3 +290,14 @@ class LiveCurator(Single):
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"
+
+
+def _by_person(source: Source, terms: Terms) -> Source:
+    if terms.person is None:
+        return source
+    if not isinstance(source, KeyedSource):
+        raise DataError(
+            f"source {type(source).__name__} cannot read a person key; use one of core's sources, or leave the person "
+            "key out if each record is a person"
+        )
+    return PersonSource(source=source, person=terms.person, rows_per_person=terms.rows_per_person)

@@ -19,7 +19,7 @@ from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.scores import ClippedScores, FewCounts
 from dpgm_core.counting.statistic import Piece, Statistic, summed
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
@@ -81,7 +81,7 @@ class LiveRounds(Single):
             self._taken += 1
             round = Round(number=self._taken, of=self._n, sampling_rate=self._rate, clip=self._clip)
             counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
-            tables = self._measurement.draw(counts, self._randomness)
+            tables = without_frames(lambda: self._measurement.draw(counts, self._randomness))
             return self._publish(tables, *self._total(tables), round)
 
     @contextmanager

@@ -1,4 +1,7 @@
-"""Foreign errors left of the noise, dropped whole: an exception raised while records are read may quote one."""
+"""Foreign errors left of the noise, dropped whole: an exception raised while records are read may quote one.
+
+So may its frames, whose variables a debugger or a traceback with locals shows.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.sources.quiet import quiet
 
-__all__ = ["shielded"]
+__all__ = ["shielded", "without_frames"]
 
 T = TypeVar("T")
 
 
 def shielded(source: object, call: Callable[[], T]) -> T:
-    """The result of `call`, which reads from `source`; a foreign exception becomes a DataError that quotes nothing.
+    """The result of `call`, which reads from `source`, in silence; a foreign exception becomes a DataError.
 
     It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay.
 
@@ -23,21 +27,44 @@ def shielded(source: object, call: Callable[[], T]) -> T:
     dpgm_core.errors.DataError: the records could not be read: source list failed with ValueError (details ...
     """
     kind = ""
-    kept: DpgmError | None = None
-    try:
-        return call()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        kind = type(error).__name__
-        if isinstance(error, DpgmError) and _is_ours(error):
-            kept = type(error)(*error.args)
+    kept: BaseException | None = None
+    with quiet():  # until the error is dropped: what hangs on it may speak when it goes
+        try:
+            return call()
+        except KeyboardInterrupt:
+            kept = KeyboardInterrupt()
+        except BaseException as error:
+            kind = type(error).__name__
+            if isinstance(error, DpgmError) and _is_ours(error):
+                kept = type(error)(*error.args)
     if kept is not None:
         raise kept
     raise DataError(
         f"the records could not be read: source {type(source).__name__} failed with {kind} "
         "(details are withheld because they may quote records); run dpgm validate to see them"
     )
+
+
+def without_frames(call: Callable[[], T]) -> T:
+    """The result of `call`, which holds true counts but shows them to nobody; an error passes without its frames.
+
+    >>> without_frames(lambda: 1 / 0)
+    Traceback (most recent call last):
+    ZeroDivisionError: division by zero
+    """
+    try:
+        return call()
+    except BaseException as error:
+        kept = error
+    seen: set[int] = set()
+    chain: list[BaseException | None] = [kept]
+    while chain:
+        link = chain.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = None
+            chain += [link.__cause__, link.__context__]
+    raise kept
 
 
 def _is_ours(error: BaseException) -> bool:

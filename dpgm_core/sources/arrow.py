@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,14 +14,17 @@ from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch
-from dpgm_core.sources.encoding import encoders
+from dpgm_core.sources.encoding import check_types, encoders
 from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
-from dpgm_core.sources.texts import is_textual, plain
+from dpgm_core.sources.texts import check_key, is_textual, plain
 
 __all__ = ["ArrowIpcSource", "ArrowSource", "ParquetSource"]
 
 _PATH = {"help": "the file"}
+
+#: A schema, and the raw batches of the columns asked for.
+_Opened: TypeAlias = tuple[Any, Iterator[RawBatch]]
 
 
 @frozen(kw_only=True)
@@ -40,7 +43,7 @@ class ParquetSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(self.raw_batches, domain, columns, key)
+        return _keyed(*self._opened(_asked(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -52,14 +55,18 @@ class ParquetSource:
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
+        return self._opened(columns)[1]
+
+    def _opened(self, columns: Sequence[str]) -> _Opened:
         message, schema = f"{self.path} cannot be read as Parquet", self._schema()
         locate(str(self.path), columns, schema.names)
-        # Texts as dictionaries: each distinct value is looked up once per batch.
+        # Texts as dictionaries: each distinct value is looked up once per batch. Dictionaries too: Arrow would restore
+        # their types, and fail at bytes that are not UTF-8 and at more values than their indices can count.
         texts = [name for name in columns if _is_text(schema.field(name).type)]
         # Without pre_buffer a column is decoded page by page instead of being held as a whole row group.
         file = attempt(message, lambda: pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False))
         distinct = list(dict.fromkeys(columns))
-        return shielded(message, _raw(columns, file.iter_batches(BATCH_ROWS, columns=distinct)))
+        return schema, shielded(message, _raw(columns, file.iter_batches(BATCH_ROWS, columns=distinct)))
 
 
 @frozen(kw_only=True)
@@ -78,7 +85,7 @@ class ArrowIpcSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(self.raw_batches, domain, columns, key)
+        return _keyed(*self._opened(_asked(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -86,11 +93,15 @@ class ArrowIpcSource:
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
+        return self._opened(columns)[1]
+
+    def _opened(self, columns: Sequence[str]) -> _Opened:
         reader = self._reader()
-        locate(str(self.path), columns, reader.schema.names)
+        schema = reader.schema
+        locate(str(self.path), columns, schema.names)
         if isinstance(reader, pa.RecordBatchFileReader):
             reader = map(reader.get_batch, range(reader.num_record_batches))
-        return shielded(self._unreadable, _raw(columns, reader))
+        return schema, shielded(self._unreadable, _raw(columns, reader))
 
     @property
     def _unreadable(self) -> str:
@@ -127,7 +138,7 @@ class ArrowSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(self.raw_batches, domain, columns, key)
+        return _keyed(*self._opened(_asked(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -139,18 +150,40 @@ class ArrowSource:
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
+        return self._opened(columns)[1]
+
+    def _opened(self, columns: Sequence[str]) -> _Opened:
         where = f"the {type(self.data).__name__}"
-        if isinstance(self.data, pa.RecordBatchReader):
-            if self._read:
-                raise DataError(f"{where} can be read only once, and has been; give a table, a frame or a file")
-            self._read.append(True)
+        self._check_unread()
         message = f"{where} cannot be read as an Arrow stream; give a frame of plain columns, or a file"
-        reader = attempt(message, lambda: _stream(self.data, columns, where))
-        locate(where, columns, reader.schema.names)
-        return shielded(message, _raw(columns, reader))
+        if hasattr(self.data, "iloc"):  # pandas converts all rows at once, so its types are those of none
+            schema = attempt(message, lambda: _stream(self.data.iloc[:0], columns, where).schema)
+            batches = self._streamed(columns, where)
+        else:
+            reader = attempt(message, lambda: _stream(self.data, columns, where))
+            schema, batches = reader.schema, self._once(_raw(columns, reader))
+        locate(where, columns, schema.names)
+        return schema, shielded(message, batches)
+
+    def _streamed(self, columns: Sequence[str], where: str) -> Iterator[RawBatch]:
+        yield from _raw(columns, _stream(self.data, columns, where))
+
+    def _once(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
+        self._check_unread()
+        if isinstance(self.data, pa.RecordBatchReader):
+            self._read.append(True)
+        yield from batches
+
+    def _check_unread(self) -> None:
+        if self._read:
+            raise DataError(
+                f"the {type(self.data).__name__} can be read only once, and has been; give a table, a frame or a file"
+            )
 
 
 def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
     if hasattr(data, "iloc"):
         # pandas converts every column at once, those nobody asked for included; leave them out.
         locate(where, columns, [str(name) for name in data.columns])
@@ -164,6 +197,8 @@ def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
     return is_textual(plain(pa.array([], kind)).type)
 
 
@@ -174,10 +209,17 @@ def _raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
             yield RawBatch([part.column(name) for name in columns])
 
 
+def _asked(columns: Sequence[str], key: str | None) -> list[str]:
+    return [*columns, *([key] if key is not None else [])]
+
+
 def _keyed(
-    raw_batches: Callable[[Sequence[str]], Iterator[RawBatch]], domain: Domain, columns: Sequence[str], key: str | None
+    schema: Any, raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str], key: str | None
 ) -> Iterator[tuple[Codes, Any]]:
+    # Types are judged before any batch, so that a table with records is refused if and only if one without them is.
+    check_types(domain, {name: schema.field(name).type for name in columns})
+    if key is not None:
+        check_key(key, schema.field(key).type)
     encode = encoders(domain, columns)
-    raw = raw_batches([*columns, *([key] if key is not None else [])])
     message = "a column cannot be matched with its labels; give texts, numbers, booleans or dates"
     return ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))

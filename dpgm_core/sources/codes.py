@@ -14,6 +14,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.objects import objects, series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, safe_codes
+from dpgm_core.sources.texts import check_key
 
 __all__ = ["CodesSource", "arrow_column"]
 
@@ -53,6 +54,8 @@ class CodesSource:
         attributes = [domain[name] for name in columns]
         arrays = [self._column(name, domain) for name in columns]
         keys = None if key is None else arrow_column(self._values(key, domain))
+        if keys is not None and key is not None:
+            check_key(key, keys.type)
         lengths = {len(array) for array in arrays} | ({len(keys)} if keys is not None else set())
         if len(lengths) > 1:
             raise DataError("code arrays differ in length; each must have one entry per record")

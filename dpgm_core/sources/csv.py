@@ -78,7 +78,7 @@ class CsvSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        parse = self._parser([*columns, *([key] if key is not None else [])])
+        parse = self._parser(*self._located([*columns, *([key] if key is not None else [])]))
         encode = encoders(domain, columns)
 
         def work(block: tuple[bytes, int]) -> tuple[Codes, Any]:
@@ -89,11 +89,12 @@ class CsvSource:
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values, for the owner's own check."""
-        parse = self._parser(columns)
+        names = self.names()
+        parse = self._parser(locate(str(self.path), columns, names), len(names))
         return shielded(self._unreadable, (parse(*block) for block in self._blocks()))
 
     def names(self) -> tuple[str, ...]:
-        """The column names: those given, or those in the first line.
+        """The column names: those given, or those in the first line, with the reason if it names none; for the owner.
 
         Names in quotes are refused unless `quoting` is on: the values then stand in quotes as well, as a rule, and
         would all be unknown; with `quoting` on, values without quotes are read just as well.
@@ -101,8 +102,13 @@ class CsvSource:
         if self.columns is not None:
             opened(self.path, self._open).close()
             return self.columns
+        return self._named(self._first_line())
+
+    def _first_line(self) -> bytes:
         with opened(self.path, self._open) as stream:
-            line = attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+            return attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
+
+    def _named(self, line: bytes) -> tuple[str, ...]:
         if not line.strip():
             raise DataError(f"{self.path} is empty; its first line must name the columns")
         line = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -113,7 +119,10 @@ class CsvSource:
             lambda: line.removeprefix(_BOM).decode(),
         )
         if self.quoting:
-            return tuple(next(csv.reader([text], delimiter=self.delimiter)))
+            return attempt(
+                f"{self.path}: the first line does not name columns; its fields cannot be told apart",
+                lambda: tuple(next(csv.reader([text], delimiter=self.delimiter))),
+            )
         names = tuple(text.split(self.delimiter))
         if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
             raise DataError(
@@ -147,15 +156,29 @@ class CsvSource:
                 stream.readline()
             yield from whole_lines(stream)
 
-    def _parser(self, columns: Sequence[str]) -> Callable[[bytes, int], RawBatch]:
-        header, delimiter = self.names(), self.delimiter.encode()
-        if not set(columns) & set(header):
-            # Perhaps a record: it must not be listed as if it were a header.
-            raise DataError(
-                f"{self.path}: the first line names none of the columns asked for, such as {columns[0]!r}; check the "
-                "delimiter, or give `columns` if the file has no header line"
-            )
-        positions, width = locate(str(self.path), columns, header), len(header)
+    def _located(self, columns: Sequence[str]) -> tuple[list[int], int]:
+        """Where the columns stand, and how many the file has.
+
+        A first line that does not name them is perhaps a record, so one sentence refuses all of these: it depends on
+        what is asked for, and not on what the line holds.
+        """
+        if self.columns is not None:
+            return locate(str(self.path), columns, self.names()), len(self.columns)
+        line = self._first_line()
+        try:
+            names = self._named(line)
+            return locate(str(self.path), columns, names), len(names)
+        except DataError:
+            pass
+        asked = list(dict.fromkeys(columns))
+        shown = [*map(repr, asked[:20]), *([f"... ({len(asked)} in all)"] if len(asked) > 20 else [])]
+        raise DataError(
+            f"{self.path}: the first line does not name each of the columns asked for once: {', '.join(shown)}; check "
+            "`delimiter` and `quoting`, or give `columns` if there is no header line; dpgm validate tells the owner why"
+        )
+
+    def _parser(self, positions: Sequence[int], width: int) -> Callable[[bytes, int], RawBatch]:
+        delimiter = self.delimiter.encode()
         names = [str(position) for position in range(width)]
         # A first line of our own: pyarrow would take a byte order mark at the start of any block for the file's.
         first = delimiter.join(name.encode() for name in names) + b"\n"

@@ -23,9 +23,10 @@ from dpgm_core.attribute import Attribute, code_dtype, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch
+from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, plain
 
-__all__ = ["encoder", "encoders"]
+__all__ = ["check_types", "encoder", "encoders"]
 
 CodeArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -60,6 +61,22 @@ def encoders(domain: Domain, columns: Sequence[str]) -> Callable[[RawBatch], tup
     return encode
 
 
+def check_types(domain: Domain, types: Mapping[str, Any]) -> None:
+    """Refuse, with DataError, columns of Arrow types that cannot be matched with labels or bins, whatever they hold.
+
+    types: the Arrow type of each column. An empty column is encoded: only the type can make that fail.
+
+    >>> check_types(Domain.from_sizes({"a": 2}), {"a": pa.month_day_nano_interval()})
+    Traceback (most recent call last):
+    dpgm_core.errors.DataError: column 'a' has a type that cannot be matched with labels; give texts, numbers, ...
+    """
+    for name, kind in types.items():
+        attempt(
+            f"column {name!r} has a type that cannot be matched with labels; give texts, numbers, booleans or dates",
+            lambda name=name, kind=kind: encoder(domain[name])(pa.nulls(0, kind)),  # type: ignore[misc]
+        )
+
+
 def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     """A function from an Arrow array of raw values to their codes, in `code_dtype(attribute.size)`.
 
@@ -77,7 +94,9 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
             parts, places = joined(array, encode)
             return np.concatenate(parts).take(places)
         if pa.types.is_nested(kind):
-            raise DataError(f"column {attribute.name!r} holds nested values, which have no labels; give plain values")
+            raise DataError(
+                f"column {attribute.name!r} has a type of nested values, which have no labels; give plain values"
+            )
         if pa.types.is_boolean(kind):
             codes = booleans.take(_filled(array).astype(np.intp))
         elif pa.types.is_dictionary(kind):

@@ -16,7 +16,7 @@ from dpgm_core.errors import DataError
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
-from dpgm_core.sources.texts import as_text, plain
+from dpgm_core.sources.texts import as_text, check_key
 
 __all__ = ["PersonSource"]
 
@@ -94,12 +94,7 @@ class PersonSource:
         return self._merged(keys, rows, waiting)
 
     def _texts(self, raw: Any) -> Any:
-        kind = plain(raw).type
-        if pa.types.is_floating(kind.value_type if pa.types.is_dictionary(kind) else kind):
-            raise DataError(
-                f"person key {self.person!r} is a column of floats, in which large numbers merge; give texts or whole "
-                "numbers (in pandas Int64, which can hold missing ids)"
-            )
+        check_key(self.person, raw.type)
         texts = attempt(
             f"person key {self.person!r} cannot be read as text; give a column of texts or whole numbers",
             lambda: as_text(raw).cast(pa.large_binary()),

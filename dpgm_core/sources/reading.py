@@ -1,7 +1,8 @@
 """What all sources share: finding columns, keeping foreign errors quiet, and checking codes that others made.
 
 A foreign exception raised while records are read may quote a record. `attempt` and `shielded` replace it by a
-`DataError` with a public sentence, raised outside of the `except` block so that not even its context survives.
+`DataError` with a public sentence, raised outside of the `except` block so that not even its context survives. What it
+says besides, as warnings or in logs, is dropped as well; see `quiet`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Attribute, Domain, code_dtype
-from dpgm_core.errors import DataError, DpgmError, did_you_mean
+from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.sources.contract import Source
+from dpgm_core.sources.quiet import quiet
 
 __all__ = ["BATCH_ROWS", "attempt", "checked", "checked_batch", "locate", "mapped", "opened", "safe_codes", "shielded"]
 
@@ -29,14 +31,15 @@ S = TypeVar("S")
 
 
 def attempt(message: str, call: Callable[[], T]) -> T:
-    """The result of `call`; whatever it raises becomes DataError(message), its own text and context dropped.
+    """The result of `call`, made in silence; what it raises becomes DataError(message), text and context dropped.
 
     >>> attempt("cannot read x.csv", lambda: int("secret"))
     Traceback (most recent call last):
     dpgm_core.errors.DataError: cannot read x.csv
     """
     try:
-        return call()
+        with quiet():
+            return call()
     except DpgmError:
         raise
     except Exception:  # whatever it is, its text may hold a record
@@ -76,7 +79,7 @@ def mapped(function: Callable[[S], T], items: Iterable[S], workers: int = 2) -> 
     pool = ThreadPoolExecutor(workers)
     try:
         for item in items:
-            waiting.append(pool.submit(function, item))
+            waiting.append(pool.submit(_in_silence, function, item))
             if len(waiting) > workers:
                 yield waiting.popleft().result()
         while waiting:
@@ -85,10 +88,16 @@ def mapped(function: Callable[[S], T], items: Iterable[S], workers: int = 2) -> 
         pool.shutdown(cancel_futures=True)
 
 
+def _in_silence(function: Callable[[S], T], item: S) -> T:
+    with quiet():  # numpy's settings and logs are each thread's own
+        return function(item)
+
+
 def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[int]:
     """The positions of the wanted columns; DataError for one that is missing or stands twice.
 
-    where: the public name of the data, such as a path. Column names are public: they are the file's header or schema.
+    where: the public name of the data, such as a path. Of the names that are present none is listed or suggested: where
+    somebody took the first line of a file for its header, they are a record.
 
     >>> locate("x.csv", ["b"], ["a", "b"])
     [1]
@@ -96,7 +105,7 @@ def locate(where: str, wanted: Iterable[str], present: Sequence[str]) -> list[in
     positions = []
     for name in wanted:
         if name not in present:
-            raise DataError(f"{where} has no column {name!r}{did_you_mean(name, present)}")
+            raise DataError(f"{where} has no column {name!r}; for the owner's eyes, dpgm validate shows those it has")
         if list(present).count(name) > 1:
             raise DataError(f"{where} has column {name!r} more than once; rename or drop one of them")
         positions.append(list(present).index(name))

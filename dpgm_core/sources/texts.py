@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from dpgm_core.arrays import IntArray
 from dpgm_core.errors import DataError
+from dpgm_core.sources.reading import attempt
 
-__all__ = ["as_text", "fraction_stripped", "is_dense_union", "is_textual", "joined", "plain"]
+__all__ = ["as_text", "check_key", "fraction_stripped", "is_dense_union", "is_textual", "joined", "plain"]
 
 
 def is_textual(kind: Any) -> bool:
@@ -27,7 +28,7 @@ def is_dense_union(kind: Any) -> bool:
 
 
 def plain(array: Any) -> Any:
-    """The same values without extension types, run ends and views; texts become bytes, unchecked."""
+    """The same values without extension types, run ends, views and small decimals; texts become bytes, unchecked."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     kind = array.type
@@ -42,6 +43,8 @@ def plain(array: Any) -> Any:
         or name in ("string_view", "binary_view")  # newer than the oldest pyarrow we serve
     ):
         return array.cast(pa.large_binary())
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:  # Arrow can do little with them
+        return array.cast(pa.decimal128(38, kind.scale))
     # Nothing is lost, and not every pyarrow we serve can encode halves.
     return array.cast(pa.float32()) if pa.types.is_float16(kind) else array
 
@@ -61,7 +64,7 @@ def as_text(array: Any) -> Any:
     if is_textual(kind):
         return array
     if pa.types.is_dictionary(kind):
-        return as_text(array.dictionary).take(array.indices)
+        return as_text(array.dictionary).cast(pa.large_binary()).take(array.indices)  # beyond 2 GB if need be
     if is_dense_union(kind):
         texts, places = joined(array, lambda child: as_text(child).cast(pa.large_binary()))
         return pa.concat_arrays(texts).take(pa.array(places))
@@ -87,6 +90,30 @@ def as_text(array: Any) -> Any:
     return texts.cast(pa.large_string()).cast(pa.large_binary())
 
 
+def check_key(key: str, kind: Any) -> None:
+    """Refuse, with DataError, a person key of an Arrow type that is no key: floats, and what has no text.
+
+    >>> check_key("id", pa.float64())
+    Traceback (most recent call last):
+    dpgm_core.errors.DataError: person key 'id' is a column of floats, in which large numbers merge; give texts or ...
+    """
+    empty = attempt(
+        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers",
+        lambda: plain(pa.nulls(0, kind)),
+    )
+    inner = empty.type
+    while pa.types.is_dictionary(inner):
+        inner = inner.value_type
+    if pa.types.is_floating(inner):
+        raise DataError(
+            f"person key {key!r} is a column of floats, in which large numbers merge; give texts or whole numbers (in "
+            "pandas Int64, which can hold missing ids)"
+        )
+    attempt(
+        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers", lambda: as_text(empty)
+    )
+
+
 def fraction_stripped(text: str) -> str:
     """A time's text without trailing zeros of its fraction of a second, so that it does not tell the unit.
 
@@ -99,6 +126,8 @@ def fraction_stripped(text: str) -> str:
 def joined(union: Any, of_child: Callable[[Any], Any]) -> tuple[list[Any], IntArray]:
     """What `of_child` makes of each child of a dense union, and each cell's place in their concatenation."""
     children = [union.field(number) for number in range(union.type.num_fields)]
+    if not len(union):  # which may have no buffers
+        return list(map(of_child, children)), np.zeros(0, np.int64)
     starts = np.cumsum([0, *map(len, children)])
     # From the buffers: a slice's own type_codes and offsets ignore where the slice starts.
     cells = slice(union.offset, union.offset + len(union))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -220,9 +219,9 @@ def explained(source: CsvSource) -> Iterator[tuple[int, str]]:
         elif malformed_lines(line + b"\n", delimiter.encode(), source.quoting):
             yield number, "has quotes out of order; a quoted field must end on its line"
         else:
-            fields = len(
-                next(csv.reader([text], delimiter=delimiter), [""]) if source.quoting else text.split(delimiter)
-            )
+            # quotes are in order here, and the csv module refuses long fields
+            outside = text.split('"')[::2] if source.quoting else [text]
+            fields = 1 + sum(part.count(delimiter) for part in outside)
             if fields != width:
                 yield number, f"has {fields} fields instead of {width}"
 

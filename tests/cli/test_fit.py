@@ -152,3 +152,24 @@ def test_a_failed_learner_leaves_the_paid_release(spec, how):
     assert run("learn", release).returncode == 0
     history = run("ledger", "history", str(spec.parent / "out/visits.ledger"), "--json").stdout
     assert len(json.loads(history)) == 1
+
+
+@pytest.mark.parametrize("first", ["SECRET1,SECRET2", "sex,SECRET", "SECRET,agee", "age,age", '"SECRET",x', "sexx"])
+@pytest.mark.parametrize("command", ["fit", "release"])
+def test_no_cell_of_a_first_line_is_shown(spec, refused, dpgm_command, command, first):
+    """With a ledger to be made and with one that is there, forgotten headers get one sentence; validate tells why."""
+    data = spec.parent / "visits.csv"
+    said = []
+    for line in (first, "F,30"):
+        data.write_text(f"{line}\nM,50\n")
+        said.append(refused(command, spec))
+        assert files(spec.parent) == {"visits.toml", "domain.toml", "visits.csv"}  # no ledger for nothing
+    data.write_text("sex,age\nF,30\n")
+    dpgm_command("release", spec)
+    for line in ("F,30", first):
+        data.write_text(f"{line}\nM,50\n")
+        said.append(refused(command, spec))
+    assert len(set(said)) == 1 and "'sex', 'age'" in said[0] and "SECRET" not in said[0]
+    if not first.startswith('"') and first != "age,age":
+        code, out, _ = dpgm_command("validate", spec)
+        assert code == 0 and first.split(",")[-1] in out

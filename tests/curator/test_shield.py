@@ -1,12 +1,13 @@
 """Foreign errors left of the noise are dropped whole; words that only core spoke stay."""
 
+import traceback
 import types
 from functools import partial
 
 import pytest
 
 from dpgm_core.counting.statistic import zero_cells
-from dpgm_core.curator.shield import shielded
+from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.errors import DataError, TooLarge
 
 
@@ -60,3 +61,29 @@ def test_an_interrupt_stays_one():
 def test_results_pass():
     """Where nothing fails, nothing is changed."""
     assert shielded([], lambda: "read") == "read"
+
+
+def test_an_interrupt_brings_nothing_along():
+    """Neither words nor the frames of what was reading, whose variables hold records."""
+    with pytest.raises(KeyboardInterrupt) as found:
+        shielded([], foreign(KeyboardInterrupt("SECRET")))
+    assert "SECRET" not in everything_said(found.value)
+    assert {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(found.value.__traceback__)} == {
+        __name__, "dpgm_core.curator.shield"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, MemoryError])
+def test_an_error_without_frames_is_still_itself(kind):
+    """Kind, words and causes stay; where it was raised, and where its causes were, does not."""
+
+    def fail():
+        try:
+            raise KeyError("cause")
+        except KeyError as cause:
+            raise kind("words") from cause
+
+    with pytest.raises(kind, match="words") as found:
+        without_frames(fail)
+    assert isinstance(found.value.__cause__, KeyError) and found.value.__cause__.__traceback__ is None
+    assert "fail" not in {frame.f_code.co_name for frame, _ in traceback.walk_tb(found.value.__traceback__)}

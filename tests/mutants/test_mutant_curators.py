@@ -93,21 +93,22 @@ class WrongRelation(LiveCurator):
 class ExactTotal(LiveCurator):
     """The exact number of records serves as the estimate."""
 
-    def _total(self, tables, measurement, records):
-        _, variance = super()._total(tables, measurement, records)
-        return float(records), variance
+    def _total(self, tables, measurement, counted):
+        _, variance = super()._total(tables, measurement, counted)
+        return float(counted.records), variance
 
 
 class ExactTotalInProvenance(LiveCurator):
     """The exact number of records goes into the provenance, for the record."""
 
     def _count(self, statistic):
-        counts, self._rows = super()._count(statistic)
-        return counts, self._rows
+        counted = super()._count(statistic)
+        self._exact = counted.records
+        return counted
 
     def _published(self, *parts, **more):
         noisy = super()._published(*parts, **more)
-        return attrs.evolve(noisy, provenance={**noisy.provenance, "rows": self._rows})
+        return attrs.evolve(noisy, provenance={**noisy.provenance, "rows": self._exact})
 
 
 class PublicTotalUnstamped(LiveCurator):

@@ -9,7 +9,8 @@ import pytest
 
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import BudgetError, DataError
-from dpgm_core.sources.validation import ColumnReport, PersonReport, validate
+from dpgm_core.sources.csv import CsvSource
+from dpgm_core.sources.validation import ColumnReport, PersonReport, explained, validate
 
 DOMAIN = Domain(
     [
@@ -120,3 +121,11 @@ def test_what_cannot_be_checked_is_refused(tmp_path: Path) -> None:
         validate(Plain(), DOMAIN)
     with pytest.raises(BudgetError, match="rows_per_person"):
         validate(tmp_path / "no.csv", DOMAIN, rows_per_person=0)
+
+
+def test_a_long_quoted_field_is_no_obstacle(tmp_path: Path) -> None:
+    """One longer than Python's csv module takes, beside a line that is explained."""
+    path = tmp_path / "x.csv"
+    path.write_text('sex,town\n"' + "x,y" * 50_000 + '",A\n"F,M",A,B\n"F"\n')
+    found = list(explained(CsvSource(path=path, quoting=True)))
+    assert found == [(3, "has 3 fields instead of 2"), (4, "has 1 fields instead of 2")]

@@ -1,0 +1,41 @@
+"""python -m tests.neighbours --pairs 5000: neighbours that can be told apart by anything but the noise."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+import click
+
+from tests.neighbours.differences import differences, pairs, scratch
+
+
+def main() -> int:
+    """Say which pairs differ, and where; exit code 1 if any does."""
+    parser = argparse.ArgumentParser(prog="python -m tests.neighbours", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=5000, help="how many; the named worst cases come first")
+    parser.add_argument("--seed", type=int, default=0, help="of the random ones")
+    parser.add_argument("--match", default="", help="only pairs whose name holds this text")
+    chosen = parser.parse_args()
+    started, tried, failed = time.monotonic(), Counter[str](), 0
+    with scratch() as folder:
+        for pair, mode in pairs(chosen.pairs, chosen.seed):
+            if chosen.match not in pair.name:
+                continue
+            tried[pair.name.split()[0]] += 1
+            found = differences(pair, folder / "run", mode)
+            if found:
+                failed += 1
+                click.echo("\n  ".join([f"DIFFERS {pair.name} ({mode})", *found]))
+    kinds = ", ".join(f"{number} {kind}" for kind, number in tried.items())
+    click.echo(
+        f"neighbours: {tried.total()} pairs ({kinds}), {failed} told apart; seed {chosen.seed}, "
+        f"{time.monotonic() - started:.0f} s"
+    )
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""What an outsider sees of one run: everything it says and leaves, given the noisy tables.
+
+The noisy tables are what privacy is paid for, so they alone may differ between neighbours. Here the noise is drawn and
+added as always, but the result is replaced by tables that depend on the structure alone. Then everything else must be
+the same to the last byte: what is printed, raised, warned of, logged, charged and written.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from attrs import field, frozen
+
+import dpgm_core as dpgm
+from dpgm_core.cli import main
+from dpgm_core.noise.measurement import Measurement
+from dpgm_core.tables import Tables
+
+__all__ = ["MODES", "Run", "observed", "said"]
+
+#: What the user has asked of warnings and of numpy; each must be heeded everywhere but where records are read.
+MODES = ("default", "warnings as errors", "numpy raises")
+
+_DRAW = Measurement.draw
+
+
+@frozen(kw_only=True)
+class Run:
+    """One side of a pair: what is run in a folder. files: by name. python: instead of `dpgm WORDS`."""
+
+    words: tuple[str, ...] = ()
+    files: dict[str, bytes] = field(factory=dict)
+    python: Callable[[Path], object] | None = None
+
+
+def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]:
+    """Do it in a new folder of that name, and say what can be seen, by where."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in run.files.items():
+        (folder / name).write_bytes(content)
+    unhurried = patch.object(os, "fsync", lambda descriptor: None)  # nobody pulls the plug
+    with _heard() as heard, _asked(mode), unhurried, patch.object(Measurement, "draw", _same_for_all):
+        heard["exit"] = _exit(run, folder)
+    return heard | {"files": {path.relative_to(folder).as_posix(): _content(path) for path in _left(folder, run)}}
+
+
+def _exit(run: Run, folder: Path) -> object:
+    try:
+        if run.python is not None:
+            print(run.python(folder))  # noqa: T201 - to what is heard
+        else:
+            main([word.replace("FOLDER", str(folder)) for word in run.words])
+    except SystemExit as left:
+        return left.code
+    except Exception as error:  # Python's door: all that hangs on it, frames and their variables included
+        return said(error)
+    return 0
+
+
+def said(error: BaseException) -> str:
+    """What a traceback that shows variables says of an error: words, notes, causes, contexts, our frames' variables.
+
+    All but the data as the caller handed them over: those are among the caller's own variables too.
+    """
+    shown, waiting, seen = [], [error], set[int]()
+    while waiting:
+        link = waiting.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        shown += [f"{link!r}: {link}", *getattr(link, "__notes__", ())]
+        for frame, line in traceback.walk_tb(link.__traceback__):
+            module = str(frame.f_globals.get("__name__"))
+            if module.startswith("dpgm_"):
+                shown.append(f"{module}:{line}")
+                shown += [f"{name} = {value!r}" for name, value in frame.f_locals.items()
+                          if (module, name) != ("dpgm_core.pipeline", "data")]  # fmt: skip
+        waiting += [more for more in (link.__cause__, link.__context__) if more is not None]
+    return re.sub("0x[0-9a-f]+", "0x", "\n".join(shown))
+
+
+def _same_for_all(self: Measurement, counts: Tables, randomness: Any) -> Tables:
+    drawn = _DRAW(self, counts, randomness)  # what it would raise is to be seen
+    return Tables(drawn.structure, (10 + 7 * np.arange(drawn.values.size) % 5).astype(drawn.values.dtype))
+
+
+def _left(folder: Path, run: Run) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.name not in run.files)
+
+
+def _content(path: Path) -> object:
+    if path.is_dir():
+        return "folder"
+    if path.suffix == ".ledger":
+        entries = dpgm.Ledger.open(path).history()
+        return [(entry.id, str(entry.cost), entry.status, entry.note) for entry in entries]
+    return path.read_bytes()
+
+
+@contextmanager
+def _heard() -> Iterator[dict[str, object]]:
+    """Prints to Python's streams, writes to the descriptors by libraries, warnings and logs."""
+    found: dict[str, object] = {}
+    out, err, logs = io.StringIO(), io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(logs)
+    logging.getLogger().addHandler(handler)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as written, warnings.catch_warnings(record=True) as warned:
+        kept = {number: os.dup(number) for number in (1, 2)}
+        try:
+            for number in kept:
+                os.dup2(written.fileno(), number)
+            with redirect_stdout(out), redirect_stderr(err):
+                yield found
+        finally:
+            for number, old in kept.items():
+                os.dup2(old, number)
+                os.close(old)
+            logging.getLogger().removeHandler(handler)
+        written.seek(0)
+        found |= {"stdout": out.getvalue(), "stderr": err.getvalue(), "descriptors": written.read()}
+        found |= {"logs": logs.getvalue(), "warnings": [(one.category.__name__, str(one.message)) for one in warned]}
+
+
+@contextmanager
+def _asked(mode: str) -> Iterator[None]:
+    before = np.seterr(all="raise" if mode == "numpy raises" else "warn")
+    try:
+        with suppress(KeyError):
+            warnings.simplefilter("error" if mode == "warnings as errors" else "always")
+        yield
+    finally:
+        np.seterr(**before)

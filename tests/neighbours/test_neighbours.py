@@ -1,0 +1,158 @@
+"""Neighbours cannot be told apart by anything but the noise; a version that lets it slip is found out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import cycle, islice
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+from dpgm_core.counting import statistic
+from dpgm_core.curator import shield
+from dpgm_core.errors import DataError
+from dpgm_core.sources import arrow, csv, objects, reading
+from tests.neighbours.cells import named_cells, typed_pair
+from tests.neighbours.differences import differences, pairs, scratch
+from tests.neighbours.lines import Style, line_pair, named_lines
+from tests.neighbours.observe import MODES
+from tests.neighbours.runs import Pair
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """For the runs."""
+    with scratch() as found:
+        yield found / "run"
+
+
+def told_apart(pairs: Iterable[Pair], folder: Path) -> list[str]:
+    """What differs, over pairs under each of the modes in turn."""
+    found: list[str] = []
+    for pair, mode in zip(pairs, cycle(MODES), strict=False):
+        found += [f"{pair.name} ({mode}) {what}" for what in differences(pair, folder, mode)]
+    return found
+
+
+def test_lines_cannot_be_told_apart(folder: Path) -> None:
+    """Some of the named lines; `python -m tests.neighbours` tries all of them, and any number of random ones."""
+    assert told_apart(islice(named_lines(), 0, None, 4), folder) == []
+
+
+def test_cells_cannot_be_told_apart(folder: Path) -> None:
+    """Some of the named cells."""
+    pytest.importorskip("pandas")
+    assert told_apart(islice(named_cells(), 0, None, 3), folder) == []
+
+
+def test_random_pairs_cannot_be_told_apart(folder: Path) -> None:
+    """After all named ones; a fixed seed."""
+    assert told_apart((pair for pair, _ in islice(pairs(500, seed=1), 420, None)), folder) == []
+
+
+# --- versions that let something slip --------------------------------------------------------------------------------
+
+
+def first_lines() -> Iterator[Pair]:
+    """Headers forgotten, as whoever has none does."""
+    for odd in (b"SECRET,1,2", b"\xff", b"sex,1,2", b"sex,sex,age"):
+        for change in ("add", "replace"):
+            style = Style(header="forgotten", change=change)
+            yield line_pair(f"line {odd!r}", style, [b"M,50,p"], odd, random.Random(1))
+
+
+def cells(kinds: Iterable[str], role: str, form: str) -> Callable[[], Iterator[Pair]]:
+    """Pairs of columns of these types."""
+
+    def make() -> Iterator[Pair]:
+        for kind in kinds:
+            for seed in range(12):
+                yield typed_pair(f"typed {kind}", kind, role, form, random.Random(seed))
+
+    return make
+
+
+def odd_objects() -> Iterator[Pair]:
+    """Objects that cannot be told as text among them."""
+    return (
+        pair for pair in named_cells() if pair.name.startswith(("object _Refuses", "object list", "object Decimal"))
+    )
+
+
+def planted(module: ModuleType, function: Any) -> Any:
+    """The function as one of core's module: foreign words would be withheld anyway. Its names are the module's."""
+    return FunctionType(function.__code__, vars(module))
+
+
+def quoting_the_first_line(self: Any, columns: Any) -> Any:
+    names = self.names()
+    return locate(f"{names} of {self.path}", columns, names), len(names)  # type: ignore[name-defined]  # noqa: F821
+
+
+def saying_what_is_missing(self: Any, columns: Any) -> Any:
+    names = self.names()
+    return locate(str(self.path), columns, names), len(names)  # type: ignore[name-defined]  # noqa: F821
+
+
+def raising_on_a_bad_cell(value: Any) -> Any:
+    if not isinstance(value, (str, int, float)):
+        raise DataError("a cell cannot be read")
+    return BY_TYPE(value)
+
+
+BY_TYPE = objects._by_type
+
+
+@contextmanager
+def changed(*names: tuple[Any, str, Any]) -> Iterator[None]:
+    """Core with some of its functions replaced."""
+    with pytest.MonkeyPatch.context() as patch:
+        for where, name, new in names:
+            patch.setattr(where, name, new)
+        yield
+
+
+WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], Callable[[], Any]]] = {
+    "quotes the first line": (
+        first_lines,
+        lambda: changed((csv.CsvSource, "_located", planted(csv, quoting_the_first_line))),
+    ),
+    "says which column is missing": (
+        first_lines,
+        lambda: changed((csv.CsvSource, "_located", planted(csv, saying_what_is_missing))),
+    ),
+    "raises on a bad cell": (
+        odd_objects,
+        lambda: changed((objects, "_classified", raising_on_a_bad_cell)),
+    ),
+    "judges keys by batches": (
+        cells(["double"], "id", "parquet"),
+        lambda: changed((arrow, "check_key", lambda key, kind: None)),
+    ),
+    "judges labels by batches": (
+        cells(["month_day_nano_interval"], "sex", "arrow"),
+        lambda: changed((arrow, "check_types", lambda domain, types: None)),
+    ),
+    "lets numpy warn": (
+        cells(["double", "float"], "sex", "parquet"),
+        lambda: changed(
+            (reading, "quiet", nullcontext),
+            (shield, "quiet", nullcontext),
+            (statistic, "quiet", nullcontext),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_version_is_told(wrong: str, folder: Path) -> None:
+    """The pairs that find it out find nothing in core as it is."""
+    pytest.importorskip("pandas")
+    make, version = WRONG[wrong]
+    with version():
+        assert told_apart(make(), folder) != []
+    assert told_apart(make(), folder) == []

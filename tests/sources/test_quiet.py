@@ -1,0 +1,176 @@
+"""Silence while records are read: for warnings, floats, logs and finalisers, in any thread, and not a moment longer."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from attrs import frozen
+
+from dpgm_core.counting.kernel import count
+from dpgm_core.domain import Domain
+from dpgm_core.sources import as_source
+from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.quiet import quiet
+from dpgm_core.sources.reading import mapped, shielded
+from dpgm_core.structure import Structure
+
+SIGNALLING = np.array([0x7FF4000000000001] * 2, np.uint64).view(np.float64)
+
+
+def hooks() -> tuple[Any, ...]:
+    """What `quiet` changes for a while, of the whole process."""
+    return [*warnings.filters], logging.getLogRecordFactory(), sys.unraisablehook, threading.excepthook, np.geterr()
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Every test leaves the process as it was."""
+    before = hooks()
+    yield
+    assert hooks() == before
+
+
+class Leaves:
+    """Fails where Python can only print it."""
+
+    def __del__(self) -> None:
+        raise ValueError("SECRET")
+
+
+def fail(*_: object) -> None:
+    """In a thread, that is."""
+    raise ValueError("SECRET")
+
+
+def speak(*_: object) -> None:
+    """Say what can be said, as a library may."""
+    warnings.warn("SECRET", stacklevel=1)
+    np.array([1.0]) / np.array([0.0])
+    SIGNALLING.astype(np.float32)
+    logging.getLogger("somebody.else").critical("SECRET")
+    Leaves()
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("filters", ["error", "always"])
+@pytest.mark.parametrize("floats", ["raise", "warn", "print"])
+def test_nothing_is_said_or_raised(filters: Any, floats: Any, capfd: Any, caplog: Any) -> None:
+    """Whatever the user has asked of warnings, of numpy and of logs."""
+    with warnings.catch_warnings(record=True) as seen, np.errstate(all=floats):
+        warnings.simplefilter(filters)
+        with quiet():
+            speak()
+        assert list(mapped(speak, [1, 2, 3])) == [None] * 3  # in threads of our own
+        list(shielded("cannot read", map(speak, [1])))
+    assert not seen and not caplog.records and capfd.readouterr() == ("", "")
+
+
+def test_all_is_heard_elsewhere(caplog: Any) -> None:
+    """Before, after, and logs of other threads meanwhile: silence must not swallow what is not about records."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with quiet(), ThreadPoolExecutor(1) as pool:
+            pool.submit(logging.getLogger("elsewhere").critical, "meanwhile").result()
+        logging.getLogger("here").critical("after")
+        warnings.warn("after", stacklevel=1)
+    assert [str(one.message) for one in seen] == ["after"]
+    assert [one.getMessage() for one in caplog.records] == ["meanwhile", "after"]
+
+
+def test_silence_is_counted() -> None:
+    """Within each other, and in threads that begin and end in any order: it lasts while anybody reads."""
+    others, go = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with quiet():
+            others.set()
+            go.wait(10)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        thread = threading.Thread(target=read)
+        with quiet():
+            thread.start()
+            assert others.wait(10)
+            with quiet():
+                pass
+            warnings.warn("SECRET", stacklevel=1)
+        warnings.warn("SECRET", stacklevel=1)  # the other thread still reads
+        go.set()
+        thread.join()
+        with pytest.raises(UserWarning):
+            warnings.warn("heard", stacklevel=1)
+
+
+def test_a_filter_that_somebody_else_restores_does_no_harm() -> None:
+    """`catch_warnings` in another thread may bring ours back for good: it fits only while somebody reads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with quiet():
+            kept = warnings.catch_warnings()
+            kept.__enter__()
+        kept.__exit__(None, None, None)
+        with pytest.raises(UserWarning):
+            warnings.warn("heard", stacklevel=1)
+        with quiet():
+            warnings.warn("SECRET", stacklevel=1)
+
+
+@frozen
+class Talks:
+    """A third party's source that speaks while it yields."""
+
+    def batches(self, domain, columns):  # type: ignore[no-untyped-def]
+        speak()
+        yield [np.zeros(2, np.uint8)]
+        speak()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("role", ["label", "bin", "key"])
+def test_a_signalling_nan_is_read_as_any_other(kind: Any, role: str, tmp_path: Path, visits: SimpleNamespace) -> None:
+    """From every format and frame, under errors for warnings and for floats: no word, and the same codes."""
+    pattern = {8: 0x7FF4000000000001, 4: 0x7FA00001, 2: 0x7D01}[np.dtype(kind).itemsize]
+    bits = np.array([pattern] * 3, f"u{np.dtype(kind).itemsize}").view(kind)
+    column = {"label": "visits", "bin": "age", "key": "id"}[role]
+    found = {}
+    for name, cells in (("signalling", bits), ("quiet", np.full(3, np.nan, kind))):
+        table = visits.table(3)
+        cells = pa.array(cells) if role != "key" else pa.array(cells).dictionary_encode().cast(pa.string())
+        table = table.set_column(table.column_names.index(column), column, cells)
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            for way, make in visits.keyed_ways.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # writing is not reading
+                    try:
+                        data = make(table, tmp_path)
+                    except Exception:  # the format cannot hold such floats
+                        continue
+                warnings.simplefilter("error")
+                source = PersonSource(source=as_source(data), person="id") if role == "key" else as_source(data)
+                found[name, way] = visits.codes(source)
+    for _, way in list(found):
+        assert found["signalling", way] == found["quiet", way]
+    assert len(found) >= 12
+
+
+def test_a_source_that_speaks_is_not_heard(capfd: Any, caplog: Any) -> None:
+    """Through counting, the way of every door."""
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert count(Talks(), structure).records == 2
+    assert not caplog.records and capfd.readouterr() == ("", "")
