@@ -14,9 +14,13 @@ from typing import Any
 
 from dpgm_core.attribute import Attribute, bin_edge, code_dtype, repeated
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.files import bounded_bytes
 from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
+
+
+MAX_BYTES = 2**26  # of a domain file
 
 
 class Domain:
@@ -171,7 +175,7 @@ class Domain:
         """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot."""
         path = Path(path)
         try:
-            content = path.read_bytes()
+            content = bounded_bytes(path, MAX_BYTES)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             reason = getattr(error, "strerror", None) or error
             raise DomainError(f"cannot read the domain file {str(path)!r}: {reason}") from None

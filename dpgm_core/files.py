@@ -1,7 +1,7 @@
 """Zip files with one JSON document and arrays in them: written atomically, read with suspicion.
 
 The format of releases and models (`name.dpgm`). Nothing is unpickled, every size is checked before it is read, and
-whatever is wrong becomes a ModelFileError.
+whatever is wrong becomes a ModelFileError. A file of s bytes takes at most 256 s + 64 MB of memory to read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import secrets
 import shutil
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,14 +23,30 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 
-__all__ = ["Archive", "atomic_write", "check_writable", "numbered", "plain", "reading", "write_archive"]
+__all__ = [
+    "Archive",
+    "atomic_write",
+    "bounded_bytes",
+    "check_writable",
+    "numbered",
+    "plain",
+    "reading",
+    "write_archive",
+]
 
 T = TypeVar("T")
 
-MAX_JSON = 64 * 2**20
-# What is larger than a mebibyte and packed more than a hundredfold is a bomb; `write_archive` makes no such member.
-_SMALL = 2**20
-_PACKED = 100
+#: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
+#: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
+SOME = 48 * 10**6
+PER_BYTE = 256
+_TOKEN = 384  # for one value of a document as a Python object, a label with all that a domain makes of it
+_NUMBER = 24  # for one number of an array, three times over
+_LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
+_VALUES = np.isin(np.arange(256), list(b",[{"))  # one of these signs goes before every value but the first
+_BLOCK = 2**20
+_HEADER = 4096  # bytes around the numbers of an array
+_LOCAL_HEADER = 30  # of a zip file's member
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal content gives equal bytes
 
 
@@ -59,6 +74,15 @@ def numbered(path: Path, number: int) -> Path:
     'health.release-2.dpgm'
     """
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+
+
+def bounded_bytes(path: Path, most: int) -> bytes:
+    """The bytes of a file; OSError when it cannot be read, ValueError when there are more than `most`."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it is larger than {most:,} bytes, more than is read")
+    return content
 
 
 def check_writable(path: str | Path) -> None:
@@ -103,34 +127,72 @@ def atomic_write(path: str | Path, content: bytes) -> None:
 def write_archive(path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file."""
     members: dict[str, bytes] = {}
+    need = 0
     try:
         for name, document in documents.items():
             members[name] = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False).encode()
+            need += _document_need(members[name])
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"cannot write {path}: a fact about it has no form in a file ({error})") from None
     for name, array in arrays.items():
         inner = io.BytesIO()
         np.savez(inner, values=array)
         members[name] = inner.getvalue()
+        need += _array_need(array.size)
+    content = _zipped(members, zipfile.ZIP_DEFLATED)
+    if need > SOME + PER_BYTE * len(content):  # zeros, or labels that repeat: a reader would take it for a bomb
+        content = _zipped(members, zipfile.ZIP_STORED)
+    atomic_write(path, content)
+
+
+def _zipped(members: Mapping[str, bytes], how: int) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
-            bomb = len(content) > _SMALL and len(zlib.compress(content, 6)) * _PACKED < 2 * len(content)
-            how = zipfile.ZIP_STORED if bomb else zipfile.ZIP_DEFLATED
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, how)
-    atomic_write(path, buffer.getvalue())
+    return buffer.getvalue()
+
+
+def _document_need(content: bytes) -> int:
+    """Bytes that a JSON text takes as Python objects: its letters, and so much for each value outside of its texts."""
+    signs = np.frombuffer(content.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    quotes, values = 0, 0
+    for start in range(0, len(signs), _BLOCK):
+        block = signs[start : start + _BLOCK]
+        inside = np.cumsum(block == ord('"'), dtype=np.uint8) + np.uint8(quotes & 1)  # its last bit counts
+        values += int(np.count_nonzero(_VALUES[block] & (inside & 1 == 0)))
+        quotes += int(np.count_nonzero(block == ord('"')))
+    return _LETTERS * (1 if content.isascii() else 2) * len(content) + _TOKEN * values
+
+
+def _array_need(length: int) -> int:
+    return _NUMBER * length + _HEADER
 
 
 class Archive:
-    """A zip file opened with suspicion; use inside `reading`."""
+    """A zip file opened with suspicion; use inside `reading`. Its size bounds what its members take in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._left = SOME + PER_BYTE * self.path.stat().st_size
         self._zip = zipfile.ZipFile(self.path)
-        names = self._zip.namelist()
-        if len(set(names)) < len(names):
+        try:
+            self._check_members()
+        except BaseException:
             self._zip.close()
+            raise
+
+    def _check_members(self) -> None:
+        members = sorted(self._zip.infolist(), key=lambda one: one.header_offset)
+        if len({one.filename for one in members}) < len(members):
             raise ModelFileError(f"{self.path} holds a member twice; it was not written by dpgm")
+        if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in members):
+            raise ModelFileError(f"{self.path} is packed in a way that dpgm does not use; it was not written by dpgm")
+        # Members that share their bytes would be larger together than the file allows.
+        ends = [one.header_offset for one in members[1:]] + [self._zip.start_dir]
+        for one, end in zip(members, ends, strict=True):
+            if one.header_offset < 0 or one.header_offset + _LOCAL_HEADER + one.compress_size > end:
+                raise ModelFileError(f"{self.path} holds members that overlap; it was not written by dpgm")
 
     def names(self) -> set[str]:
         """The members of the file."""
@@ -142,23 +204,38 @@ class Archive:
 
     def document(self, name: str) -> dict[str, Any]:
         """A JSON object; ModelFileError when it is missing, too large or something else."""
-        document = json.loads(self._read(name, MAX_JSON))
+        content = self._read(name, self._left // _LETTERS)
+        self._take(name, _document_need(content))
+        document = json.loads(content)
         if not isinstance(document, dict):
             raise ModelFileError(f"{self.path}: {name} must hold a JSON object")
         return document
 
     def array(self, name: str, length: int, types: tuple[type[np.generic], ...] = (np.int64, np.float64)) -> Array:
         """A numeric array of exactly `length` entries of one of these types."""
-        inner = io.BytesIO(self._read(name, 8 * length + 4096))
-        with zipfile.ZipFile(inner) as npz:
-            if npz.namelist() != ["values.npy"] or npz.getinfo("values.npy").file_size > 8 * length + 1024:
-                raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
-        inner.seek(0)
-        with np.load(inner, allow_pickle=False) as content:
-            values: Array = content["values"]
-        if values.shape != (length,) or values.dtype not in map(np.dtype, types):
-            raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
-        return values
+        self._take(name, _array_need(length))
+        wrong = ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
+        with zipfile.ZipFile(io.BytesIO(self._read(name, 8 * length + _HEADER))) as npz:
+            (member,) = npz.infolist()
+            if member.filename != "values.npy" or member.compress_type != zipfile.ZIP_STORED:
+                raise wrong
+            if member.file_size > 8 * length + _HEADER:
+                raise wrong
+            content = npz.read(member)
+        stream = io.BytesIO(content)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise wrong
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        if shape != (length,) or dtype not in map(np.dtype, types):
+            raise wrong
+        return np.frombuffer(content, dtype, count=length, offset=stream.tell())
+
+    def _take(self, name: str, need: int) -> None:
+        if need > self._left:
+            raise ModelFileError(
+                f"{self.path}: {name} needs more memory than a file of its size can ask for; it was not written by dpgm"
+            )
+        self._left -= need
 
     def _read(self, name: str, limit: int) -> bytes:
         try:
@@ -167,9 +244,6 @@ class Archive:
             raise ModelFileError(f"{self.path} has no {name}; it is not a file of this kind") from None
         if info.file_size > limit:
             raise ModelFileError(f"{self.path}: {name} claims {info.file_size} bytes, more than its content can need")
-        packed = min(info.compress_size, self.path.stat().st_size)
-        if info.file_size > _SMALL and info.file_size > _PACKED * packed:
-            raise ModelFileError(f"{self.path}: {name} is packed more than {_PACKED}-fold; it was not written by dpgm")
         with self._zip.open(info) as member:
             content = member.read(limit + 1)  # the header may lie about the size
         if len(content) > limit:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -12,8 +14,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import Budget, ModelFileError, PluginError, load_model, load_release
-from dpgm_core.files import atomic_write, write_archive
+from dpgm_core import (
+    Budget,
+    Domain,
+    DpgmError,
+    Model,
+    ModelFileError,
+    PluginError,
+    Structure,
+    Tables,
+    load_model,
+    load_release,
+)
+from dpgm_core.files import atomic_write, reading, write_archive
+from dpgm_core.releases.release import member_names
 
 HOSTILE_ARRAYS = {
     "short": {"values": np.zeros(5)},
@@ -145,6 +159,130 @@ def test_any_json_value_anywhere_is_refused_or_read(tmp_path, sound, written, da
             repr(made)
         except (ModelFileError, PluginError) as error:
             assert "\n" not in str(error)
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def peak_of(read, path) -> int:
+    """Bytes that reading takes at most, whatever comes of it."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(DpgmError):
+            read(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def padded(document: bytes, size: int) -> bytes:
+    """A JSON object with so many random letters more, so that it packs less."""
+    noise = np.random.default_rng(0).choice(list(b"abcdefghijklmnopqrstuvwxyz0123456789"), size).astype(np.uint8)
+    return document.rstrip()[:-1] + b', "pad": "' + noise.tobytes() + b'"}'
+
+
+OBJECTS = {"objects": b'{"":0}', "lists": b"[[]]", "numbers": b"0.5", "texts": '"é"'.encode(), "commas": b'",,"'}
+
+
+@pytest.mark.parametrize("key", OBJECTS)
+@pytest.mark.parametrize("pad", [0, 250_000])
+def test_memory_is_bounded_by_the_size_of_the_file(tmp_path, sound, written, key, pad):
+    """A fifth of a megabyte made half a gigabyte of objects; 256 bytes for each byte and 64 MB is the most."""
+    document = json.loads(sound["model.json"])
+    document["provenance"]["x"] = "@"
+    many = b"[" + b",".join([OBJECTS[key]] * (12 * 2**20 // (len(OBJECTS[key]) + 1))) + b"]"
+    hostile = padded(json.dumps(document).encode().replace(b'"@"', many), pad)
+    path = written(tmp_path / "x.dpgm", sound | {"model.json": hostile})
+    size = path.stat().st_size
+    assert size < 400_000
+    assert peak_of(load_model, path) < 256 * size + 64 * 10**6
+
+
+def test_many_members_take_no_more_than_one(tmp_path, several_of, written):
+    """A bound for each member would let a thousand releases take a thousand times as much."""
+    path = written(tmp_path / "x.dpgm", several_of(200))
+    assert peak_of(load_model, path) < 256 * path.stat().st_size + 64 * 10**6
+
+
+@pytest.fixture
+def several_of(sound, npz):
+    """The members of a model of so many releases, each of which claims a domain and tables that pack well."""
+
+    def make(count: int) -> dict[str, bytes]:
+        document = json.loads(sound["release.json"])
+        labels = [str(number) for number in range(350)]
+        document["domain"]["attributes"] = {name: {"labels": labels, "unknown": "0", "null": "0"} for name in "ab"}
+        release, tables = json.dumps(document).encode(), npz(values=np.zeros(350**2, np.int64))
+        model = json.loads(sound["model.json"]) | {"releases": count}
+        members = {"model.json": json.dumps(model).encode(), "potentials.npz": sound["potentials.npz"]}
+        for number in range(1, count + 1):
+            facts, values = member_names(number)
+            members |= {facts: release, values: tables}
+        return members
+
+    return make
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path, sound, written, refused_file):
+    """Two names in the directory for one packed member: together they are larger than the file allows."""
+    path = written(tmp_path / "x.dpgm", sound)
+    content = path.read_bytes()
+    end = content.rindex(b"PK\5\6")
+    start = int.from_bytes(content[end + 16 : end + 20], "little")
+    entry = content[start : content.index(b"PK\1\2", start + 4)]
+    again = entry.replace(b"model.json", b"modem.json")
+    assert again != entry
+    head = content[:start] + content[start:end] + again
+    tail = bytearray(content[end:])
+    count = len(sound) + 1
+    tail[8:12] = count.to_bytes(2, "little") * 2
+    tail[12:16] = (end - start + len(again)).to_bytes(4, "little")
+    path.write_bytes(head + bytes(tail))
+    assert len(zipfile.ZipFile(path).namelist()) == count
+    refused_file(path)
+    with pytest.raises(ModelFileError, match="overlap"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_other_ways_of_packing_are_refused(tmp_path, sound, written, refused_file, how):
+    """An LZMA header says how much memory its reader takes, up to 4 GB."""
+    refused_file(written(tmp_path / "x.dpgm", sound, how))
+
+
+def test_a_packed_array_inside_is_refused(tmp_path, sound, written, refused_file):
+    """A zip inside of a zip packs twice."""
+    inner = io.BytesIO()
+    np.savez_compressed(inner, values=np.zeros(6))
+    refused_file(written(tmp_path / "x.dpgm", sound | {"tables.npz": inner.getvalue()}))
+
+
+def test_a_structure_must_be_spelled_out(tmp_path, sound, written, changed, refused_file):
+    """A few letters name millions of cliques."""
+    changes = {("structure",): {"graph": "complete", "order": 2}}
+    members = {name: changed(sound[name], changes) for name in ("model.json", "release.json")}
+    refused_file(written(tmp_path / "x.dpgm", sound | members))
+
+
+def test_large_files_that_pack_well_are_read(tmp_path):
+    """100 attributes of 1,000 equal labels, and two million equal potentials: what `write_archive` writes is read."""
+    domain = Domain.from_sizes({f"attribute_{number}": 1000 for number in range(100)})
+    structure = Structure(domain, [("attribute_0", "attribute_1"), ("attribute_2", "attribute_3")])
+    model = Model(structure, Tables.zeros(structure), provenance={"note": ',"[{' * 10**6})
+    model.save(tmp_path / "m.dpgm")
+    assert load_model(tmp_path / "m.dpgm").structure == structure
+
+
+def test_the_document_of_many_labels_is_written_so_that_it_is_read(tmp_path):
+    """Labels that repeat from attribute to attribute pack so well that they would be taken for a bomb."""
+    entry = {"labels": [str(number) for number in range(2000)], "unknown": "0", "null": "0"}
+    document = {"attributes": {str(number): entry for number in range(100)}}
+    write_archive(tmp_path / "x.zip", {"d.json": document}, {})
+    assert (tmp_path / "x.zip").stat().st_size > 10**6  # it is stored as it is
+    assert reading(tmp_path / "x.zip", "file", lambda archive: archive.document("d.json")) == document
+    small = {"attributes": {"a": entry}}
+    write_archive(tmp_path / "y.zip", {"d.json": small}, {})
+    assert (tmp_path / "y.zip").stat().st_size < 20_000
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
