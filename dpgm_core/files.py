@@ -1,7 +1,8 @@
 """Zip files with one JSON document and arrays in them: written atomically, read with suspicion.
 
 The format of releases and models (`name.dpgm`). Nothing is unpickled, every size is checked before it is read, and
-whatever is wrong becomes a ModelFileError. A file of s bytes takes at most 256 s + 64 MB of memory to read.
+whatever is wrong becomes a ModelFileError. A file of s bytes takes at most 256 s + 64 MB of memory to read. What exists
+is replaced only by a file of its own kind.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import os
 import secrets
 import shutil
+import stat
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,6 +26,7 @@ from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 
 __all__ = [
+    "MODEL_FILE",
     "Archive",
     "atomic_write",
     "bounded_bytes",
@@ -36,6 +39,8 @@ __all__ = [
 
 T = TypeVar("T")
 
+#: A kind of file, for `replaces`.
+MODEL_FILE = "a dpgm model"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -47,6 +52,7 @@ _VALUES = np.isin(np.arange(256), list(b",[{"))  # one of these signs goes befor
 _BLOCK = 2**20
 _HEADER = 4096  # bytes around the numbers of an array
 _LOCAL_HEADER = 30  # of a zip file's member
+_HEAD = 100  # bytes that tell the kind of a file
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal content gives equal bytes
 
 
@@ -85,12 +91,48 @@ def bounded_bytes(path: Path, most: int) -> bytes:
     return content
 
 
-def check_writable(path: str | Path) -> None:
-    """Refuse, with ModelFileError and touching nothing, a path where no new file can be written."""
+def _kind(path: Path) -> str:
+    """What a file that exists is, by its first bytes."""
+    if path.is_symlink():
+        return "a symbolic link"
+    if not stat.S_ISREG(path.stat().st_mode):
+        return "no regular file"
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if head.startswith(b"SQLite format 3\0"):
+        return "a dpgm ledger" if head[68:72] == b"dpgm" else "a database"
+    if head.startswith(b"PK\3\4"):
+        members = {b"model.json": MODEL_FILE, b"release.json": "a dpgm release"}
+        return members.get(head[30 : 30 + int.from_bytes(head[26:28], "little")], "another file")
+    starts = {
+        b"MARKOV": "a UAI model",
+        b"BAYES": "a UAI model",
+        b"PR\n": "a UAI result",
+        b"MAR\n": "a UAI result",
+        b"MPE\n": "a UAI result",
+        b'{"domain"': "a names file",
+    }
+    return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
+
+
+def _is_taken(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def check_writable(path: str | Path, replaces: str | None = None) -> None:
+    """Refuse, with ModelFileError and touching nothing, a path where no file can be written.
+
+    replaces: the kind of file that may give way to the new one, such as "a dpgm model"; None: no file may.
+    """
     path = Path(path)
     try:
-        if path.exists():
-            raise ModelFileError(f"{path} exists; what was paid for is never overwritten: name another file")
+        if _is_taken(path) and (kind := _kind(path)) != replaces:
+            allowed = "nothing is" if replaces is None else f"only {replaces} is"
+            raise ModelFileError(f"{path} exists and is {kind}; {allowed} replaced there: name another file")
         folder = next((one for one in path.absolute().parents if one.exists()), None)
         if folder is None or not folder.is_dir():
             raise ModelFileError(f"cannot write {path}: {folder} is no folder")
@@ -100,10 +142,11 @@ def check_writable(path: str | Path) -> None:
         raise ModelFileError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def atomic_write(path: str | Path, content: bytes) -> None:
-    """Write a whole file or nothing: a temporary file beside it, synced, then renamed over it.
+def atomic_write(path: str | Path, content: bytes, replaces: str | None = None) -> None:
+    """Write a whole file or nothing: a temporary file beside it, synced, then given its name.
 
-    A file that was there keeps its permissions. Raises ModelFileError when the folder cannot be written.
+    replaces: the kind of file that may give way, see `check_writable`; such a file hands on its permissions. A file of
+    this very content may stand there as well. Raises ModelFileError for any other file, and when none can be written.
     """
     path = Path(path)
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
@@ -113,9 +156,11 @@ def atomic_write(path: str | Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
+        if not _named(temporary, path) and not _holds(path, content):
+            check_writable(path, replaces)
             shutil.copymode(path, temporary)
-        temporary.replace(path)
+            temporary.replace(path)
+        _sync(path.parent)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise ModelFileError(f"cannot write {str(path)!r}: {reason}") from None
@@ -124,8 +169,49 @@ def atomic_write(path: str | Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_archive(path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file."""
+def _named(temporary: Path, path: Path) -> bool:
+    """Give a file its name if nobody has it. Unlike a rename, a link never replaces what another process has put there.
+
+    Where there are no hard links the name is taken by an empty file first; killed in between, that is what stays.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        try:
+            temporary.replace(path)
+        except OSError:
+            path.unlink()
+            raise
+    return True
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+
+
+def _sync(folder: Path) -> None:
+    """Make a new name survive a power cut, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_archive(
+    path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array], replaces: str | None = None
+) -> None:
+    """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file.
+
+    replaces: as in `atomic_write`.
+    """
     members: dict[str, bytes] = {}
     need = 0
     try:
@@ -142,7 +228,7 @@ def write_archive(path: str | Path, documents: Mapping[str, Any], arrays: Mappin
     content = _zipped(members, zipfile.ZIP_DEFLATED)
     if need > SOME + PER_BYTE * len(content):  # zeros, or labels that repeat: a reader would take it for a bomb
         content = _zipped(members, zipfile.ZIP_STORED)
-    atomic_write(path, content)
+    atomic_write(path, content, replaces)
 
 
 def _zipped(members: Mapping[str, bytes], how: int) -> bytes:

@@ -18,6 +18,7 @@ from dpgm_core import (
     Budget,
     Domain,
     DpgmError,
+    Ledger,
     Model,
     ModelFileError,
     PluginError,
@@ -26,7 +27,7 @@ from dpgm_core import (
     load_model,
     load_release,
 )
-from dpgm_core.files import atomic_write, reading, write_archive
+from dpgm_core.files import atomic_write, check_writable, reading, write_archive
 from dpgm_core.releases.release import member_names
 
 HOSTILE_ARRAYS = {
@@ -290,8 +291,9 @@ def test_the_document_of_many_labels_is_written_so_that_it_is_read(tmp_path):
 
 def test_writing_is_atomic(tmp_path, monkeypatch):
     """A write that breaks in the middle leaves the old file, and no part of the new one."""
-    path = tmp_path / "x.bin"
-    atomic_write(path, b"old")
+    path, kind = tmp_path / "x.uai", "a UAI model"
+    old, new = b"MARKOV 1", b"MARKOV 2"
+    atomic_write(path, old)
 
     def broken(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -300,11 +302,11 @@ def test_writing_is_atomic(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, broken)
             with pytest.raises(ModelFileError, match="No space left"):
-                atomic_write(path, b"new")
-        assert path.read_bytes() == b"old"
-        assert [one.name for one in tmp_path.iterdir()] == ["x.bin"]
-    atomic_write(path, b"new")
-    assert path.read_bytes() == b"new"
+                atomic_write(path, new, kind)
+        assert path.read_bytes() == old
+        assert [one.name for one in tmp_path.iterdir()] == ["x.uai"]
+    atomic_write(path, new, kind)
+    assert path.read_bytes() == new
 
 
 @pytest.mark.parametrize("name", ["file/x", "a\0b", "n" * 300])
@@ -321,3 +323,103 @@ def test_facts_without_a_form_are_refused_before_a_file_appears(tmp_path):
         with pytest.raises(ModelFileError, match="no form"):
             write_archive(tmp_path / "x", {"d.json": wrong}, {})
     assert not list(tmp_path.iterdir())
+
+
+# --- replacing ------------------------------------------------------------------------------------------------------
+
+ONE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+
+
+@pytest.fixture
+def kinds(tmp_path, sound, written):
+    """A file of each kind that must survive, by name."""
+    found = {name: tmp_path / name for name in ("ledger", "release", "model", "text", "empty")}
+    Ledger.create(found["ledger"], name="x", budget=Budget.pure(1), neighbours="add-remove")
+    written(found["model"], sound)
+    load_model(found["model"]).release.save(found["release"])
+    found["text"].write_text("sex,age\nF,30\n")
+    found["empty"].write_bytes(b"")
+    return found
+
+
+def test_only_a_model_gives_way_to_a_model(kinds):
+    """Saved over a ledger, a release, records or nothing at all: refused in one line, and all is as it was."""
+    model = Model(ONE, Tables.zeros(ONE))
+    for kind, path in kinds.items():
+        before = path.read_bytes()
+        if kind == "model":
+            model.save(path)
+            assert load_model(path).structure == ONE
+            continue
+        with pytest.raises(
+            ModelFileError, match=f"{kind} exists and is .*; only a dpgm model is replaced there"
+        ) as caught:
+            model.save(path)
+        assert path.read_bytes() == before and "\n" not in str(caught.value)
+
+
+def test_nothing_gives_way_to_a_release(kinds, sound, written, tmp_path):
+    """Another release was paid for too. The very same one may be saved again."""
+    release = load_release(kinds["release"])
+    release.save(kinds["release"])
+    other = load_model(written(tmp_path / "other", sound)).release
+    for path in kinds.values():
+        before = path.read_bytes()
+        if path == kinds["release"]:
+            path.write_bytes(before := before + b"\0")  # not the same file any more
+        with pytest.raises(ModelFileError, match="nothing is replaced there"):
+            other.save(path)
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_symbolic_link_is_neither_replaced_nor_followed(tmp_path, kinds, dangling):
+    """A model would appear where nobody named it, or the link would be gone."""
+    target = tmp_path / "nowhere" if dangling else kinds["model"]
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    with pytest.raises(ModelFileError, match="is a symbolic link"):
+        Model(ONE, Tables.zeros(ONE)).save(link)
+    assert link.is_symlink() and target.exists() is not dangling
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """A folder, a pipe: /dev/null was one rename away from being a model."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(ModelFileError, match="is no regular file"):
+            Model(ONE, Tables.zeros(ONE)).save(tmp_path / name)
+        with pytest.raises(ModelFileError, match="is no regular file"):
+            check_writable(tmp_path / name)
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """Between the look at the name and the writing another process made a ledger."""
+    path, link = tmp_path / "x", os.link
+
+    def late(*names: object) -> None:
+        path.write_text("another's")
+        link(*names)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(ModelFileError, match="exists and is another file"):
+        atomic_write(path, b"mine")
+    assert path.read_text() == "another's" and [one.name for one in tmp_path.iterdir()] == ["x"]
+
+
+def test_without_hard_links_nothing_is_replaced_either(tmp_path, monkeypatch):
+    """As on FAT: the name is taken first, and given back when the content cannot be brought there."""
+
+    def none(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    atomic_write(tmp_path / "x", b"first")
+    with pytest.raises(ModelFileError, match="nothing is replaced there"):
+        atomic_write(tmp_path / "x", b"second")
+    assert (tmp_path / "x").read_bytes() == b"first"
+    monkeypatch.setattr(os, "replace", none)
+    with pytest.raises(ModelFileError, match="Operation not permitted"):
+        atomic_write(tmp_path / "y", b"third")
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]
