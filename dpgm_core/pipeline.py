@@ -10,7 +10,7 @@ from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.errors import DataError, OptionError, StructureError
+from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.run import run
@@ -106,7 +106,10 @@ def release(
     progress: Progress = silent,
     split: str = "even",
 ) -> NoisyTables:
-    """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`."""
+    """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`.
+
+    Where it is paid for but cannot be saved, LearningFailed holds it.
+    """
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -119,7 +122,12 @@ def release(
         split=split,
         progress=progress,
     )
-    curator.release()
+    try:
+        curator.release()
+    except DpgmError as error:
+        if not curator.released:
+            raise
+        raise LearningFailed(f"the release is paid for but not saved: {error}", releases=curator.released) from error
     return curator.released[-1]
 
 

@@ -154,8 +154,7 @@ class LiveCurator:
         total, variance = self._total(tables, measurement, records)
         release = self._published(tables, measurement, receipt, total, variance)
         self._hand_out(release)
-        receipt.keep(release)
-        return levelled(release)
+        return levelled(self._keep(receipt, release))
 
     def rounds(
         self,
@@ -211,7 +210,7 @@ class LiveCurator:
                 tables, measurement, receipt, total, variance, cost=cost, round=round
             ),
             hand_out=self._hand_out,
-            finish=receipt.keep,
+            finish=lambda last: self._keep(receipt, last),
         )
 
     def _measured(self, cliques: Iterable[Clique] | None) -> Structure:
@@ -268,6 +267,12 @@ class LiveCurator:
             provenance=receipt.provenance,
             **{"cost": measurement.cost} | more,
         )
+
+    def _keep(self, receipt: Receipt, release: NoisyTables) -> NoisyTables:
+        kept = receipt.saved(release)
+        self._hand_out(kept, release)
+        receipt.close()
+        return kept
 
     def _hand_out(self, release: NoisyTables, instead_of: NoisyTables | None = None) -> None:
         with self._shelf:

@@ -51,7 +51,7 @@ class LiveRounds:
         terms: Terms,
         publish: Callable[[Tables, float, float, Round], NoisyTables],
         hand_out: Callable[[NoisyTables, NoisyTables | None], None],
-        finish: Callable[[NoisyTables], None],
+        finish: Callable[[NoisyTables], object],
     ) -> None:
         self._n, self._rate, self._clip, self._measurement = n, rate, clip, measurement
         self._persons: Persons | None = persons
