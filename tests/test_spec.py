@@ -158,3 +158,12 @@ def test_a_setting_needs_keys(text):
     """KEY=VALUE, or KEY.KEY=VALUE."""
     with pytest.raises(OptionError, match="KEY=VALUE"):
         parse_setting(text)
+
+
+def test_a_spec_file_is_not_read_whole_whatever_its_size(tmp_path):
+    """64 MiB, and not a byte more."""
+    path = tmp_path / "x.toml"
+    with path.open("wb") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(OptionError, match="larger than 67,108,864 bytes"):
+        load_spec(path)

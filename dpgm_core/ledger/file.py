@@ -39,6 +39,7 @@ _SCHEMA = {
     ),
 }
 _TEXT_LIMIT = 200
+_LONGEST = 2**20  # bytes of one value; the terms take a few thousand
 _PART_LIMIT = 1 << 1328  # 400 digits, what Budget.parse reads back
 
 
@@ -157,11 +158,14 @@ def connected(path: Path, mode: str = "rw") -> Iterator[sqlite3.Connection]:
         address = f"{path.as_uri()}?mode={mode}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         with contextlib.closing(connection):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA synchronous = FULL")
             yield connection
     except sqlite3.Error as error:
         raise _translated(path, error) from None
+    except UnicodeDecodeError:  # SQLite quotes the file in its message
+        raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
 
 
 def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
@@ -177,7 +181,8 @@ def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
         )
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return BudgetError(f"ledger {path} cannot be written ({error}); nothing was released: check the disk")
-    return ModelFileError(f"{path} is not a usable dpgm ledger: {error}")
+    reason = str(error) if str(error).isprintable() else "it is damaged"  # SQLite quotes the file in its message
+    return ModelFileError(f"{path} is not a usable dpgm ledger: {reason}")
 
 
 def read(path: Path, connection: sqlite3.Connection) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
