@@ -12,12 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import Attribute, bin_edge, code_dtype, repeated
+from dpgm_core.attribute import MAX_SIZE, Attribute, bin_edge, code_dtype, repeated
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.files import bounded_bytes
 from dpgm_core.printable import printable
 from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
+
+
+MAX_BYTES = 2**26  # of a domain file
 
 
 class Domain:
@@ -152,10 +156,12 @@ class Domain:
         if set(plain) == {"schema"} and isinstance(plain["schema"], Mapping):
             return cls(_nist_attribute(name, entry) for name, entry in plain["schema"].items())
         if "attributes" in plain and isinstance(plain["attributes"], Mapping):
+            _check_sizes(plain["attributes"])
             for key in plain:
                 if key != "attributes":
                     raise DomainError(f"a domain has no setting {key!r}; attributes stand under [attributes.NAME]")
             return cls(Attribute.from_dict(name, entry) for name, entry in plain["attributes"].items())
+        _check_sizes(plain)
         return cls(_short_attribute(name, entry) for name, entry in plain.items())
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,7 +178,7 @@ class Domain:
         """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot."""
         path = Path(path)
         try:
-            content = path.read_bytes()
+            content = bounded_bytes(path, MAX_BYTES)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             reason = getattr(error, "strerror", None) or error
             raise DomainError(f"cannot read the domain file {str(path)!r}: {reason}") from None
@@ -187,6 +193,14 @@ class Domain:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
             raise DomainError(f"domain file {path} is not valid {path.suffix[1:].upper()}: {reason}") from None
         return cls.from_dict(plain)
+
+
+def _check_sizes(entries: Mapping[str, Any]) -> None:
+    """Refuse what a few letters declare and no memory holds; labels that are spelled out are bounded by their text."""
+    sizes = (entry.get("size") if isinstance(entry, Mapping) else entry for entry in entries.values())
+    declared = sum(size for size in sizes if isinstance(size, int) and size <= MAX_SIZE)  # a larger one is named
+    if declared > MAX_SIZE:
+        raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
 
 
 def _short_attribute(name: str, entry: object) -> Attribute:

@@ -1,7 +1,8 @@
 """Zip files with one JSON document and arrays in them: written atomically, read with suspicion.
 
 The format of releases and models (`name.dpgm`). Nothing is unpickled, every size is checked before it is read, and
-whatever is wrong becomes a ModelFileError.
+whatever is wrong becomes a ModelFileError. A file of s bytes takes at most 256 s + 64 MB of memory to read. What exists
+is replaced only by a file of its own kind.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import math
 import os
 import secrets
 import shutil
+import stat
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,14 +25,34 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 
-__all__ = ["Archive", "atomic_write", "check_writable", "numbered", "plain", "reading", "write_archive"]
+__all__ = [
+    "MODEL_FILE",
+    "Archive",
+    "atomic_write",
+    "bounded_bytes",
+    "check_writable",
+    "numbered",
+    "plain",
+    "reading",
+    "write_archive",
+]
 
 T = TypeVar("T")
 
-MAX_JSON = 64 * 2**20
-# What is larger than a mebibyte and packed more than a hundredfold is a bomb; `write_archive` makes no such member.
-_SMALL = 2**20
-_PACKED = 100
+#: A kind of file, for `replaces`.
+MODEL_FILE = "a dpgm model"
+#: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
+#: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
+SOME = 48 * 10**6
+PER_BYTE = 256
+_TOKEN = 384  # for one value of a document as a Python object, a label with all that a domain makes of it
+_NUMBER = 24  # for one number of an array, three times over
+_LETTERS = 4  # times the length of an ASCII text, while it is read; other text takes twice as much
+_VALUES = np.isin(np.arange(256), list(b",[{"))  # one of these signs goes before every value but the first
+_BLOCK = 2**20
+_HEADER = 4096  # bytes around the numbers of an array
+_LOCAL_HEADER = 30  # of a zip file's member
+_HEAD = 100  # bytes that tell the kind of a file
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal content gives equal bytes
 
 
@@ -61,12 +82,57 @@ def numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
-def check_writable(path: str | Path) -> None:
-    """Refuse, with ModelFileError and touching nothing, a path where no new file can be written."""
+def bounded_bytes(path: Path, most: int) -> bytes:
+    """The bytes of a file; OSError when it cannot be read, ValueError when there are more than `most`."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"it is larger than {most:,} bytes, more than is read")
+    return content
+
+
+def _kind(path: Path) -> str:
+    """What a file that exists is, by its first bytes."""
+    if path.is_symlink():
+        return "a symbolic link"
+    if not stat.S_ISREG(path.stat().st_mode):
+        return "no regular file"
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if head.startswith(b"SQLite format 3\0"):
+        return "a dpgm ledger" if head[68:72] == b"dpgm" else "a database"
+    if head.startswith(b"PK\3\4"):
+        members = {b"model.json": MODEL_FILE, b"release.json": "a dpgm release"}
+        return members.get(head[30 : 30 + int.from_bytes(head[26:28], "little")], "another file")
+    starts = {
+        b"MARKOV": "a UAI model",
+        b"BAYES": "a UAI model",
+        b"PR\n": "a UAI result",
+        b"MAR\n": "a UAI result",
+        b"MPE\n": "a UAI result",
+        b'{"domain"': "a names file",
+    }
+    return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
+
+
+def _is_taken(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def check_writable(path: str | Path, replaces: str | None = None) -> None:
+    """Refuse, with ModelFileError and touching nothing, a path where no file can be written.
+
+    replaces: the kind of file that may give way to the new one, such as "a dpgm model"; None: no file may.
+    """
     path = Path(path)
     try:
-        if path.exists():
-            raise ModelFileError(f"{path} exists; what was paid for is never overwritten: name another file")
+        if _is_taken(path) and (kind := _kind(path)) != replaces:
+            allowed = "nothing is" if replaces is None else f"only {replaces} is"
+            raise ModelFileError(f"{path} exists and is {kind}; {allowed} replaced there: name another file")
         folder = next((one for one in path.absolute().parents if one.exists()), None)
         if folder is None or not folder.is_dir():
             raise ModelFileError(f"cannot write {path}: {folder} is no folder")
@@ -76,10 +142,11 @@ def check_writable(path: str | Path) -> None:
         raise ModelFileError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def atomic_write(path: str | Path, content: bytes) -> None:
-    """Write a whole file or nothing: a temporary file beside it, synced, then renamed over it.
+def atomic_write(path: str | Path, content: bytes, replaces: str | None = None) -> None:
+    """Write a whole file or nothing: a temporary file beside it, synced, then given its name.
 
-    A file that was there keeps its permissions. Raises ModelFileError when the folder cannot be written.
+    replaces: the kind of file that may give way, see `check_writable`; such a file hands on its permissions. A file of
+    this very content may stand there as well. Raises ModelFileError for any other file, and when none can be written.
     """
     path = Path(path)
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
@@ -89,9 +156,11 @@ def atomic_write(path: str | Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
+        if not _named(temporary, path) and not _holds(path, content):
+            check_writable(path, replaces)
             shutil.copymode(path, temporary)
-        temporary.replace(path)
+            temporary.replace(path)
+        _sync(path.parent)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise ModelFileError(f"cannot write {str(path)!r}: {reason}") from None
@@ -100,37 +169,116 @@ def atomic_write(path: str | Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_archive(path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file."""
+def _named(temporary: Path, path: Path) -> bool:
+    """Give a file its name if nobody has it. Unlike a rename, a link never replaces what another process has put there.
+
+    Where there are no hard links the name is taken by an empty file first; killed in between, that is what stays.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        try:
+            temporary.replace(path)
+        except OSError:
+            path.unlink()
+            raise
+    return True
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+
+
+def _sync(folder: Path) -> None:
+    """Make a new name survive a power cut, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_archive(
+    path: str | Path, documents: Mapping[str, Any], arrays: Mapping[str, Array], replaces: str | None = None
+) -> None:
+    """Write JSON documents and one-dimensional arrays (each a member `NAME.npz` with one array) to a zip file.
+
+    replaces: as in `atomic_write`.
+    """
     members: dict[str, bytes] = {}
+    need = 0
     try:
         for name, document in documents.items():
             members[name] = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False).encode()
+            need += _document_need(members[name])
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"cannot write {path}: a fact about it has no form in a file ({error})") from None
     for name, array in arrays.items():
         inner = io.BytesIO()
         np.savez(inner, values=array)
         members[name] = inner.getvalue()
+        need += _array_need(array.size)
+    content = _zipped(members, zipfile.ZIP_DEFLATED)
+    if need > SOME + PER_BYTE * len(content):  # zeros, or labels that repeat: a reader would take it for a bomb
+        content = _zipped(members, zipfile.ZIP_STORED)
+    atomic_write(path, content, replaces)
+
+
+def _zipped(members: Mapping[str, bytes], how: int) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
-            bomb = len(content) > _SMALL and len(zlib.compress(content, 6)) * _PACKED < 2 * len(content)
-            how = zipfile.ZIP_STORED if bomb else zipfile.ZIP_DEFLATED
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, how)
-    atomic_write(path, buffer.getvalue())
+    return buffer.getvalue()
+
+
+def _document_need(content: bytes) -> int:
+    """Bytes that a JSON text takes as Python objects: its letters, and so much for each value outside of its texts."""
+    signs = np.frombuffer(content.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    quotes, values = 0, 0
+    for start in range(0, len(signs), _BLOCK):
+        block = signs[start : start + _BLOCK]
+        inside = np.cumsum(block == ord('"'), dtype=np.uint8) + np.uint8(quotes & 1)  # its last bit counts
+        values += int(np.count_nonzero(_VALUES[block] & (inside & 1 == 0)))
+        quotes += int(np.count_nonzero(block == ord('"')))
+    return _LETTERS * (1 if content.isascii() else 2) * len(content) + _TOKEN * values
+
+
+def _array_need(length: int) -> int:
+    return _NUMBER * length + _HEADER
 
 
 class Archive:
-    """A zip file opened with suspicion; use inside `reading`."""
+    """A zip file opened with suspicion; use inside `reading`. Its size bounds what its members take in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._left = SOME + PER_BYTE * self.path.stat().st_size
         self._zip = zipfile.ZipFile(self.path)
-        names = self._zip.namelist()
-        if len(set(names)) < len(names):
+        try:
+            self._check_members()
+        except BaseException:
             self._zip.close()
+            raise
+
+    def _check_members(self) -> None:
+        members = sorted(self._zip.infolist(), key=lambda one: one.header_offset)
+        if len({one.filename for one in members}) < len(members):
             raise ModelFileError(f"{self.path} holds a member twice; it was not written by dpgm")
+        if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in members):
+            raise ModelFileError(f"{self.path} is packed in a way that dpgm does not use; it was not written by dpgm")
+        # Members that share their bytes would be larger together than the file allows.
+        ends = [one.header_offset for one in members[1:]] + [self._zip.start_dir]
+        for one, end in zip(members, ends, strict=True):
+            if one.header_offset < 0 or one.header_offset + _LOCAL_HEADER + one.compress_size > end:
+                raise ModelFileError(f"{self.path} holds members that overlap; it was not written by dpgm")
 
     def names(self) -> set[str]:
         """The members of the file."""
@@ -142,23 +290,38 @@ class Archive:
 
     def document(self, name: str) -> dict[str, Any]:
         """A JSON object; ModelFileError when it is missing, too large or something else."""
-        document = json.loads(self._read(name, MAX_JSON))
+        content = self._read(name, self._left // _LETTERS)
+        self._take(name, _document_need(content))
+        document = json.loads(content)
         if not isinstance(document, dict):
             raise ModelFileError(f"{self.path}: {name} must hold a JSON object")
         return document
 
     def array(self, name: str, length: int, types: tuple[type[np.generic], ...] = (np.int64, np.float64)) -> Array:
         """A numeric array of exactly `length` entries of one of these types."""
-        inner = io.BytesIO(self._read(name, 8 * length + 4096))
-        with zipfile.ZipFile(inner) as npz:
-            if npz.namelist() != ["values.npy"] or npz.getinfo("values.npy").file_size > 8 * length + 1024:
-                raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
-        inner.seek(0)
-        with np.load(inner, allow_pickle=False) as content:
-            values: Array = content["values"]
-        if values.shape != (length,) or values.dtype not in map(np.dtype, types):
-            raise ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
-        return values
+        self._take(name, _array_need(length))
+        wrong = ModelFileError(f"{self.path}: {name} does not hold {length} numbers")
+        with zipfile.ZipFile(io.BytesIO(self._read(name, 8 * length + _HEADER))) as npz:
+            (member,) = npz.infolist()
+            if member.filename != "values.npy" or member.compress_type != zipfile.ZIP_STORED:
+                raise wrong
+            if member.file_size > 8 * length + _HEADER:
+                raise wrong
+            content = npz.read(member)
+        stream = io.BytesIO(content)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise wrong
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        if shape != (length,) or dtype not in map(np.dtype, types):
+            raise wrong
+        return np.frombuffer(content, dtype, count=length, offset=stream.tell())
+
+    def _take(self, name: str, need: int) -> None:
+        if need > self._left:
+            raise ModelFileError(
+                f"{self.path}: {name} needs more memory than a file of its size can ask for; it was not written by dpgm"
+            )
+        self._left -= need
 
     def _read(self, name: str, limit: int) -> bytes:
         try:
@@ -167,9 +330,6 @@ class Archive:
             raise ModelFileError(f"{self.path} has no {name}; it is not a file of this kind") from None
         if info.file_size > limit:
             raise ModelFileError(f"{self.path}: {name} claims {info.file_size} bytes, more than its content can need")
-        packed = min(info.compress_size, self.path.stat().st_size)
-        if info.file_size > _SMALL and info.file_size > _PACKED * packed:
-            raise ModelFileError(f"{self.path}: {name} is packed more than {_PACKED}-fold; it was not written by dpgm")
         with self._zip.open(info) as member:
             content = member.read(limit + 1)  # the header may lie about the size
         if len(content) > limit:

@@ -12,7 +12,7 @@ from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
-from dpgm_core.errors import DataError, OptionError, StructureError
+from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.run import run
@@ -108,7 +108,10 @@ def release(
     progress: Progress = silent,
     split: str = "even",
 ) -> NoisyTables:
-    """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`."""
+    """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`.
+
+    Where it is paid for but cannot be saved, LearningFailed holds it.
+    """
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -121,7 +124,12 @@ def release(
         split=split,
         progress=progress,
     )
-    curator.release()
+    try:
+        curator.release()
+    except DpgmError as error:
+        if not curator.released:
+            raise
+        raise LearningFailed(f"the release is paid for but not saved: {error}", releases=curator.released) from error
     return curator.released[-1]
 
 

@@ -11,6 +11,7 @@ from attrs import field, frozen
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
+from dpgm_core.files import bounded_bytes
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.amounts import whole
@@ -21,6 +22,8 @@ from dpgm_core.structure import Structure
 from dpgm_core.toml import parse_toml
 
 __all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "parse_setting"]
+
+MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
 _KEYS = (
     "name",
@@ -92,7 +95,7 @@ def load_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
     """
     path = Path(path)
     try:
-        plain = parse_toml(path.read_text("utf-8"))
+        plain = parse_toml(bounded_bytes(path, MAX_BYTES).decode())
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 __all__ = ["parse_toml"]
+
+_DEEP = 100
+# A key of many parts; tomllib takes time with their square, and half a kilobyte for each.
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_DEEP}}}""")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -14,6 +19,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     >>> parse_toml("a = 1")
     {'a': 1}
     """
+    if _LONG_KEY.search(text):
+        raise ValueError(f"it holds a key of more than {_DEEP} parts")
     try:
         plain = tomllib.loads(text)
         _check(plain)

@@ -135,3 +135,21 @@ def test_files_are_read_or_refused(tmp_path):
         with pytest.raises(DomainError) as caught:
             Domain.load(tmp_path / name)
         assert name.replace("\0", "\\x00") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "plain", [{"a": 2**21, "b": 2**21, "c": 1}, {"attributes": {"a": {"size": 2**22}, "b": {"size": 1}}}]
+)
+def test_sizes_are_bounded_together(plain):
+    """A few letters each, they would take gigabytes; nothing is made before it is refused."""
+    with pytest.raises(DomainError, match="add up to 4,194,305 labels; at most 4,194,304"):
+        Domain.from_dict(plain)
+
+
+def test_a_domain_file_is_not_read_whole_whatever_its_size(tmp_path):
+    """64 MiB, and not a byte more."""
+    path = tmp_path / "x.json"
+    with path.open("wb") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(DomainError, match="larger than 67,108,864 bytes"):
+        Domain.load(path)

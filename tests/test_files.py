@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -12,8 +14,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import Budget, ModelFileError, PluginError, load_model, load_release
-from dpgm_core.files import atomic_write, write_archive
+from dpgm_core import (
+    Budget,
+    Domain,
+    DpgmError,
+    Ledger,
+    Model,
+    ModelFileError,
+    PluginError,
+    Structure,
+    Tables,
+    load_model,
+    load_release,
+)
+from dpgm_core.files import atomic_write, check_writable, reading, write_archive
+from dpgm_core.releases.release import member_names
 
 HOSTILE_ARRAYS = {
     "short": {"values": np.zeros(5)},
@@ -147,13 +162,138 @@ def test_any_json_value_anywhere_is_refused_or_read(tmp_path, sound, written, da
             assert "\n" not in str(error)
 
 
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def peak_of(read, path) -> int:
+    """Bytes that reading takes at most, whatever comes of it."""
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(DpgmError):
+            read(path)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def padded(document: bytes, size: int) -> bytes:
+    """A JSON object with so many random letters more, so that it packs less."""
+    noise = np.random.default_rng(0).choice(list(b"abcdefghijklmnopqrstuvwxyz0123456789"), size).astype(np.uint8)
+    return document.rstrip()[:-1] + b', "pad": "' + noise.tobytes() + b'"}'
+
+
+OBJECTS = {"objects": b'{"":0}', "lists": b"[[]]", "numbers": b"0.5", "texts": '"é"'.encode(), "commas": b'",,"'}
+
+
+@pytest.mark.parametrize("key", OBJECTS)
+@pytest.mark.parametrize("pad", [0, 250_000])
+def test_memory_is_bounded_by_the_size_of_the_file(tmp_path, sound, written, key, pad):
+    """A fifth of a megabyte made half a gigabyte of objects; 256 bytes for each byte and 64 MB is the most."""
+    document = json.loads(sound["model.json"])
+    document["provenance"]["x"] = "@"
+    many = b"[" + b",".join([OBJECTS[key]] * (12 * 2**20 // (len(OBJECTS[key]) + 1))) + b"]"
+    hostile = padded(json.dumps(document).encode().replace(b'"@"', many), pad)
+    path = written(tmp_path / "x.dpgm", sound | {"model.json": hostile})
+    size = path.stat().st_size
+    assert size < 400_000
+    assert peak_of(load_model, path) < 256 * size + 64 * 10**6
+
+
+def test_many_members_take_no_more_than_one(tmp_path, several_of, written):
+    """A bound for each member would let a thousand releases take a thousand times as much."""
+    path = written(tmp_path / "x.dpgm", several_of(200))
+    assert peak_of(load_model, path) < 256 * path.stat().st_size + 64 * 10**6
+
+
+@pytest.fixture
+def several_of(sound, npz):
+    """The members of a model of so many releases, each of which claims a domain and tables that pack well."""
+
+    def make(count: int) -> dict[str, bytes]:
+        document = json.loads(sound["release.json"])
+        labels = [str(number) for number in range(350)]
+        document["domain"]["attributes"] = {name: {"labels": labels, "unknown": "0", "null": "0"} for name in "ab"}
+        release, tables = json.dumps(document).encode(), npz(values=np.zeros(350**2, np.int64))
+        model = json.loads(sound["model.json"]) | {"releases": count}
+        members = {"model.json": json.dumps(model).encode(), "potentials.npz": sound["potentials.npz"]}
+        for number in range(1, count + 1):
+            facts, values = member_names(number)
+            members |= {facts: release, values: tables}
+        return members
+
+    return make
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path, sound, written, refused_file):
+    """Two names in the directory for one packed member: together they are larger than the file allows."""
+    path = written(tmp_path / "x.dpgm", sound)
+    content = path.read_bytes()
+    end = content.rindex(b"PK\5\6")
+    start = int.from_bytes(content[end + 16 : end + 20], "little")
+    entry = content[start : content.index(b"PK\1\2", start + 4)]
+    again = entry.replace(b"model.json", b"modem.json")
+    assert again != entry
+    head = content[:start] + content[start:end] + again
+    tail = bytearray(content[end:])
+    count = len(sound) + 1
+    tail[8:12] = count.to_bytes(2, "little") * 2
+    tail[12:16] = (end - start + len(again)).to_bytes(4, "little")
+    path.write_bytes(head + bytes(tail))
+    assert len(zipfile.ZipFile(path).namelist()) == count
+    refused_file(path)
+    with pytest.raises(ModelFileError, match="overlap"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_other_ways_of_packing_are_refused(tmp_path, sound, written, refused_file, how):
+    """An LZMA header says how much memory its reader takes, up to 4 GB."""
+    refused_file(written(tmp_path / "x.dpgm", sound, how))
+
+
+def test_a_packed_array_inside_is_refused(tmp_path, sound, written, refused_file):
+    """A zip inside of a zip packs twice."""
+    inner = io.BytesIO()
+    np.savez_compressed(inner, values=np.zeros(6))
+    refused_file(written(tmp_path / "x.dpgm", sound | {"tables.npz": inner.getvalue()}))
+
+
+def test_a_structure_must_be_spelled_out(tmp_path, sound, written, changed, refused_file):
+    """A few letters name millions of cliques."""
+    changes = {("structure",): {"graph": "complete", "order": 2}}
+    members = {name: changed(sound[name], changes) for name in ("model.json", "release.json")}
+    refused_file(written(tmp_path / "x.dpgm", sound | members))
+
+
+def test_large_files_that_pack_well_are_read(tmp_path):
+    """100 attributes of 1,000 equal labels, and two million equal potentials: what `write_archive` writes is read."""
+    domain = Domain.from_sizes({f"attribute_{number}": 1000 for number in range(100)})
+    structure = Structure(domain, [("attribute_0", "attribute_1"), ("attribute_2", "attribute_3")])
+    model = Model(structure, Tables.zeros(structure), provenance={"note": ',"[{' * 10**6})
+    model.save(tmp_path / "m.dpgm")
+    assert load_model(tmp_path / "m.dpgm").structure == structure
+
+
+def test_the_document_of_many_labels_is_written_so_that_it_is_read(tmp_path):
+    """Labels that repeat from attribute to attribute pack so well that they would be taken for a bomb."""
+    entry = {"labels": [str(number) for number in range(2000)], "unknown": "0", "null": "0"}
+    document = {"attributes": {str(number): entry for number in range(100)}}
+    write_archive(tmp_path / "x.zip", {"d.json": document}, {})
+    assert (tmp_path / "x.zip").stat().st_size > 10**6  # it is stored as it is
+    assert reading(tmp_path / "x.zip", "file", lambda archive: archive.document("d.json")) == document
+    small = {"attributes": {"a": entry}}
+    write_archive(tmp_path / "y.zip", {"d.json": small}, {})
+    assert (tmp_path / "y.zip").stat().st_size < 20_000
+
+
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
 def test_writing_is_atomic(tmp_path, monkeypatch):
     """A write that breaks in the middle leaves the old file, and no part of the new one."""
-    path = tmp_path / "x.bin"
-    atomic_write(path, b"old")
+    path, kind = tmp_path / "x.uai", "a UAI model"
+    old, new = b"MARKOV 1", b"MARKOV 2"
+    atomic_write(path, old)
 
     def broken(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -162,11 +302,11 @@ def test_writing_is_atomic(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, broken)
             with pytest.raises(ModelFileError, match="No space left"):
-                atomic_write(path, b"new")
-        assert path.read_bytes() == b"old"
-        assert [one.name for one in tmp_path.iterdir()] == ["x.bin"]
-    atomic_write(path, b"new")
-    assert path.read_bytes() == b"new"
+                atomic_write(path, new, kind)
+        assert path.read_bytes() == old
+        assert [one.name for one in tmp_path.iterdir()] == ["x.uai"]
+    atomic_write(path, new, kind)
+    assert path.read_bytes() == new
 
 
 @pytest.mark.parametrize("name", ["file/x", "a\0b", "n" * 300])
@@ -183,3 +323,103 @@ def test_facts_without_a_form_are_refused_before_a_file_appears(tmp_path):
         with pytest.raises(ModelFileError, match="no form"):
             write_archive(tmp_path / "x", {"d.json": wrong}, {})
     assert not list(tmp_path.iterdir())
+
+
+# --- replacing ------------------------------------------------------------------------------------------------------
+
+ONE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+
+
+@pytest.fixture
+def kinds(tmp_path, sound, written):
+    """A file of each kind that must survive, by name."""
+    found = {name: tmp_path / name for name in ("ledger", "release", "model", "text", "empty")}
+    Ledger.create(found["ledger"], name="x", budget=Budget.pure(1), neighbours="add-remove")
+    written(found["model"], sound)
+    load_model(found["model"]).release.save(found["release"])
+    found["text"].write_text("sex,age\nF,30\n")
+    found["empty"].write_bytes(b"")
+    return found
+
+
+def test_only_a_model_gives_way_to_a_model(kinds):
+    """Saved over a ledger, a release, records or nothing at all: refused in one line, and all is as it was."""
+    model = Model(ONE, Tables.zeros(ONE))
+    for kind, path in kinds.items():
+        before = path.read_bytes()
+        if kind == "model":
+            model.save(path)
+            assert load_model(path).structure == ONE
+            continue
+        with pytest.raises(
+            ModelFileError, match=f"{kind} exists and is .*; only a dpgm model is replaced there"
+        ) as caught:
+            model.save(path)
+        assert path.read_bytes() == before and "\n" not in str(caught.value)
+
+
+def test_nothing_gives_way_to_a_release(kinds, sound, written, tmp_path):
+    """Another release was paid for too. The very same one may be saved again."""
+    release = load_release(kinds["release"])
+    release.save(kinds["release"])
+    other = load_model(written(tmp_path / "other", sound)).release
+    for path in kinds.values():
+        before = path.read_bytes()
+        if path == kinds["release"]:
+            path.write_bytes(before := before + b"\0")  # not the same file any more
+        with pytest.raises(ModelFileError, match="nothing is replaced there"):
+            other.save(path)
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_symbolic_link_is_neither_replaced_nor_followed(tmp_path, kinds, dangling):
+    """A model would appear where nobody named it, or the link would be gone."""
+    target = tmp_path / "nowhere" if dangling else kinds["model"]
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    with pytest.raises(ModelFileError, match="is a symbolic link"):
+        Model(ONE, Tables.zeros(ONE)).save(link)
+    assert link.is_symlink() and target.exists() is not dangling
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """A folder, a pipe: /dev/null was one rename away from being a model."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(ModelFileError, match="is no regular file"):
+            Model(ONE, Tables.zeros(ONE)).save(tmp_path / name)
+        with pytest.raises(ModelFileError, match="is no regular file"):
+            check_writable(tmp_path / name)
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """Between the look at the name and the writing another process made a ledger."""
+    path, link = tmp_path / "x", os.link
+
+    def late(*names: object) -> None:
+        path.write_text("another's")
+        link(*names)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(ModelFileError, match="exists and is another file"):
+        atomic_write(path, b"mine")
+    assert path.read_text() == "another's" and [one.name for one in tmp_path.iterdir()] == ["x"]
+
+
+def test_without_hard_links_nothing_is_replaced_either(tmp_path, monkeypatch):
+    """As on FAT: the name is taken first, and given back when the content cannot be brought there."""
+
+    def none(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", none)
+    atomic_write(tmp_path / "x", b"first")
+    with pytest.raises(ModelFileError, match="nothing is replaced there"):
+        atomic_write(tmp_path / "x", b"second")
+    assert (tmp_path / "x").read_bytes() == b"first"
+    monkeypatch.setattr(os, "replace", none)
+    with pytest.raises(ModelFileError, match="Operation not permitted"):
+        atomic_write(tmp_path / "y", b"third")
+    assert [one.name for one in tmp_path.iterdir()] == ["x"]

@@ -167,3 +167,12 @@ def test_a_seed_is_whole(tmp_path, seed):
     with pytest.raises(DpgmError, match=r"simulation\.seed must be a whole number of at least 0"):
         load_spec(tmp_path / "s.toml", [f"simulation.seed={seed}"])
     assert load_spec(tmp_path / "s.toml", ["simulation.seed=7"]).seed == 7
+
+
+def test_a_spec_file_is_not_read_whole_whatever_its_size(tmp_path):
+    """64 MiB, and not a byte more."""
+    path = tmp_path / "x.toml"
+    with path.open("wb") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(OptionError, match="larger than 67,108,864 bytes"):
+        load_spec(path)

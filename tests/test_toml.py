@@ -1,6 +1,7 @@
 """TOML: whatever is wrong with a text is one ValueError."""
 
 import contextlib
+import time
 
 import pytest
 from hypothesis import given
@@ -31,3 +32,23 @@ def test_what_could_hurt_later_is_refused_here(text):
 def test_the_ends_of_64_bits_are_read():
     """-2^63 and 2^63 - 1."""
     assert parse_toml(f"a = {-(2**63)}\nb = {2**63 - 1}") == {"a": -(2**63), "b": 2**63 - 1}
+
+
+@pytest.mark.parametrize("part", ["a.", "a . ", '"a".', "'é' ."])
+@pytest.mark.parametrize("form", ["{}a = 1", "[{}a]\nb = 1", "b = {{ {}a = 1 }}"])
+def test_a_key_of_endless_parts_is_refused_at_once(part, form):
+    """tomllib takes the square of their number: 40 kB a minute, a megabyte for ever."""
+    began = time.process_time()
+    with pytest.raises(ValueError, match="a key of more than 100 parts"):
+        parse_toml(form.format(part * 10**5))
+    assert time.process_time() - began < 5
+    assert parse_toml(form.format(part * 30))
+
+
+@pytest.mark.parametrize("text", ['"' * 10**5, "a" * 10**6, "a." * 99 + "=" * 10**5, "'\"" * 10**5, '"a' * 10**5])
+def test_looking_for_long_keys_takes_no_time(text):
+    """No text makes the search itself slow."""
+    began = time.process_time()
+    with pytest.raises(ValueError):
+        parse_toml(text)
+    assert time.process_time() - began < 5

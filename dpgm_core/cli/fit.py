@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from contextlib import contextmanager
-from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,12 @@ from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dpgm_core.learning.contract import Fit
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.progress import Progress
+    from dpgm_core.releases.release import NoisyTables
     from dpgm_core.spec import Spec
 
 __all__ = ["fit", "learn", "release"]
@@ -53,22 +53,23 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 **_settings(run),
             )
             _save(done, path)
-        except BaseException:
-            files = _saved(saved)
+        except BaseException as error:
+            files = _saved(_paid(error))
             if files:
                 what = "the release is paid for and saved; learn from it"
                 if len(files) > 1:
                     what = f"{len(files)} releases are paid for and saved, the last as {files[-1]}; learn from one"
                 talk(f"dpgm: {what} with: dpgm learn {shlex.quote(str(files[0]))}")
             raise
+        _say_where(saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
     if as_json:
-        print_json(summary(done, path, _saved(saved), left))
+        print_json(summary(done, path, _saved(done.releases), left))
         return
     level = None if run.intervals is None else run.intervals.level
-    print_fit(done, path, _saved(saved), left, verbose=obj["verbose"], level=level)
+    print_fit(done, path, _saved(done.releases), left, verbose=obj["verbose"], level=level)
 
 
 @click.command()
@@ -94,13 +95,16 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
             progress=progress,
             **_settings(run),
         )
+        _say_where(saved, [noisy])
         left = None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())
-        print_json({"release": str(saved), "cost": noisy.cost.to_dict(), "left": left and left.to_dict(), **facts})
+        print_json(
+            {"release": str(noisy.saved_as), "cost": noisy.cost.to_dict(), "left": left and left.to_dict(), **facts}
+        )
         return
-    stamp(saved, caveats_of([noisy]))
-    say(f"release: {saved}")
+    stamp(noisy.saved_as or saved, caveats_of([noisy]))
+    say(f"release: {noisy.saved_as}")
     say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
     say(noisy.guarantee())
 
@@ -131,6 +135,7 @@ def learn(
     Several files, in the order of the releases, are for learners that ask for one after another.
     """
     from dpgm_core.errors import OptionError
+    from dpgm_core.files import MODEL_FILE, check_writable
     from dpgm_core.pipeline import learn as learn_release
     from dpgm_core.releases.reading import load_release
     from dpgm_core.spec import parse_setting
@@ -147,6 +152,9 @@ def learn(
     path = output or free_path(first.with_name(f"{stem}.{learner}.dpgm"))
     if path.exists() and any(path.samefile(file) for file in release_files):
         raise OptionError(f"--output {path} is the release itself; name another file")
+    check_writable(path, MODEL_FILE)
+    if path.exists():
+        talk(f"dpgm: {path} is a model, which will be replaced")
     with progress_bar() as progress:
         done = learn_release(
             noisy, parts["learner"], parts["inference"], progress=progress, conversion_delta=conversion_delta
@@ -158,11 +166,23 @@ def learn(
     print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
 
 
-def _saved(first: Path) -> list[Path]:
-    """The files of all releases of a run, the first one's name given."""
-    from dpgm_core.files import numbered
+def _saved(releases: Sequence[NoisyTables]) -> list[Path]:
+    """The files of the releases of a run."""
+    return [one.saved_as for one in releases if one.saved_as is not None]
 
-    return list(takewhile(Path.exists, (numbered(first, number) for number in count(1))))
+
+def _paid(error: BaseException) -> Sequence[NoisyTables]:
+    """What was released before a run failed; of an interrupt the cause knows."""
+    from dpgm_core.errors import LearningFailed
+
+    return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
+
+
+def _say_where(asked: Path, releases: Sequence[NoisyTables]) -> None:
+    """Tell of a release that is not where it was to be."""
+    files = _saved(releases)
+    if files and asked not in files:
+        talk(f"dpgm: another process wrote {asked} during the run, so the release was saved as {files[0]}")
 
 
 def _save(done: Fit, path: Path) -> None:

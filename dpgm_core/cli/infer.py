@@ -41,9 +41,11 @@ def infer(
     an approximate engine that did not converge is given, and flagged on stderr.
     """
     from dpgm_core.components.registry import make
-    from dpgm_core.files import atomic_write
+    from dpgm_core.files import atomic_write, check_writable
     from dpgm_core.interop.uai import infer_uai
 
+    if output is not None:
+        check_writable(output, "a UAI result")
     engine = make("inference", inference, **_options(settings))
     text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)
     converged = beliefs is None or beliefs.converged
@@ -53,7 +55,7 @@ def infer(
             "stopped; raise inference.max_iterations or inference.damping"
         )
     if output is not None:
-        atomic_write(output, text.encode("ascii"))
+        atomic_write(output, text.encode("ascii"), "a UAI result")
     if as_json:
         print_json(
             {

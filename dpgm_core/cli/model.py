@@ -117,7 +117,7 @@ def query(
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
-@click.option("-o", "--output", type=_file, required=True, help="A .csv, .parquet or .arrow file to write.")
+@click.option("-o", "--output", type=_file, required=True, help="A new .csv, .parquet or .arrow file.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
 @click.option(
     "--datasets",
@@ -127,11 +127,12 @@ def query(
 )
 @json_option
 def sample(model_file: Path, count: int, output: Path, seed: int | None, datasets: int | None, as_json: bool) -> None:
-    """Draw synthetic records from MODEL into a file, with their guarantee.
+    """Draw synthetic records from MODEL into a new file, with their guarantee; none that exists is replaced.
 
     It is in the schema's metadata `dpgm` of a .parquet or .arrow file, and beside a .csv file in OUTPUT.dpgm.json.
     """
     from dpgm_core.errors import OptionError
+    from dpgm_core.files import check_writable
     from dpgm_core.randomness import SeededRandomness
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
@@ -142,10 +143,13 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, dataset
     texts = [text for one in model.domain for text in (one.name, *one.labels)]
     quoted = any(letter in text for text in texts for letter in ',"\r\n')
     files = [output]
+    if datasets is not None:
+        files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
+    for file in files:
+        check_writable(file)  # what is there may be the records themselves
     if datasets is None:
         write_records(model.sample(count, randomness=randomness), output, quoted=quoted)
     else:
-        files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
         if len(model.replicates) < datasets:
             model = with_replicates(model, model_file, max(datasets, DEFAULT_REPLICATES), seed)
         for file, table in zip(files, model.sample_datasets(count, datasets, randomness=randomness), strict=True):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from os.path import lexists
 from pathlib import Path
 from threading import Lock
 
+from attrs import evolve
+
 from dpgm_core.curator.single import Single
-from dpgm_core.errors import BudgetError, OptionError, Overspent
+from dpgm_core.errors import BudgetError, ModelFileError, OptionError, Overspent
 from dpgm_core.files import check_writable, numbered
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -19,25 +22,49 @@ __all__ = ["Funds", "Receipt"]
 
 
 class Receipt(Single):
-    """One payment. number: of its release. entry: the ledger's number for it, None without a ledger. path: where its
-    release is saved."""
+    """One payment. number: of the release, from 1. first: the file of the first one, None where none is saved.
 
-    def __init__(self, number: int, ledger: Ledger | None, path: Path | None) -> None:
+    entry: the ledger's number for it, None without a ledger.
+    """
+
+    def __init__(self, number: int, ledger: Ledger | None, first: Path | None) -> None:
         super().__init__()
-        self.number, self.ledger, self.path = number, ledger, path
+        self.number, self.ledger, self.first = number, ledger, first
         self.entry: int | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """Where its release is to be saved."""
+        return None if self.first is None else numbered(self.first, self.number)
 
     @property
     def provenance(self) -> dict[str, object]:
         """What a release says of its payment."""
         return {} if self.ledger is None else {"ledger": self.ledger.name, "entry": self.entry}
 
-    def keep(self, release: NoisyTables) -> None:
-        """Save the release that was paid for, and tell the ledger."""
-        if self.path is not None:
-            release.save(self.path)
-            if self.ledger is not None and self.entry is not None:
-                self.ledger.mark_released(self.entry)
+    def saved(self, release: NoisyTables) -> NoisyTables:
+        """Save the release that was paid for; it then knows where.
+
+        A name that was taken since it was looked at, by whomever, is left alone: the next free one serves.
+        """
+        if self.first is None:
+            return release
+        for number in count(self.number):
+            path = numbered(self.first, number)
+            if not lexists(path):
+                try:
+                    release.save(path)
+                except ModelFileError:
+                    if not lexists(path):  # no other's file is in the way
+                        raise
+                else:
+                    break
+        return evolve(release, saved_as=path)
+
+    def close(self) -> None:
+        """Tell the ledger that the release was saved."""
+        if self.first is not None and self.ledger is not None and self.entry is not None:
+            self.ledger.mark_released(self.entry)
 
 
 class Funds(Single):
@@ -98,9 +125,8 @@ class Funds(Single):
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
             if self._ledger is not None:
                 self._ledger.check(cost)
-            number = next(free for free in count(1) if free not in self._numbers)
-            path = None if self._save_to is None else numbered(self._save_to, number)
-            receipt = Receipt(number, self._ledger, path)
+            number = next(free for free in count(1) if free not in self._numbers and not self._is_taken(free))
+            receipt = Receipt(number, self._ledger, self._save_to)
             if receipt.path is not None:
                 check_writable(receipt.path)  # better now than after the charge
             self._spent = self._spent + cost
@@ -115,3 +141,7 @@ class Funds(Single):
                 self._spent = self._spent - cost
                 self._numbers.discard(number)
             raise
+
+    def _is_taken(self, number: int) -> bool:
+        """Whether another has the name of a later release. The first one's was chosen, so there it is refused."""
+        return number > 1 and self._save_to is not None and lexists(numbered(self._save_to, number))

@@ -161,8 +161,7 @@ class LiveCurator(Single):
         total, variance = self._total(tables, measurement, counted)
         del counted  # what fails from here on has no true count among its variables
         release = self._published(tables, measurement, receipt, total, variance)
-        receipt.keep(release)
-        return levelled(release)
+        return levelled(self._keep(receipt, release))
 
     def rounds(
         self,
@@ -212,7 +211,7 @@ class LiveCurator(Single):
 
         def finish() -> None:
             if receipt.number in self._released:
-                receipt.keep(self._released[receipt.number])
+                self._keep(receipt, self._released[receipt.number])
 
         return LiveRounds(
             n=n,
@@ -287,6 +286,13 @@ class LiveCurator(Single):
         )
         self._released[receipt.number] = release
         return release
+
+    def _keep(self, receipt: Receipt, release: NoisyTables) -> NoisyTables:
+        """The release, saved where it is to be, and the ledger told."""
+        kept = receipt.saved(release)
+        self._released[receipt.number] = kept
+        receipt.close()
+        return kept
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"

@@ -19,8 +19,8 @@ from dpgm_core.tables import Tables
 __all__ = ["parse_bif", "read_bif"]
 
 MAX_BYTES = 2**26
-# Cells of one conditional table: a few words can declare parents whose table no memory holds.
-MAX_CELLS = 10**7
+# Cells of all tables, beyond the words in the file: a few words can declare parents whose table no memory holds.
+MAX_CELLS = 10**6
 # How far the probabilities of one row may be from 1 in sum: published networks are rounded to two digits.
 ROUNDING = 0.02
 # A cycle of more variables is spelled out at its ends only: an error is one line.
@@ -139,6 +139,7 @@ class _Words:
 
     def __init__(self, where: str, words: list[str]) -> None:
         self.where, self.words, self.next = where, words, 0
+        self.cells = MAX_CELLS + len(words)  # that its tables may still have
 
     def left(self) -> bool:
         return self.next < len(self.words)
@@ -221,8 +222,12 @@ def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
         raise DataError(f"{words.where}: a table needs a variable and distinct parents, got {names!r}")
     child, *parents = names
     shape = domain.shape(names)
-    if math.prod(shape) > MAX_CELLS:
-        raise DataError(f"{words.where}: the table of {child!r} has {math.prod(shape):,} cells; at most {MAX_CELLS:,}")
+    if math.prod(shape) > words.cells:
+        raise DataError(
+            f"{words.where}: the table of {child!r} has {math.prod(shape):,} cells; a file of this size may have "
+            f"{words.cells:,} more"
+        )
+    words.cells -= math.prod(shape)
     rows = np.full((*shape[1:], shape[0]), np.nan)  # the child last, one row per state of the parents
     default: list[float] | None = None
     words.expect("{")

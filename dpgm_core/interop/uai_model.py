@@ -29,8 +29,8 @@ __all__ = ["UaiModel", "names_path", "parse_uai", "read_bounded", "read_uai", "w
 
 # Bytes of a model file that are read at all; its numbers take about ten times as much while they are parsed.
 MAX_BYTES = 2**28
-# Labels of all variables together: a header may declare sizes that no table backs.
-MAX_LABELS = 10**6
+# Labels of all variables together, beyond the numbers in the file: a header may declare sizes that no table backs.
+MAX_LABELS = 10**5
 # exp(700) and exp(-700) are ordinary doubles; a wider table is written as a product of several.
 WIDEST = 700.0
 
@@ -87,8 +87,12 @@ def parse_uai(text: str, *, where: str = "the model") -> UaiModel:
         raise DataError(f"{where} must begin with MARKOV or BAYES, got {head[:40]!r}")
     numbers = _Numbers(where, words)
     sizes = [numbers.whole("the size of a variable", 1) for _ in range(numbers.count("the number of variables"))]
-    if sum(sizes) > MAX_LABELS:
-        raise DataError(f"{where}: {len(sizes)} variables of {sum(sizes):,} states in all; at most {MAX_LABELS:,} fit")
+    most = MAX_LABELS + len(words)
+    if sum(sizes) > most:
+        raise DataError(
+            f"{where}: {len(sizes)} variables of {sum(sizes):,} states in all; at most {most:,} fit a file of "
+            f"{len(words):,} numbers"
+        )
     if not sizes:
         raise DataError(f"{where} has no variables; a model needs at least one")
     domain = Domain.from_sizes({f"x{i}": size for i, size in enumerate(sizes)})
@@ -174,8 +178,9 @@ def write_uai(path: str | Path, structure: Structure, potentials: Tables, *, kin
 
     Tables are exp(potentials), each number with the digits that identify its double. A table with finite potentials
     beyond +-700 is written as a product of n equal factors exp(potentials / n) on the same variables, so nothing
-    overflows and no possible record becomes impossible. Tied groups are written out clique by clique. Raises
-    DataError for NaN, +inf and finite potentials beyond +-700,000; ModelFileError when the files cannot be written.
+    overflows and no possible record becomes impossible. Tied groups are written out clique by clique. Older models are
+    replaced, other files are not. Raises DataError for NaN, +inf and finite potentials beyond +-700,000; ModelFileError
+    when the files cannot be written.
 
     >>> import tempfile
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -212,8 +217,8 @@ def write_uai(path: str | Path, structure: Structure, potentials: Tables, *, kin
         "log_potentials": [value if value > -math.inf else None for value in values.tolist()],
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    atomic_write(path, content)
-    atomic_write(names_path(path), json.dumps(plain, allow_nan=False).encode())
+    atomic_write(path, content, "a UAI model")
+    atomic_write(names_path(path), json.dumps(plain, allow_nan=False).encode(), "a names file")
 
 
 def _with_names(model: UaiModel, sidecar: Path, digest: str) -> UaiModel:

@@ -23,6 +23,7 @@ __all__ = [
     "unwritable",
 ]
 
+_LONGEST = 2**20  # bytes of one value; the terms take a few thousand
 BUSY_SECONDS = 30.0  # how long a call waits for another process
 
 #: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
@@ -47,6 +48,7 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
         address = f"{path.as_uri()}?{how}"
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         with contextlib.closing(connection):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             connection.execute("PRAGMA trusted_schema = OFF")
             # A commit is the journal's end. FULL does not sync the folder after that: a power cut could bring the
             # journal back, and with it the file as it was before a charge that was already acknowledged.
@@ -54,6 +56,8 @@ def opened(path: Path, how: str) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise _translated(path, error) from None
+    except UnicodeDecodeError:  # SQLite quotes the file in its message
+        raise ModelFileError(f"{path} is not a usable dpgm ledger: it is damaged") from None
 
 
 def held(error: sqlite3.Error) -> bool:
@@ -114,7 +118,8 @@ def _translated(path: Path, error: sqlite3.Error) -> DpgmError:
         return unwritable(path)
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return BudgetError(f"ledger {path} cannot be written ({error}); nothing was released: check the disk")
-    return ModelFileError(f"{path} is not a usable dpgm ledger: {error}")
+    reason = str(error) if str(error).isprintable() else "it is damaged"  # SQLite quotes the file in its message
+    return ModelFileError(f"{path} is not a usable dpgm ledger: {reason}")
 
 
 def busy(path: Path) -> BudgetError:

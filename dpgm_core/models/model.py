@@ -24,7 +24,7 @@ from dpgm_core.errors import (
     StructureError,
     did_you_mean,
 )
-from dpgm_core.files import plain, write_archive
+from dpgm_core.files import MODEL_FILE, plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
@@ -328,7 +328,10 @@ class Model:
     # --- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write one `.dpgm` file, atomically: the model and the release it came from. Raises ModelFileError."""
+        """Write one `.dpgm` file, atomically: the model and the releases it came from.
+
+        An older model may stand there and is replaced; any other file is refused. Raises ModelFileError.
+        """
         documents = {"model.json": self.to_document()}
         arrays: dict[str, Array] = {"potentials.npz": self.potentials.values}
         for number, release in enumerate(self.releases, start=1):
@@ -336,7 +339,7 @@ class Model:
             documents[facts], arrays[values] = release.to_document(), release.tables.values
         if self._refits is not None:
             arrays["replicates.npz"] = self._refits.reshape(-1)
-        write_archive(path, documents, arrays)
+        write_archive(path, documents, arrays, MODEL_FILE)
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""

@@ -119,10 +119,12 @@ def check_format(archive: Archive, document: Mapping[str, Any], wanted: str, sch
 
 
 def read_structure(document: Mapping[str, Any]) -> Structure:
-    """Domain and structure of a document; sizes are bounded by the document itself, as labels are spelled out."""
+    """Domain and structure of a document; it bounds their sizes itself, as labels and cliques are spelled out."""
     attributes = document["domain"]["attributes"]
     if any("size" in entry for entry in attributes.values()):
         raise ModelFileError("the domain must spell out its labels")
+    if "graph" in document["structure"]:
+        raise ModelFileError("the structure must spell out its cliques")
     return Structure.from_dict(Domain.from_dict(document["domain"]), document["structure"])
 
 

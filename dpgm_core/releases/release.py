@@ -84,7 +84,8 @@ class NoisyTables:
     when N is public). cost: budget spent. private: False when a seed was involved. unsafe: why the guarantee does not
     hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
-    divergences). original: for a view such as `levelled` gives, the release behind it.
+    divergences). original: for a view such as `levelled` gives, the release behind it. saved_as: where the curator
+    that made it has saved it; not part of the file.
     """
 
     tables: Tables
@@ -99,6 +100,7 @@ class NoisyTables:
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
     cost_stated: bool = False
     original: NoisyTables | None = None
+    saved_as: Path | None = None
 
     @property
     def structure(self) -> Structure:
@@ -175,7 +177,7 @@ class NoisyTables:
         return found
 
     def save(self, path: str | Path) -> None:
-        """Write the release to one file, atomically. Raises ModelFileError."""
+        """Write the release to a new file, atomically. Raises ModelFileError, also where another file stands."""
         write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.tables.values})
 
     def to_document(self) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import field, frozen
 
@@ -202,8 +204,46 @@ def _is_text(kind: Any) -> bool:
     return is_textual(plain(pa.array([], kind)).type)
 
 
+def _check(array: Any) -> None:
+    """Refuse an array that leads out of its own memory, as one of a damaged file may: Arrow would follow it.
+
+    Only what holds the array together is looked at. No value may be a reason to refuse, so texts are taken as bytes.
+    """
+    array.validate()
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        _check(array.storage)
+    elif pa.types.is_dictionary(kind):
+        _check(array.dictionary)
+        _check_places(array.indices, len(array.dictionary))
+    elif pa.types.is_run_end_encoded(kind):
+        _check(array.values)
+        ends = np.asarray(array.run_ends)
+        if len(array) and (
+            len(ends) == 0 or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] < array.offset + len(array)
+        ):
+            raise ValueError
+    elif pa.types.is_union(kind):
+        for number in range(kind.num_fields):
+            _check(array.field(number))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        array.view(pa.binary() if pa.types.is_string(kind) else pa.large_binary()).validate(full=True)
+    elif str(kind) == "string_view":  # newer than the oldest pyarrow we serve
+        array.view(pa.binary_view()).validate(full=True)
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or str(kind) == "binary_view":
+        array.validate(full=True)
+
+
+def _check_places(places: Any, size: int) -> None:
+    ends = pc.min_max(places).as_py()
+    if ends["min"] is not None and (ends["min"] < 0 or ends["max"] >= size):
+        raise ValueError
+
+
 def _raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
     for batch in batches:
+        for name in columns:
+            _check(batch.column(name))
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
             yield RawBatch([part.column(name) for name in columns])

@@ -33,13 +33,13 @@ def main() -> None:
         found = audited(case, given.draws, given.blocks, alarm)
         refuted += found.refuted
         what = "rho" if case.budget.kind == "zcdp" else "epsilon"
-        print(  # noqa: T201
+        print(
             f"{'REFUTED' if found.refuted else 'stands'}: {case}: {what} at least {found.bound:.4f}, "
             f"claimed {found.claimed:.4f}",
             flush=True,
         )
     noise = "" if given.thin is None else f" with {float(given.thin):g} of their noise"
-    print(  # noqa: T201
+    print(
         f"audit: {len(cases)} cases{noise}, {given.draws:,} draws of each side, {refuted} refuted, "
         f"{len(cases) - refuted} stand; false alarm {ALARM:g} in all; {time.perf_counter() - began:.0f} s"
     )

@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from dpgm_core import ModelFileError, load_release
+from dpgm_core.curator.funds import Funds
 
 
 def files(folder: Path) -> set[str]:
@@ -173,3 +177,55 @@ def test_no_cell_of_a_first_line_is_shown(spec, refused, dpgm_command, command, 
     if not first.startswith('"') and first != "age,age":
         code, out, _ = dpgm_command("validate", spec)
         assert code == 0 and first.split(",")[-1] in out
+
+
+# --- what is there already ----------------------------------------------------------------------------------------
+
+
+def test_learn_replaces_a_model_and_nothing_else(spec, dpgm_command, refused):
+    """`-o` over the ledger, the records, the spec or a release is refused at once; over a model it is said."""
+    assert dpgm_command("fit", spec)[0] == 0
+    out = spec.parent / "out"
+    release, model = out / "visits.release.dpgm", out / "visits.dpgm"
+    other = out / "other.dpgm"
+    other.write_bytes(release.read_bytes())
+    for path in (out / "visits.ledger", spec, spec.with_name("visits.csv"), spec.with_name("domain.toml"), other):
+        before = path.read_bytes()
+        assert "only a dpgm model is replaced there: name another file" in refused("learn", release, "-o", path)
+        assert path.read_bytes() == before
+    before = model.read_bytes()
+    code, _, err = dpgm_command("learn", release, "--learner", "naive-mle", "-o", model)
+    assert code == 0 and f"{model} is a model, which will be replaced" in err
+    assert model.read_bytes() != before
+
+
+def test_fit_says_where_the_release_really_is(spec, dpgm_command, monkeypatch):
+    """Another process takes its name while it counts; the release is saved beside it, and said so, failing or not."""
+    taken = spec.parent / "out" / "visits.release.dpgm"
+    paying = Funds.paying
+
+    @contextmanager
+    def meanwhile(self, cost, conditions=()):
+        with paying(self, cost, conditions) as receipt:
+            taken.write_text("another's")
+            yield receipt
+
+    monkeypatch.setattr(Funds, "paying", meanwhile)
+    beside = taken.with_name("visits.release-2.dpgm")
+    code, out, err = dpgm_command("fit", spec, "--json")
+    assert code == 0 and taken.read_text() == "another's"
+    assert json.loads(out)["release"] == str(beside) and load_release(beside)
+    assert f"another process wrote {taken} during the run, so the release was saved as {beside}" in err
+    for path in (taken, beside, spec.parent / "out" / "visits.dpgm"):
+        path.unlink()
+    code, out, _ = dpgm_command("release", spec)
+    assert code == 0 and f"release: {beside}" in out
+    for path in (taken, beside):
+        path.unlink()
+    monkeypatch.setattr("dpgm_core.models.model.Model.save", failing)
+    code, _, err = dpgm_command("fit", spec, "--set", "budget.epsilon=0.5")
+    assert code == 1 and f"dpgm learn {beside}" in err
+
+
+def failing(self, path):
+    raise ModelFileError(f"cannot write {path}: the disk is full")

@@ -67,6 +67,16 @@ def test_evidence_is_read_and_the_result_is_written(capsys, model, tmp_path):
     assert read_pr(result) == pytest.approx(np.log10(6), abs=1e-12)
 
 
+def test_only_a_result_gives_way_to_a_result(capsys, model, tmp_path):
+    """Not the model itself, say."""
+    before = model.read_bytes()
+    code, out, err = dpgm(capsys, "infer", model, "--task", "PR", "-o", model)
+    assert (code, out) == (2, "") and "is a UAI model; only a UAI result is replaced there" in err
+    assert model.read_bytes() == before
+    for task in ("PR", "MAR", "MPE"):
+        assert dpgm(capsys, "infer", model, "--task", task, "-o", tmp_path / "x")[0] == 0
+
+
 def test_json_says_everything(capsys, model, tmp_path):
     """Task, engine, convergence, and the result or its file."""
     _, out, _ = dpgm(capsys, "infer", model, "--task", "PR", "--json")

@@ -54,6 +54,20 @@ def test_sample(model, dpgm_command, refused, suffix):
     refused("sample", model, "-n", -1, "-o", model.with_name("x.csv"))
 
 
+def test_sample_replaces_nothing(model, refused):
+    """Neither the model nor what may be the records; nothing is drawn, and of several files none is written."""
+    records = model.with_name("people.csv")
+    records.write_text("sex,age\nF,old\n")
+    model.rename(hidden := model.with_suffix(".csv"))
+    for path in (records, hidden):
+        before = path.read_bytes()
+        assert "nothing is replaced there: name another file" in refused("sample", hidden, "-n", 3, "-o", path)
+        assert path.read_bytes() == before
+    model.with_name("s-2.csv").write_text("sex,age\n")
+    assert "s-2.csv exists" in refused("sample", hidden, "-n", 3, "--datasets", 2, "-o", model.with_name("s.csv"))
+    assert not model.with_name("s-1.csv").exists()
+
+
 def test_evaluate(model, dpgm_command, refused):
     """Against its release, another model (infinite KL is JSON too), and records only when allowed."""
     assert dpgm_command("evaluate", model)[0] == 0

@@ -1,12 +1,29 @@
 """Funds: what is set aside, charged and given back, with and without a ledger, in threads too."""
 
+import os
+import signal
+import subprocess
+import sys
 from fractions import Fraction
 from threading import Barrier, Thread
 
+import numpy as np
 import pytest
 
-from dpgm_core import Budget, BudgetError, Ledger, Overspent
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Domain,
+    LearningFailed,
+    Ledger,
+    ModelFileError,
+    Overspent,
+    Structure,
+    load_release,
+    release,
+)
 from dpgm_core.curator.funds import Funds
+from dpgm_core.sources import as_source
 
 TENTH = Budget.pure("1/10")
 
@@ -102,3 +119,130 @@ def test_other_kinds_cannot_be_asked_for():
     """rho from funds of epsilon."""
     with pytest.raises(BudgetError):
         Funds(Budget.pure(1)).asked(Budget.zcdp(Fraction(1, 10)))
+
+
+# --- the names of files -------------------------------------------------------------------------------------------
+
+RUN = """
+import os, signal, sys, time
+from pathlib import Path
+import numpy as np
+import dpgm_core as dpgm
+from dpgm_core.sources import as_source
+
+folder, me, others, dies = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+
+class Waiting:
+    "Counts only when all processes have looked at the name and found it free."
+    def batches(self, domain, columns):
+        (folder / f"{me}.here").touch()
+        while len(list(folder.glob("*.here"))) < others:
+            time.sleep(0.01)
+        return as_source(np.zeros((9, 1), int)).batches(domain, columns)
+
+link = os.link
+def die(*names):
+    if dies == "after":
+        link(*names)
+    os.kill(os.getpid(), signal.SIGKILL)
+if dies:
+    os.link = die
+structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
+made = dpgm.release(Waiting(), structure, dpgm.Budget.pure("1/10"), neighbours="add-remove",
+                    ledger=folder / "x.ledger", save_release=folder / "r.dpgm")
+print(made.saved_as.name)
+"""
+
+
+def releasing(folder, me, others=1, dies=""):
+    """A process that charges a tenth and saves the release as r.dpgm."""
+    words = [sys.executable, "-c", RUN, str(folder), me, str(others), dies]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def saved(folder):
+    """The ledger's number of each release in the folder; each is whole."""
+    return {path.name: load_release(path).provenance["entry"] for path in folder.glob("*.dpgm")}
+
+
+def test_no_process_loses_a_release_to_another(tmp_path, ledger):
+    """Three that found the same name free: three charges, three files, and each process says where its own is."""
+    running = [releasing(tmp_path, str(number), 3) for number in range(3)]
+    names = [one.communicate(timeout=60) for one in running]
+    assert all(one.returncode == 0 for one in running), names
+    found = saved(tmp_path)
+    assert sorted(out.strip() for out, _ in names) == sorted(found) == ["r-2.dpgm", "r-3.dpgm", "r.dpgm"]
+    assert sorted(found.values()) == [entry.id for entry in ledger.history()] == [1, 2, 3]
+    assert {entry.status for entry in ledger.history()} == {"released"}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="SIGKILL")
+@pytest.mark.parametrize(("dies", "left"), [("before", {}), ("after", {"r.dpgm": 1})])
+def test_a_kill_while_saving_leaves_no_half_file_and_blocks_nobody(tmp_path, ledger, dies, left):
+    """kill -9 just before and just after the file has its name: nothing there, or all; the next run finds its way."""
+    killed = releasing(tmp_path, "killed", dies=dies)
+    assert killed.wait(60) == -signal.SIGKILL
+    killed.communicate()
+    assert saved(tmp_path) == left
+    again = releasing(tmp_path, "again", 2)
+    out, err = again.communicate(timeout=60)
+    if left:  # the name was taken before anything was charged
+        assert again.returncode and "r.dpgm exists and is a dpgm release; nothing is replaced there" in err
+        assert len(ledger.history()) == 1
+    else:
+        assert out == "r.dpgm\n" and saved(tmp_path) == {"r.dpgm": 2}
+
+
+def test_no_thread_loses_a_release_to_another(tmp_path, ledger):
+    """Two curators that found the same name free, in one process; each release knows its file."""
+    both = Barrier(2)
+
+    class Waiting:
+        def batches(self, domain, columns):
+            both.wait(30)
+            return as_source(np.zeros((9, 1), int)).batches(domain, columns)
+
+    made = []
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    settings = {"neighbours": "add-remove", "ledger": ledger, "save_release": tmp_path / "r.dpgm"}
+    threads = [Thread(target=lambda: made.append(release(Waiting(), structure, TENTH, **settings))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(saved(tmp_path)) == ["r-2.dpgm", "r.dpgm"]
+    assert {one.saved_as.name: one.provenance["entry"] for one in made} == saved(tmp_path)
+
+
+def test_later_releases_go_around_the_files_of_others(tmp_path):
+    """The first name was chosen, so it is refused where it is taken; the numbers of later ones skip what is there."""
+    funds = Funds(Budget.pure(1), None, tmp_path / "x.dpgm")
+    (tmp_path / "x-2.dpgm").write_text("another's")
+    names = []
+    for _ in range(2):
+        with funds.paying(TENTH) as receipt:
+            names.append(receipt.path.name)
+    assert names == ["x.dpgm", "x-3.dpgm"]
+    (tmp_path / "x.dpgm").write_text("another's")
+    with (
+        pytest.raises(ModelFileError, match="nothing is replaced"),
+        Funds(TENTH, None, tmp_path / "x.dpgm").paying(TENTH),
+    ):
+        pytest.fail("it was paid")
+
+
+def test_a_release_that_cannot_be_saved_is_handed_over(tmp_path, ledger, monkeypatch):
+    """After the charge there is no room on the disk: the error holds the release, which is paid for."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    settings = {"neighbours": "add-remove", "ledger": ledger, "save_release": tmp_path / "r.dpgm"}
+    with pytest.raises(LearningFailed, match=r"paid for but not saved.*No space left") as caught:
+        release(np.zeros((9, 1), int), structure, TENTH, **settings)
+    (kept,) = caught.value.releases
+    assert kept.provenance["entry"] == 1 and kept.saved_as is None
+    assert [entry.status for entry in ledger.history()] == ["charged"]
+    assert not list(tmp_path.glob("*.dpgm"))

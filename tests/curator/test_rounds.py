@@ -239,7 +239,8 @@ def test_everything_is_charged_at_opening(tmp_path):
         last = rounds.next()
     assert ledger.spent() == Budget.pure(2)  # stopping early refunds nothing
     assert [entry.status for entry in ledger.history()] == ["released"]
-    assert made.released == (last,)
+    (kept,) = made.released
+    assert kept.tables is last.tables and kept.saved_as == tmp_path / "r.dpgm"
     saved = load_release(tmp_path / "r.dpgm")
     assert saved.tables.values.tolist() == last.tables.values.tolist()
     assert saved.cost == Budget.pure(2) and saved.round.number == 2

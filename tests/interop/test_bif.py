@@ -156,3 +156,19 @@ def test_published_networks_are_distributions(name):
     assert structure.cells == NETWORKS[name] and len(structure.cliques) == len(structure.domain)
     for table in potentials.arrays():
         np.testing.assert_allclose(np.exp(table).sum(axis=0), 1.0, atol=2e-2)
+
+
+def test_all_tables_together_are_bounded_by_the_file():
+    """Each under the limit of one table, a few lines declared gigabytes."""
+    names = [f"x{i}" for i in range(20)]
+    text = "".join(f"variable {name} {{ type discrete [2] {{a, b}}; }}\n" for name in names)
+    parents = ", ".join(names[:17])
+    for child in names[17:]:
+        text += f"probability ( {child} | {parents} ) {{ default 0.5, 0.5; }}\n"
+    text += "".join(f"probability ( {name} ) {{ table 0.5, 0.5; }}\n" for name in names[:17])
+    structure, _ = parse_bif(text)
+    assert structure.cells == 3 * 2**18 + 34
+    third = text.replace("variable x0 ", "variable y { type discrete [2] {a, b}; }\nvariable x0 ", 1)
+    third += f"probability ( y | {parents} ) {{ default 0.5, 0.5; }}\n"
+    with pytest.raises(DataError, match="has 262,144 cells; a file of this size may have"):
+        parse_bif(third)

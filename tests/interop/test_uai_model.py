@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain import Attribute, Domain
-from dpgm_core.errors import DataError
+from dpgm_core.errors import DataError, ModelFileError
 from dpgm_core.interop.uai import (
     names_path,
     parse_uai,
@@ -196,3 +196,20 @@ def test_binary_noise_is_refused(tmp_path):
         read_uai(tmp_path / "bad.uai")
     with pytest.raises(DataError, match=r"none\.uai"):
         read_uai(tmp_path / "none.uai")
+
+
+def test_writing_replaces_older_models_only(tmp_path):
+    """The file and its names; anything else stays."""
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    for _ in range(2):
+        write_uai(tmp_path / "m.uai", structure, Tables(structure, np.array([0.0, np.random.default_rng().normal()])))
+    (tmp_path / "x").write_text("another's")
+    with pytest.raises(ModelFileError, match="only a UAI model is replaced there"):
+        write_uai(tmp_path / "x", structure, Tables.zeros(structure))
+    assert (tmp_path / "x").read_text() == "another's"
+
+
+def test_a_header_cannot_declare_labels_that_no_table_backs():
+    """Twenty letters made a domain of a million labels, 400 MB of it."""
+    with pytest.raises(DataError, match="1,000,000 states in all; at most 100,003 fit a file of 3 numbers"):
+        parse_uai("MARKOV 1 1000000 0")

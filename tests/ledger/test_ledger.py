@@ -673,3 +673,19 @@ def test_the_ledger_knows_nothing_of_data_or_models():
             "dpgm_core.ledger.migration",
             "dpgm_core.ledger.recovery",
         }
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["x" * 2**21, b"\xff\xfe", b'{"name": "\x01\xff"}', "[" * 10**5],
+    ids=["long", "bytes", "letters", "deep"],
+)
+def test_a_hostile_text_is_refused_in_one_line(path, document):
+    """What SQLite says of it quotes the file, control characters and all; what is too long is not even read."""
+    pure_ledger(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE terms SET document = CAST(? AS TEXT)", (document,))
+        connection.commit()
+    with pytest.raises(ModelFileError) as caught:
+        Ledger.open(path)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 300

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
@@ -202,3 +205,61 @@ def test_no_text_makes_a_parquet_dictionary_unreadable(text: Any, index: Any, tm
     domain = Domain([Attribute.of_labels("town", ["A", "399"], unknown="?")])
     (codes,) = next(as_source(tmp_path / "x.parquet").batches(domain, ["town"]))
     assert np.bincount(codes).tolist() == [1, 1, len(raw) - 2]
+
+
+READ = """
+import sys
+from dpgm_core import Domain
+from dpgm_core.errors import DataError
+from dpgm_core.sources import as_source
+domain = Domain.from_dict({"a": {"labels": ["x", "y"], "unknown": "?"}})
+for path in sys.argv[1:]:
+    try:
+        print([int(code) for (codes,) in as_source(path).batches(domain, ["a"]) for code in codes], flush=True)
+    except DataError:
+        print("refused", flush=True)
+"""
+
+
+def read_alone(*paths: Path) -> list[str]:
+    """What a process of its own makes of files: wild memory is a signal, no exception."""
+    done = subprocess.run([sys.executable, "-c", READ, *map(str, paths)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout.splitlines()
+
+
+def test_places_outside_of_a_file_are_not_read(tmp_path: Path) -> None:
+    """A damaged file may say that a text begins gigabytes behind its end: Arrow went there, and the process died."""
+    paths = []
+    for kind in (pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())):
+        for new in (pa.ipc.new_stream, pa.ipc.new_file):
+            sound, damaged = tmp_path / f"{len(paths)}.arrow", tmp_path / f"{len(paths)}-damaged.arrow"
+            array = pa.array(["x", "y", "x", "zz"], pa.string()).cast(kind)
+            with new(sound, pa.schema([("a", kind)])) as writer:
+                writer.write_batch(pa.record_batch([array], ["a"]))
+            ends = [0, 1, 2, 4] if pa.types.is_dictionary(kind) else [0, 1, 2, 3, 5]
+            before = np.array(ends, np.int64 if pa.types.is_large_string(kind) else np.int32)
+            after = before.copy()
+            after[1:-1] = 2**30
+            assert sound.read_bytes().count(before.tobytes()) == 1
+            damaged.write_bytes(sound.read_bytes().replace(before.tobytes(), after.tobytes()))
+            paths += [sound, damaged]
+    assert read_alone(*paths) == ["[0, 1, 0, 2]", "refused"] * 8
+
+
+@pytest.mark.parametrize("place", [-1, 3, 2**31 - 1])
+def test_keys_outside_of_a_dictionary_are_refused(visits: SimpleNamespace, place: int) -> None:
+    """They are no value that somebody could have; -1 was read as the last one."""
+    keys = pa.array([0, 1, place, None], pa.int32())
+    array = pa.DictionaryArray.from_arrays(keys, pa.array(["x", "y", "zz"]), safe=False)
+    domain = Domain.from_dict({"a": {"labels": ["x", "y"], "unknown": "?"}})
+    assert "cannot be read" in visits.refusal(lambda: list(as_source(pa.table({"a": array})).batches(domain, ["a"])))
+
+
+def test_no_text_is_a_reason_to_refuse_a_file() -> None:
+    """Letters that are no UTF-8 make one record unknown, also where the type promises UTF-8."""
+    odd = pa.array([b"x", b"\xff\xfe", b"y"]).view(pa.string())
+    domain = Domain.from_dict({"a": {"labels": ["x", "y"], "unknown": "?"}})
+    for array in (odd, pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), odd)):
+        ((codes,),) = as_source(pa.table({"a": array})).batches(domain, ["a"])
+        assert codes.tolist() == [0, 2, 1]

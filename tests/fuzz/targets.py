@@ -1,0 +1,462 @@
+"""What is fuzzed: sound files of each kind, how they are spoiled, how they are read, and what must hold then.
+
+A reader returns a word for the summary, or raises. `Broken` is a promise that does not hold; errors that a kind does
+not document are failures too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import random
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+from attrs import frozen
+
+import dpgm_core as dpgm
+from dpgm_core import (
+    Budget,
+    DataError,
+    Domain,
+    Ledger,
+    LiveCurator,
+    Overspent,
+    Structure,
+    Terms,
+    load_model,
+    load_release,
+    make,
+)
+from dpgm_core.interop.bif import read_bif
+from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
+from dpgm_core.sources import as_source
+from dpgm_core.sources.csv import CsvSource
+from dpgm_core.spec import load_spec
+from tests.fuzz.mutation import spoil_archive, spoil_binary, spoil_json, spoil_text
+
+__all__ = ["TARGETS", "Broken", "Target"]
+
+Spoil = Callable[[random.Random, bytes, bytes], tuple[bytes, list[str]]]
+
+_DATA = Path(__file__).parents[1] / "data" / "schema1"
+DOMAIN = Domain.from_dict(
+    {
+        "attributes": {
+            "p": {"labels": ["x", "y", "é"], "unknown": "?", "null": "none"},
+            "q": {"bins": [0, 1, 5], "unknown": "?"},
+            "r": {"size": 3},
+        }
+    }
+)
+STRUCTURE = Structure(DOMAIN, [("p", "q"), ("r",)])
+
+
+class Broken(Exception):
+    """A promise about what is read does not hold."""
+
+
+@frozen(kw_only=True)
+class Target:
+    """One kind of file.
+
+    seeds: sound files, name -> content. read: gets the path of a spoiled one and the sound one it was made of.
+    errors: that may come out, besides their children. labels: whether a few letters may declare many labels.
+    """
+
+    seeds: Callable[[], dict[str, bytes]]
+    spoil: Spoil
+    read: Callable[[Path, bytes], str]
+    errors: tuple[type[Exception], ...]
+    labels: bool = False
+
+
+def _made(write: Callable[[Path], object], name: str = "file") -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        write(path)
+        return path.read_bytes()
+
+
+# --- models and releases ------------------------------------------------------------------------------------------
+
+
+@cache
+def models() -> dict[str, bytes]:
+    codes = np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)
+    fit = dpgm.fit(codes, STRUCTURE, Budget.pure(1), learner="naive-mle", neighbours="add-remove")
+    files = {"new.dpgm": _made(fit.model.save)}
+    for old in ("model", "model-replicates", "model-rounds", "model-without-release"):
+        files[f"{old}.dpgm"] = (_DATA / f"{old}.schema1").read_bytes()
+    return files
+
+
+@cache
+def releases() -> dict[str, bytes]:
+    old = {path.stem: path.read_bytes() for path in sorted(_DATA.glob("*.schema1"))}
+    files = {f"{name}.dpgm": content for name, content in old.items() if not name.startswith(("model", "ledger"))}
+    codes = np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)
+    for mechanism, budget in (("laplace", Budget.pure(1)), ("gaussian", Budget.approx(1, "1e-6"))):
+        released = dpgm.release(codes, STRUCTURE, budget, mechanism, neighbours="replace-one")
+        files[f"{mechanism}.dpgm"] = _made(released.save)
+    return files
+
+
+def read_model(path: Path, sound: bytes) -> str:
+    model = load_model(path)
+    model.guarantee()
+    repr(model)
+    again = path.with_name("again")
+    model.save(again)  # what is read can be written
+    load_model(again)
+    again.unlink()
+    return "read"
+
+
+def read_release(path: Path, sound: bytes) -> str:
+    release = load_release(path)
+    release.guarantee()
+    repr(release)
+    again = path.with_name("again")
+    release.save(again)
+    load_release(again)
+    again.unlink()
+    return "read"
+
+
+# --- ledgers ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def ledgers() -> dict[str, bytes]:
+    def write(path: Path, budget: Budget, charges: list[Budget]) -> None:
+        ledger = Ledger.create(path, name="x", budget=budget, neighbours="add-remove")
+        for number, cost in enumerate(charges):
+            ledger.mark_released(ledger.charge(cost, note=f"release {number}"))
+
+    pure, rho, both = Budget.pure("0.1"), Budget.zcdp("0.01"), Budget.approx("0.1", "1e-9")
+    return {
+        "pure.ledger": _made(lambda path: write(path, Budget.pure(1), [pure] * 3), "x.ledger"),
+        "zcdp.ledger": _made(lambda path: write(path, Budget.zcdp(1), [rho, pure] * 5), "x.ledger"),
+        "approx.ledger": _made(lambda path: write(path, Budget.approx(1, "1e-6"), [pure, rho, both]), "x.ledger"),
+    }
+
+
+@cache
+def _spent(content: bytes) -> Budget:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sound.ledger"
+        path.write_bytes(content)
+        return Ledger.open(path).spent()
+
+
+def read_ledger(path: Path, sound: bytes) -> str:
+    """Refused, or consistent: the charges add up to what is spent, within the budget, and one more is remembered."""
+    ledger = Ledger.open(path)
+    before, entries = ledger.spent(), ledger.history()
+    if before != ledger.terms.total(entry.cost for entry in entries) or not before <= ledger.terms.budget:
+        raise Broken("what is spent is not the sum of the charges, or more than the budget")
+    if min(before.epsilon, before.delta, before.rho) < 0:
+        raise Broken("less than nothing is spent")
+    ledger.describe()
+    ledger.to_dict()
+    original = _spent(sound)
+    understated = before.kind == original.kind and before != original and before <= original
+    cost = Budget.zcdp("1/1000000") if ledger.terms.budget.kind == "zcdp" else Budget.pure("1/1000000")
+    with contextlib.suppress(Overspent):
+        number = ledger.charge(cost)
+        if [entry.id for entry in ledger.history()] != [*(entry.id for entry in entries), number]:
+            raise Broken("a charge is not in the history")
+    return "read, states LESS than was spent" if understated else "read"
+
+
+# --- other people's files -----------------------------------------------------------------------------------------
+
+
+@cache
+def uai_files() -> dict[str, bytes]:
+    structure = Structure(DOMAIN, [("p", "q"), ("q", "r")])
+    potentials = dpgm.Tables(structure, np.linspace(-3, 3, structure.cells))
+    return {
+        "markov.uai": b"MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n\n4\n 0.436 0.564\n 0.128 0.872\n6\n .2 .3 .5 .8 0 .2\n",
+        "bayes.uai": b"BAYES 2 2 2 2 1 0 2 0 1 2 .4 .6 4 .1 .9 .8 .2",
+        "ours.uai": _made(lambda path: write_uai(path, structure, potentials), "x.uai"),
+        "names.uai": _made(lambda path: write_uai(path.with_suffix(""), structure, potentials), "x.names"),
+        "evidence.uai": b"1\n2 0 1 2 0\n",
+    }
+
+
+def read_uai_file(path: Path, sound: bytes) -> str:
+    """As evidence, as a model, or as the names of a sound one, whichever it was."""
+    if sound == uai_files()["evidence.uai"]:
+        read_evidence(path)
+    elif sound == uai_files()["names.uai"]:
+        model = path.with_name("m")
+        model.write_bytes(uai_files()["ours.uai"])
+        names = path.rename(path.with_name("m.names"))
+        try:
+            read_uai(model)
+        finally:
+            names.rename(path)
+            model.unlink()
+    else:
+        read_uai(path)
+    return "read"
+
+
+@cache
+def bifs() -> dict[str, bytes]:
+    return {
+        "asia.bif": b"""network unknown { property made by hand; }
+variable asia { type discrete [ 2 ] { yes, no }; }
+variable tub { type discrete [ 2 ] { yes, no }; property x y; }
+variable either { type discrete [ 3 ] { "<5", Asy/Patch, c }; }
+// a remark
+probability ( asia ) { table 0.01, 0.99; }
+probability ( tub | asia ) { (yes) 0.05, 0.95; (no) 0.01, 0.99; }
+probability ( either | tub, asia ) { default 0.2, 0.3, 0.5; (yes, no) 1e-3, 0, 0.999; /* long
+remark */ }
+""",
+        "coin.bif": b"variable c { type discrete [2] {h, t}; } probability ( c ) { table 0.25, 0.75; }",
+    }
+
+
+def read_bif_file(path: Path, sound: bytes) -> str:
+    read_bif(path)
+    return "read"
+
+
+# --- domains and specs --------------------------------------------------------------------------------------------
+
+_DOMAIN = """[attributes.sex]
+labels = ["F", "M"]
+unknown = "F"
+null_values = ["", "NA"]
+[attributes.age]
+bins = [0, 18.5, 65, inf]
+unknown = "?"
+null = "none"
+[attributes.code]
+size = 4
+unknown = 1
+[attributes.town]
+labels = ["0", "1"]
+coded = true
+unknown = "0"
+"""
+_SPEC = """name = "visits"
+data = { source = "csv", path = "visits.csv", delimiter = ";", quoting = true }
+neighbours = "add-remove"
+unit = "one visit"
+person = "id"
+rows_per_person = 3
+contributions = { per = "group", grid = 5040, empty = "absent" }
+total = "estimated"
+mechanism = { name = "laplace", exact = true }
+learner = "eb-map"
+inference = "junction-tree"
+split = "even"
+budget = { epsilon = 1, delta = "1e-6" }
+structure = { graph = "complete", order = 2, cliques = [["sex"], ["age", "code"]], tied = [[["sex"], ["town"]]] }
+[ledger]
+path = "out/visits.ledger"
+budget = { epsilon = 2.5, delta = 1e-5 }
+create = true
+when_spent = "ask"
+[output]
+folder = "out"
+[intervals]
+level = 0.9
+replicates = 40
+[simulation]
+seed = 7
+[domain]
+"""
+
+
+@cache
+def domains() -> dict[str, bytes]:
+    nist = {"schema": {"a": {"values": [1, 2], "has_null": True}, "b": {"min": 0, "max": 9, "dtype": "int8"}}}
+    return {
+        "long.toml": _DOMAIN.encode(),
+        "short.toml": b'a = 3\nb = ["x", "y", 1, true]\nc = { size = 2 }\n',
+        "ours.json": json.dumps(DOMAIN.to_dict()).encode(),
+        "nist.json": json.dumps(nist).encode(),
+    }
+
+
+@cache
+def specs() -> dict[str, bytes]:
+    plain = _SPEC.partition("[ledger]")[0] + "[domain]\n"
+    return {
+        "whole.toml": (_SPEC + _DOMAIN.replace("[attributes", "[domain.attributes")).encode(),
+        "plain.toml": (plain + "a = 2\nb = 3\nsex = 2\nage = 2\ncode = 2\ntown = 2\n").encode(),
+    }
+
+
+def spoil_domain(rng: random.Random, content: bytes, other: bytes) -> tuple[bytes, list[str]]:
+    if content.startswith(b"{") and rng.random() < 0.7:
+        plain, done = spoil_json(rng, json.loads(content))
+        return json.dumps(plain).encode("utf-8", "surrogatepass"), done
+    return spoil_text(rng, content, other)
+
+
+def read_domain(path: Path, sound: bytes) -> str:
+    suffix = ".json" if sound.startswith(b"{") else ".toml"
+    named = path.rename(path.with_suffix(suffix))
+    try:
+        domain = Domain.load(named)
+    finally:
+        named.rename(path)
+    repr(domain)
+    if Domain.from_dict(domain.to_dict()) != domain:
+        raise Broken("a domain that was read is another one when it is written")
+    return "read"
+
+
+def read_spec(path: Path, sound: bytes) -> str:
+    repr(load_spec(path))
+    return "read"
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def _records_at_the_door(source: object) -> int:
+    """How many records a public total counts."""
+    curator = LiveCurator(
+        as_source(source),
+        STRUCTURE,
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="replace-one", total="public"),
+        budget=Budget.pure(1),
+    )
+    return int(curator.release().total)
+
+
+@cache
+def csv_files() -> dict[str, bytes]:
+    body = b'x,0.5,1\ny,3,2\n\xc3\xa9,,0\n"x",nan,1\n,-1,\nz,1e300,7\r\n' * 3
+    return {
+        "plain.csv": b"p,q,r\n" + body,
+        "more.csv": b"\xef\xbb\xbfid,p,q,r,note\r\n" + b"1,x,0,2,hello\r\n2,y,4,1,\r\n" * 4,
+        "short.csv": b"r,q,p\n1,1,x",
+        "packed.csv": gzip.compress(b"p,q,r\n" + body, mtime=0),
+    }
+
+
+def spoil_records(rng: random.Random, content: bytes, other: bytes) -> tuple[bytes, list[str]]:
+    """Mostly the lines after the header, which may hold anything."""
+    header, end, body = content.partition(b"\n")
+    if content.startswith(b"\x1f\x8b") or rng.random() < 0.2:
+        return spoil_text(rng, content, other)
+    body, done = spoil_text(rng, body, other.partition(b"\n")[2])
+    return header + end + body, done
+
+
+def read_csv(path: Path, sound: bytes) -> str:
+    """With a sound header every line is a record, whatever bytes it holds: nothing is refused, nothing is lost."""
+    zipped = sound.startswith(b"\x1f\x8b")
+    named = path.rename(path.with_suffix(".csv.gz" if zipped else ".csv"))
+    try:
+        content = named.read_bytes()
+        header, end, _ = sound.partition(b"\n")
+        must = not zipped and content.startswith(header + end)
+        for quoting in (False, True):
+            try:
+                found = _records_at_the_door(CsvSource(path=named, quoting=quoting))
+            except DataError:
+                if must:
+                    raise Broken("a file with a sound header was refused") from None
+                return "refused"
+            lines = content.removeprefix(header + end)
+            expected = lines.count(b"\n") + (bool(lines) and not lines.endswith(b"\n"))
+            if must and found != max(1, expected):
+                raise Broken(f"{expected} lines were counted as {found} records")
+    finally:
+        named.rename(path)
+    return "read"
+
+
+def _table(rng: random.Random, rows: int) -> pa.Table:
+    """A table that fits the domain, in types drawn anew, dictionaries among them."""
+    texts = [rng.choice(["x", "y", "é", "none", "zz", None, "", "0"]) for _ in range(rows)]
+    numbers = [rng.choice([0.5, 1.0, 4.0, -7.0, None, float("nan"), float("inf"), 1e300]) for _ in range(rows)]
+    codes = [rng.choice([0, 1, 2, 3, None, 100]) for _ in range(rows)]
+    p = rng.choice(
+        [
+            pa.array(texts, pa.string()),
+            pa.array(texts, pa.large_string()),
+            pa.array(texts, pa.string()).dictionary_encode(),
+            pa.array([None if text is None else text.encode() for text in texts], pa.binary()).dictionary_encode(),
+            pa.array([rng.choice([True, False, None]) for _ in range(rows)], pa.bool_()),
+        ]
+    )
+    q = rng.choice(
+        [
+            pa.array(numbers, pa.float64()),
+            pa.array(numbers, pa.float32()),
+            pa.array(numbers, pa.float64()).dictionary_encode(),
+            pa.array([None if one is None else str(one) for one in numbers], pa.string()).dictionary_encode(),
+        ]
+    )
+    r = rng.choice(
+        [
+            pa.array(codes, rng.choice([pa.int8(), pa.uint16(), pa.int64()])),
+            pa.array(codes, pa.int64()).dictionary_encode(),
+            pa.array([None if code is None else str(code) for code in codes], pa.string()),
+        ]
+    )
+    return pa.table({"p": p, "q": q, "r": r})
+
+
+@cache
+def arrow_files() -> dict[str, bytes]:
+    rng, files = random.Random(1), {}
+    for number in range(10):
+        table, buffer = _table(rng, 30), io.BytesIO()
+        opened = pyarrow.ipc.new_stream if number % 2 else pyarrow.ipc.new_file
+        packed = pyarrow.ipc.IpcWriteOptions(compression={8: "lz4", 9: "zstd"}.get(number))
+        with opened(buffer, table.schema, options=packed) as writer:
+            writer.write_table(table, max_chunksize=12)
+        files[f"{number}.arrow"] = buffer.getvalue()
+    for number in range(4):
+        buffer = io.BytesIO()
+        pyarrow.parquet.write_table(_table(rng, 30), buffer, row_group_size=12)
+        files[f"{number}.parquet"] = buffer.getvalue()
+    return files
+
+
+def read_arrow(path: Path, sound: bytes) -> str:
+    named = path.rename(path.with_suffix(".parquet" if sound.startswith(b"PAR1") else ".arrow"))
+    try:
+        _records_at_the_door(named)
+    finally:
+        named.rename(path)
+    return "read"
+
+
+_ANY = (dpgm.DpgmError,)
+TARGETS: dict[str, Target] = {
+    "model": Target(seeds=models, spoil=spoil_archive, read=read_model, errors=(dpgm.ModelFileError, dpgm.PluginError)),
+    "release": Target(
+        seeds=releases, spoil=spoil_archive, read=read_release, errors=(dpgm.ModelFileError, dpgm.PluginError)
+    ),
+    "ledger": Target(
+        seeds=ledgers, spoil=spoil_binary, read=read_ledger, errors=(dpgm.ModelFileError, dpgm.BudgetError)
+    ),
+    "uai": Target(seeds=uai_files, spoil=spoil_text, read=read_uai_file, errors=(DataError,)),
+    "bif": Target(seeds=bifs, spoil=spoil_text, read=read_bif_file, errors=(DataError,)),
+    "domain": Target(seeds=domains, spoil=spoil_domain, read=read_domain, errors=(dpgm.DomainError,), labels=True),
+    "spec": Target(seeds=specs, spoil=spoil_text, read=read_spec, errors=_ANY, labels=True),
+    "csv": Target(seeds=csv_files, spoil=spoil_records, read=read_csv, errors=(DataError,)),
+    "arrow": Target(seeds=arrow_files, spoil=spoil_binary, read=read_arrow, errors=(DataError,)),
+}
