@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,8 @@ __all__ = [
 
 _LONGEST = 2**20  # bytes of one value; the terms take a few thousand
 BUSY_SECONDS = 30.0  # how long a call waits for another process
+
+_LOOKS = 10
 
 #: What SQLite keeps beside a database while it is written (the journal) or was, in schema 1 (log and index).
 SIDECARS = ("-journal", "-wal", "-shm")
@@ -71,13 +75,16 @@ def check_one_name(path: Path) -> None:
 
     What a killed creation leaves is a second name too, but one that nobody uses; it is removed. A missing file passes.
     """
-    try:
-        if path.stat().st_nlink <= 1:
-            return
-        _remove_parts(path)
-        names = path.stat().st_nlink  # again: somebody else, or the creator itself, may have removed the part
-    except OSError:
-        return  # no file: SQLite says so
+    for look in range(_LOOKS):
+        try:
+            if path.stat().st_nlink <= 1:
+                return
+            if look:  # such a name may have come while another was removed: others create, or remove a journal
+                time.sleep(random.uniform(0.001, 0.02))
+            _remove_parts(path)
+            names = path.stat().st_nlink
+        except OSError:
+            return  # no file: SQLite says so
     if names > 1:
         raise ModelFileError(
             f"ledger {path} has {names} names (hard links), and what a cut-off charge leaves beside one of them is not "

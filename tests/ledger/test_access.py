@@ -13,6 +13,7 @@ import pytest
 
 import dpgm_core
 from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.ledger import access as ledger_access
 from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger.access import check_one_name, part_name
 from dpgm_core.ledger.ledger import Ledger
@@ -119,6 +120,22 @@ def test_the_part_of_another_ledger_is_not_touched(path):
     os.link(path, part_name(path, "fedcba9876543210"))
     Ledger.open(path).charge(CENT)
     assert part.read_text() == "not yet linked"
+
+
+def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monkeypatch):
+    """Processes that remove a needless journal lock the file under a name of their own for a moment."""
+    remove, more = ledger_access._remove_parts, iter(["0" * 16, "1" * 16, "2" * 16])
+
+    def busy(path):
+        remove(path)
+        for token in more:
+            os.link(path, part_name(path, token))
+            break
+
+    os.link(path, part_name(path, "f" * 16))
+    monkeypatch.setattr(ledger_access, "_remove_parts", busy)
+    Ledger.open(path).charge(CENT)
+    assert path.stat().st_nlink == 1 and next(more, None) is None
 
 
 def test_openers_race_with_a_creation(tmp_path, monkeypatch):
