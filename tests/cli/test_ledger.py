@@ -22,8 +22,8 @@ def test_ledgers(tmp_path, dpgm_command, refused):
 
 
 def test_a_wrong_column_leaves_no_ledger_with_wrong_terms(spec, refused):
-    """The header is public and is looked at first: a ledger's terms are for good."""
-    assert "no column 'nobody'" in refused("fit", spec, "--set", "person=nobody")
+    """The first line is looked at first: a ledger's terms are for good."""
+    assert "asked for once: 'sex', 'age', 'nobody';" in refused("fit", spec, "--set", "person=nobody")
     assert not (spec.parent / "out").exists()
 
 
