@@ -51,9 +51,9 @@ class RecordedLedger(Ledger):
         self._stage("funds")
         super().check(budget)
 
-    def charge(self, budget, *, note=""):
+    def charge(self, budget, *, note="", conditions=()):
         self._stage("charge")
-        return super().charge(budget, note=note)
+        return super().charge(budget, note=note, conditions=conditions)
 
     def mark_released(self, entry):
         self._stage("mark")

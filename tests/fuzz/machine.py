@@ -101,9 +101,8 @@ def _outcome(target: Target, path: Path, content: bytes, sound: bytes) -> tuple[
             outcome = target.read(path, sound)
         except target.errors as error:
             outcome = "refused"
-            text = str(error)
-            if not text or "\n" in text:
-                why = f"the message is not one line: {text!r}"
+            if not str(error):
+                why = "the message is empty"
         except (Exception, _TooLong) as error:
             outcome, why = "failed", f"{type(error).__name__}: {error}"
             if isinstance(error, Broken):

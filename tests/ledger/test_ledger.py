@@ -635,7 +635,7 @@ for call in (ledger.charge, ledger.check):
     except BudgetError as error:
         print(error)
 """
-    for folder in path.parents[:3]:  # pytest's folders are private to their user
+    for folder in path.parents[:4]:  # pytest's folders are private to their user
         with contextlib.suppress(PermissionError):
             folder.chmod(folder.stat().st_mode | 0o055)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
