@@ -87,10 +87,16 @@ def test_cgm_em_refuses_them_with_a_sentence_and_nothing_is_lost(tmp_path, mecha
         dpgm.learn(done.release, {"name": "cgm-em", "e_step": e_step})
 
 
-def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path):
-    """A mechanism that cuts its noise off too early, and does not check itself, is found out on reading."""
+def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path, monkeypatch):
+    """A mechanism that cuts its noise off too early, and does not check itself, is found out before anything is paid
+    for; and on reading, where a release of it exists all the same."""
+    claim = r"its noise claims to cost .* = \(1, 1e-06\), but truncated-discrete-laplace noise .* costs .* \(1, 0.0007"
+    with pytest.raises(dpgm.BudgetError, match=claim):
+        fitted(tmp_path, "lax", "naive-mle")
+    assert not (tmp_path / "x.release.dpgm").exists()
+    monkeypatch.setattr("dpgm_core.noise.measurement.check_claims", lambda *_: None)
     _, path = fitted(tmp_path, "lax", "naive-mle")
-    with pytest.raises(dpgm.ModelFileError, match=r"cut off at \d+ has delta = .* more than the file states"):
+    with pytest.raises(dpgm.ModelFileError, match=claim):
         load_release(path)
 
 
