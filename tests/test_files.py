@@ -120,6 +120,23 @@ def test_no_file_no_zip_no_folder(tmp_path, refused_file):
         refused_file(tmp_path / name)
 
 
+@pytest.mark.parametrize("deep", [95, 101, 900])
+def test_what_is_nested_too_deeply_to_be_walked_over_is_refused(tmp_path, sound, written, changed, deep):
+    """Python reads it, and fails where it is written again or printed."""
+    nested: object = 0
+    for _ in range(deep):
+        nested = [nested]
+    document = changed(sound["model.json"], {("provenance", "x"): nested})
+    path = written(tmp_path / "x.dpgm", sound | {"model.json": document})
+    if deep < 100:
+        load_model(path).save(tmp_path / "y.dpgm")
+        return
+    with pytest.raises(ModelFileError):
+        load_model(path)
+    with pytest.raises(ModelFileError, match="no form in a file"):
+        write_archive(tmp_path / "y", {"d.json": {"x": nested}}, {})
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_damaged_bytes_never_raise_anything_else(tmp_path, sound, written, data):
