@@ -90,7 +90,7 @@ def _in_file(path: Path) -> bytes:
         else:
             with pyarrow.ipc.open_file(path) as reader:
                 schema = reader.schema
-        return dict(schema.metadata or {}).get(b"dpgm", b"")
+        return bytes((schema.metadata or {}).get(b"dpgm", b""))
     except (OSError, pyarrow.ArrowException):
         return b""
 
