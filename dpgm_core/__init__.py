@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
-        ContestedComponent,
         DataError,
         DomainError,
         DpgmError,
-        IncompatiblePlugin,
         InferenceError,
         LearningFailed,
         ModelFileError,
@@ -38,10 +36,8 @@ if TYPE_CHECKING:
         OptionError,
         Overspent,
         PluginError,
-        PluginLoadError,
         StructureError,
         TooLarge,
-        UnknownComponent,
     )
     from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
     from dpgm_core.graphs import Elimination
@@ -77,10 +73,8 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms
-    from dpgm_core.privacy.truncated import truncated_delta
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
-    from dpgm_core.releases.levelled import levelled
     from dpgm_core.releases.reading import load_release
     from dpgm_core.releases.release import NoisyTables, Round
     from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, RawBatch, RawValues, Source
@@ -102,11 +96,9 @@ _LAZY = {
     "domain": ["Domain"],
     "errors": [
         "BudgetError",
-        "ContestedComponent",
         "DataError",
         "DomainError",
         "DpgmError",
-        "IncompatiblePlugin",
         "InferenceError",
         "LearningFailed",
         "ModelFileError",
@@ -115,10 +107,8 @@ _LAZY = {
         "OptionError",
         "Overspent",
         "PluginError",
-        "PluginLoadError",
         "StructureError",
         "TooLarge",
-        "UnknownComponent",
     ],
     "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
     "graphs": ["Elimination"],
@@ -148,10 +138,8 @@ _LAZY = {
     "privacy.contributions": ["ClippedScore", "Contributions"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms"],
-    "privacy.truncated": ["truncated_delta"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
-    "releases.levelled": ["levelled"],
     "releases.reading": ["load_release"],
     "releases.release": ["NoisyTables", "Round"],
     "sources.contract": ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "Source"],
@@ -176,7 +164,6 @@ __all__ = [
     "CollectiveBeliefs",
     "CollectiveEngine",
     "Component",
-    "ContestedComponent",
     "Contributions",
     "Curator",
     "DataError",
@@ -190,7 +177,6 @@ __all__ = [
     "FileSource",
     "Fit",
     "FloatArray",
-    "IncompatiblePlugin",
     "Inference",
     "InferenceError",
     "IntArray",
@@ -219,7 +205,6 @@ __all__ = [
     "Overspent",
     "Plan",
     "PluginError",
-    "PluginLoadError",
     "PrivacyEvent",
     "Progress",
     "Randomness",
@@ -245,7 +230,6 @@ __all__ = [
     "Tables",
     "Terms",
     "TooLarge",
-    "UnknownComponent",
     "__version__",
     "analytic_delta",
     "at_least_zero",
@@ -266,7 +250,6 @@ __all__ = [
     "kl_divergence",
     "learn",
     "least_variance",
-    "levelled",
     "load_model",
     "load_release",
     "log_likelihood",
@@ -282,7 +265,6 @@ __all__ = [
     "share",
     "silent",
     "total_variation",
-    "truncated_delta",
     "whole",
 ]
 

@@ -12,6 +12,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms, pipeline
+from dpgm_core.errors import UnknownComponent
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -91,7 +92,7 @@ def test_releases_go_without_a_learner():
         ({"structure": [("a", "b")]}, dpgm.StructureError),
         ({"budget": 1}, dpgm.BudgetError),
         ({"neighbours": "none"}, dpgm.BudgetError),
-        ({"mechanism": "laplce"}, dpgm.UnknownComponent),
+        ({"mechanism": "laplce"}, UnknownComponent),
         ({"learner": {"name": "naive-mle", "l3": 1}}, dpgm.OptionError),
         ({"learner": {"name": "naive-mle", "l2": float("nan")}}, dpgm.OptionError),
         ({"inference": 3}, dpgm.OptionError),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, stamp, talk
-from dpgm_core.cli.records import write_records
+from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
@@ -117,7 +117,7 @@ def query(
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
-@click.option("-o", "--output", type=_file, required=True, help="A new .csv, .parquet or .arrow file.")
+@click.option("-o", "--output", type=_file, required=True, help="The .csv, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
 @click.option(
     "--datasets",
@@ -127,12 +127,11 @@ def query(
 )
 @json_option
 def sample(model_file: Path, count: int, output: Path, seed: int | None, datasets: int | None, as_json: bool) -> None:
-    """Draw synthetic records from MODEL into a new file, with their guarantee; none that exists is replaced.
+    """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
     It is in the schema's metadata `dpgm` of a .parquet or .arrow file, and beside a .csv file in OUTPUT.dpgm.json.
     """
     from dpgm_core.errors import OptionError
-    from dpgm_core.files import check_writable
     from dpgm_core.randomness import SeededRandomness
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
@@ -146,7 +145,7 @@ def sample(model_file: Path, count: int, output: Path, seed: int | None, dataset
     if datasets is not None:
         files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
     for file in files:
-        check_writable(file)  # what is there may be the records themselves
+        check_output(file)
     if datasets is None:
         write_records(model.sample(count, randomness=randomness), output, quoted=quoted)
     else:

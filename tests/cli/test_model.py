@@ -54,7 +54,7 @@ def test_sample(model, dpgm_command, refused, suffix):
     refused("sample", model, "-n", -1, "-o", model.with_name("x.csv"))
 
 
-def test_sample_replaces_nothing(model, refused):
+def test_sample_replaces_samples_only(model, refused):
     """Neither the model nor what may be the records; nothing is drawn, and of several files none is written."""
     records = model.with_name("people.csv")
     records.write_text("sex,age\nF,old\n")

@@ -12,6 +12,7 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core.cli.records import write_records
+from dpgm_core.sources import as_source
 
 
 @pytest.fixture
@@ -55,20 +56,50 @@ def test_each_data_set_has_its_own(seeded, tmp_path, dpgm_command):
     assert all(read_stamp(tmp_path / f"s-{number}.csv")["private"] is False for number in (1, 2))
 
 
-def test_a_stamp_is_replaced_with_its_records(seeded, tmp_path, monkeypatch):
-    """And where only one of the two could be written, no stamp of other records is left."""
-    path, beside = tmp_path / "s.csv", tmp_path / "s.csv.dpgm.json"
-    beside.write_text('{"dpgm": "0.1", "guarantee": "", "private": true}')
-    write_records(seeded.sample(3), path, quoted=False)
-    assert json.loads(beside.read_text())["private"] is False
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_an_earlier_sample_is_replaced(seeded, tmp_path, monkeypatch, suffix):
+    """Its stamp tells; and where only one of records and stamp could be written, no records are without their own."""
+    path = tmp_path / f"s{suffix}"
+    for count in (3, 5):
+        write_records(seeded.sample(count), path, quoted=False)
+    assert as_source(path).names() and read_stamp(path)["private"] is False
+    written: list[str] = []
 
     def full(path, content):
+        written.append(path.name)
         raise dpgm.ModelFileError("the disk is full")
 
     monkeypatch.setattr("dpgm_core.files.atomic_write", full)
     with pytest.raises(dpgm.ModelFileError):
         write_records(seeded.sample(3), path, quoted=False)
-    assert path.exists() and not beside.exists()
+    assert not list(tmp_path.iterdir()) and written == ["s.csv.dpgm.json" if suffix == ".csv" else path.name]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_what_is_no_sample_is_not_replaced(seeded, tmp_path, suffix):
+    """Records, though of the same columns and format, and a link to a sample."""
+    path, link = tmp_path / f"s{suffix}", tmp_path / f"link{suffix}"
+    write_records(
+        seeded.sample(3).replace_schema_metadata({"dpgm": b'{"dpgm": 1, "guarantee": ""}'}), path, quoted=False
+    )
+    link.symlink_to(path)
+    if suffix == ".csv":
+        link.with_name("link.csv.dpgm.json").write_text('{"dpgm": 1, "guarantee": ""}')
+    with pytest.raises(dpgm.ModelFileError, match="nothing is replaced there"):
+        write_records(seeded.sample(4), link, quoted=False)
+    records = tmp_path / f"records{suffix}"
+    plain = seeded.sample(3).replace_schema_metadata(None)
+    if suffix == ".csv":
+        pyarrow.csv.write_csv(plain, records)
+    elif suffix == ".parquet":
+        pyarrow.parquet.write_table(plain, records)
+    else:
+        with pyarrow.ipc.new_file(records, plain.schema) as writer:
+            writer.write_table(plain)
+    before = records.read_bytes()
+    with pytest.raises(dpgm.ModelFileError, match="nothing is replaced there"):
+        write_records(seeded.sample(4), records, quoted=False)
+    assert records.read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not ours", b"[1]", b'{"guarantee": 1}', b"\xff"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from dpgm_core.errors import UnknownComponent
 from dpgm_core.sources import as_source
 
 BUDGETS = {
@@ -47,7 +48,7 @@ def found(kind, name, **options):
     """A component, or a skip."""
     try:
         return dpgm.make(kind, name, **options)
-    except dpgm.UnknownComponent:
+    except UnknownComponent:
         pytest.skip(f"{kind} {name} is not installed")
 
 

@@ -101,8 +101,8 @@ def _outcome(target: Target, path: Path, content: bytes, sound: bytes) -> tuple[
             outcome = target.read(path, sound)
         except target.errors as error:
             outcome = "refused"
-            if not str(error):
-                why = "the message is empty"
+            if not str(error) or not str(error).isprintable():
+                why = f"the message is not one line of text: {str(error)!r}"
         except (Exception, _TooLong) as error:
             outcome, why = "failed", f"{type(error).__name__}: {error}"
             if isinstance(error, Broken):

@@ -80,7 +80,7 @@ WRONG = {
     _forgets: "files left",
     _hoards: "MB",
     _hangs: "it took",
-    _says_nothing: "empty",
+    _says_nothing: "not one line",
     _crashes: "ZeroDivisionError",
 }
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Fit, Model, SeededRandomness, Structure, Tables, bootstrap, combine
-from dpgm_core.errors import BudgetError, InferenceError, ModelFileError, OptionError
+from dpgm_core.errors import BudgetError, IncompatiblePlugin, InferenceError, ModelFileError, OptionError
 
 ONE = Structure(Domain.from_sizes({"a": 4, "b": 4}), [("a", "b")])
 CHAIN = Structure.chain(Domain.from_sizes({"a": 3, "b": 2, "c": 2}))
@@ -406,7 +406,7 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
     wrong = Model(
         ONE, model.potentials, releases=[model.release], provenance={**model.provenance, "tuning": {"floor": 7}}
     )
-    with pytest.raises(dpgm.IncompatiblePlugin, match="structure"):
+    with pytest.raises(IncompatiblePlugin, match="structure"):
         bootstrap(wrong, 3, learner=Quick())
 
 

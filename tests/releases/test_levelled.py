@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Contributions, Domain, SeededRandomness, Sensitivity, Structure, Terms, levelled
-from dpgm_core.releases.levelled import ScaledNoise
+from dpgm_core import Budget, Contributions, Domain, SeededRandomness, Sensitivity, Structure, Terms
+from dpgm_core.releases.levelled import ScaledNoise, levelled
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a",)], tied=[[("a", "b"), ("c", "b")]])
 

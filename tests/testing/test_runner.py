@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from dpgm_core import Component, OptionError, PluginError, Registry, UnknownComponent
+from dpgm_core import Component, OptionError, PluginError, Registry
 from dpgm_core.components.registry import Broken
+from dpgm_core.errors import UnknownComponent
 from dpgm_core.testing import Profile, Report, check_component, checks_of
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_core.testing.runner import Outcome, check_distribution, offers_of
