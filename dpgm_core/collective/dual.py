@@ -40,6 +40,9 @@ _FIRST_CURVATURE = 2.0
 _ROUNDING = 1e-4
 # A step along which the curvature is more than so many times what was assumed is taken back; under a box none is.
 _TOO_FAR = 20.0
+# So many calls of a descent without a gap below this share of the least one before are a stall.
+_PATIENCE = 300
+_FALL = 0.99
 # Quasi-Newton descent: pairs kept, the first step's length at most in nats, the least decrease as a share of what the
 # slope promises, the steepest rise at the end of a step as a share of the slope at its start.
 _MEMORY = 30
@@ -119,6 +122,7 @@ class _Solver:
     ) -> None:
         self.engine, self.theta, self.terms, self.total, self.options = engine, potentials, terms, total, options
         self.calls = 0
+        self.fallen = 0  # the call at which the gap was last seen to fall
         self.gap = self.dual = self.misfit = math.inf
         self.value = math.inf  # D at the last point; `dual` is D at the best
         self.settled = False  # whether the base engine converged at the best point
@@ -128,6 +132,15 @@ class _Solver:
     @property
     def converged(self) -> bool:
         return self.settled and self.gap <= self.allowed()
+
+    @property
+    def ended(self) -> bool:
+        return self.converged or self.calls >= self.options.max_calls
+
+    @property
+    def stalled(self) -> bool:
+        """Ended, or descending among values that double precision cannot tell apart."""
+        return self.ended or self.calls >= self.fallen + _PATIENCE
 
     def allowed(self) -> float:
         """The largest gap that counts as converged, nats."""
@@ -146,6 +159,8 @@ class _Solver:
         if not (math.isfinite(gap) and math.isfinite(self.value)):
             raise InferenceError("the duality gap is not finite; the release or the noise's dual term is at fault")
         if gap < self.gap:
+            if gap < _FALL * self.gap:
+                self.fallen = self.calls
             self.dual = self.value
             self.gap, self.misfit, self.settled = gap, misfit, beliefs.converged
             self.multipliers, self.marginals = u, marginals
@@ -175,10 +190,10 @@ class _Solver:
         # A start that is the last step of a path, before which r = psi*'(u), overshoots where it closed the distance.
         far = np.where(wide, u, 0.0)
         held, rise = float(far @ asked), float(far @ (asked - residual))
-        if rise > held and self.calls < self.options.max_calls:
+        if rise > held and not self.stalled:
             u = u - far + far * (held / (held + rise))
             residual, asked = self.evaluate(u), self.terms.response(u)
-        while not self.converged and self.calls < self.options.max_calls:
+        while not self.stalled:
             gradient, value = asked - residual, self.value
             free = ((u > low) | (gradient < 0)) & ((u < high) | (gradient > 0))
             metric = _FIRST_CURVATURE * self._metric(residual) + self.terms.bend(u)
@@ -203,7 +218,7 @@ class _Solver:
                 lower = self.value <= value + _DECREASE * slope + rounding
                 if slope_after <= 0 or (slope_after <= -_RISE * slope and lower):
                     break
-                if self.calls >= self.options.max_calls:
+                if self.stalled:
                     return
                 length *= min(max(slope / (slope - slope_after), 0.05), 0.7)
                 reach = max(_REACH, length * largest)
@@ -221,7 +236,7 @@ class _Solver:
         metric = self._metric(residual)
         x = z = y = u
         curvature, momentum = _FIRST_CURVATURE, 1.0
-        while not self.converged and self.calls < self.options.max_calls:
+        while not self.ended:
             ahead = self.terms.step(z, residual, momentum * curvature * metric)
             fresh = (1 - momentum) * x + momentum * ahead
             if float(np.sum(metric * (y - fresh) * (fresh - x))) > 0:

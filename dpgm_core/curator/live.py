@@ -33,6 +33,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.persons import PersonSource
@@ -133,7 +134,7 @@ class LiveCurator:
 
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
         contained in one of the structure's. accept: told the noise of each table before anything is read or charged;
-        raises to refuse it. With normalised contributions the tables come `levelled`. Raises
+        raises to refuse it. Tables come as `plausible` has them, with normalised contributions `levelled`. Raises
         BudgetError or Overspent with nothing read, charged or released.
         """
         if isinstance(budget, Mapping):
@@ -155,7 +156,7 @@ class LiveCurator:
         release = self._published(tables, measurement, receipt, total, variance)
         self._hand_out(release)
         receipt.keep(release)
-        return levelled(release)
+        return plausible(levelled(release))
 
     def rounds(
         self,

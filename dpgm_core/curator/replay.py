@@ -13,6 +13,7 @@ from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 
@@ -120,7 +121,7 @@ class ReplayCurator:
         if accept is not None:
             accept(found.noise)
         self._served += 1
-        return levelled(found)
+        return plausible(levelled(found))
 
     def rounds(
         self,
