@@ -137,7 +137,7 @@ class Tables:
 
     def sums(self) -> FloatArray:
         """The sum of each group's table, (groups,), float64."""
-        return np.array([float(part.sum()) for part in self.arrays()])
+        return np.array([float(part.sum(dtype=np.float64)) for part in self.arrays()])
 
     def repeat(self, per_group: Sequence[float] | FloatArray) -> FloatArray:
         """One number per group, repeated over the group's cells: (cells,), float64."""

@@ -166,3 +166,9 @@ def test_what_is_impossible_stays_so():
 def test_a_group_number_per_cell():
     """repeat spreads one number per group over its cells."""
     assert Tables.zeros(STRUCTURE).repeat([1, 2, 3]).tolist() == [1.0] * 6 + [2.0] * 6 + [3.0] * 2
+
+
+def test_sums_do_not_wrap_around():
+    """Four cells of 2^62 sum to 2^64; as int64 they summed to 0."""
+    structure = Structure(Domain.from_sizes({"a": 4}), [("a",)])
+    assert Tables(structure, np.full(4, 2**62)).sums().tolist() == [2.0**64]

@@ -18,8 +18,8 @@ class CollectiveBeliefs:
     """Inference over the hidden true tables.
 
     marginals: the tables n, summing to the evidence's total. multipliers: the dual variables u, in nats per record.
-    gap: duality gap, nats (None if the engine has no certificate). residual: change of the last step. calls: base
-    inference calls spent.
+    objective: what is maximised, nats, at these tables or below; finite. gap: duality gap, nats (None if the engine has
+    no certificate). residual: change of the last step. calls: base inference calls spent.
     """
 
     marginals: Tables

@@ -9,9 +9,9 @@ smooth apart from the separable psi* (a box for Laplace noise, a ridge for Gauss
 D(u) - primal(n(u)) = sum of psi(r) + psi*(u) - u r with r = y - n(u) bounds the error at every step. Convex, and the
 certificate holds, for every engine that is exact; nothing needs a decomposable model.
 
-A box keeps each step's multipliers small, and accelerated projected gradients need few calls. Without one (Gaussian
-noise) a step can lead all the way from the uniform model to the fit, over which N mu changes by orders of magnitude:
-there D is strongly convex and smooth, and quasi-Newton descent with a line search solves it.
+A box keeps each step's multipliers small, and accelerated projected gradients need few calls. Without one in some table
+(Gaussian noise, alone or among others) a step can lead all the way from the uniform model to the fit, over which N mu
+changes by orders of magnitude: there projected quasi-Newton descent with a line search solves it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import math
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import DualEvidence, Evidence, check_request, evidence_of, gap_of, match
 from dpgm_core.collective.quasi_newton import Secants
@@ -40,6 +40,9 @@ _FIRST_CURVATURE = 2.0
 _ROUNDING = 1e-4
 # A step along which the curvature is more than so many times what was assumed is taken back; under a box none is.
 _TOO_FAR = 20.0
+# So many calls of a descent without a gap below this share of the least one before are a stall.
+_PATIENCE = 300
+_FALL = 0.99
 # Quasi-Newton descent: pairs kept, the first step's length at most in nats, the least decrease as a share of what the
 # slope promises, the steepest rise at the end of a step as a share of the slope at its start.
 _MEMORY = 30
@@ -119,6 +122,7 @@ class _Solver:
     ) -> None:
         self.engine, self.theta, self.terms, self.total, self.options = engine, potentials, terms, total, options
         self.calls = 0
+        self.fallen = 0  # the call at which the gap was last seen to fall
         self.gap = self.dual = self.misfit = math.inf
         self.value = math.inf  # D at the last point; `dual` is D at the best
         self.settled = False  # whether the base engine converged at the best point
@@ -128,6 +132,15 @@ class _Solver:
     @property
     def converged(self) -> bool:
         return self.settled and self.gap <= self.allowed()
+
+    @property
+    def ended(self) -> bool:
+        return self.converged or self.calls >= self.options.max_calls
+
+    @property
+    def stalled(self) -> bool:
+        """Ended, or descending among values that double precision cannot tell apart."""
+        return self.ended or self.calls >= self.fallen + _PATIENCE
 
     def allowed(self) -> float:
         """The largest gap that counts as converged, nats."""
@@ -141,11 +154,13 @@ class _Solver:
         marginals = beliefs.marginals.values
         residual = self.terms.noisy - marginals
         gap, misfit, conjugate = gap_of(self.terms, residual, u)
-        if math.isnan(gap):
-            raise InferenceError("the duality gap is NaN; the release or the noise's dual term is at fault")
         # D(u) = N A(theta + u) - u.y + psi*(u)
         self.value = self.total * beliefs.log_partition - float(u @ self.terms.noisy) + conjugate
+        if not (math.isfinite(gap) and math.isfinite(self.value)):
+            raise InferenceError("the duality gap is not finite; the release or the noise's dual term is at fault")
         if gap < self.gap:
+            if gap < _FALL * self.gap:
+                self.fallen = self.calls
             self.dual = self.value
             self.gap, self.misfit, self.settled = gap, misfit, beliefs.converged
             self.multipliers, self.marginals = u, marginals
@@ -156,45 +171,59 @@ class _Solver:
 
     def run(self, u: FloatArray) -> None:
         """From these multipliers until converged, out of calls or at rounding level."""
-        if isinstance(self.terms, DualEvidence) and np.all(np.isinf(self.terms.bound)):
-            self._descend(u, self.terms.curvature)
+        low, high = self.terms.ends()
+        wide = np.isinf(high) if isinstance(self.terms, DualEvidence) else high - low >= 2 * _REACH
+        if np.any(wide):
+            self._descend(np.clip(u, low, high), low, high, wide)
         else:
             self._accelerate(u)
 
-    def _descend(self, u: FloatArray, ridge: FloatArray) -> None:
-        """Quasi-Newton descent for psi*(u) = ridge u^2 / 2; the metric diag(N mu) + ridge is taken anew at each point.
+    def _descend(self, u: FloatArray, low: FloatArray, high: FloatArray, wide: Array) -> None:
+        """Quasi-Newton descent where psi* is smooth in the box; the metric diag(N mu) + psi*'' is taken at each point.
 
         D is convex, so a step that ends on a falling slope has not gone too far; one that ends on too steep a rise, or
-        lowers D too little, is shortened to where the slope, interpolated, is 0.
+        lowers D too little, is shortened to where the slope, interpolated, is 0. Steps are cut off at the box, and
+        multipliers that it holds take no part in the direction (Kim, Sra and Dhillon 2010).
         """
         residual, secants, reach = self.evaluate(u), Secants(_MEMORY), _REACH
-        # A start that is the last step of a path, before which r = ridge u, overshoots where it closed the distance.
-        held, rise = float(u @ (ridge * u)), float(u @ (ridge * u - residual))
-        if rise > held and self.calls < self.options.max_calls:
-            u = u * (held / (held + rise))
-            residual = self.evaluate(u)
-        while not self.converged and self.calls < self.options.max_calls:
-            gradient, value = ridge * u - residual, self.value
-            direction = secants.descent(gradient, _FIRST_CURVATURE * self._metric(residual) + ridge)
-            slope, largest = float(gradient @ direction), float(np.abs(direction).max())
+        asked = self.terms.response(u)
+        # A start that is the last step of a path, before which r = psi*'(u), overshoots where it closed the distance.
+        far = np.where(wide, u, 0.0)
+        held, rise = float(far @ asked), float(far @ (asked - residual))
+        if rise > held and not self.stalled:
+            u = u - far + far * (held / (held + rise))
+            residual, asked = self.evaluate(u), self.terms.response(u)
+        while not self.stalled:
+            gradient, value = asked - residual, self.value
+            free = ((u > low) | (gradient < 0)) & ((u < high) | (gradient > 0))
+            metric = _FIRST_CURVATURE * self._metric(residual) + self.terms.bend(u)
+            direction = _within(secants.descent(gradient, metric, free), u, low, high)
+            if float(gradient @ direction) > 0:
+                secants = Secants(_MEMORY)
+                direction = secants.descent(gradient, metric, free)
+            largest = float(np.abs(np.clip(direction, low - u, high - u)).max())
             length = min(1.0, reach / largest) if largest > 0 else 0.0
             reach *= 2.0  # of steps that need no shortening: contradictions in y alone can call for a huge u
             rounding = 1e-15 * (abs(value) + self.total)
             while True:
-                step = length * direction
+                step = np.clip(length * direction, low - u, high - u)
                 if np.array_equal(u + step, u):
                     return  # nowhere left to go: the gap is at rounding level
-                residual = self.evaluate(u + step)
-                slope_after = float((ridge * (u + step) - residual) @ direction)
-                lower = self.value <= value + _DECREASE * length * slope + rounding
+                slope = float(gradient @ step)
+                if slope >= 0:  # so much of it was cut off; the shorter, the less
+                    length /= 2
+                    continue
+                residual, asked = self.evaluate(u + step), self.terms.response(u + step)
+                slope_after = float((asked - residual) @ step)
+                lower = self.value <= value + _DECREASE * slope + rounding
                 if slope_after <= 0 or (slope_after <= -_RISE * slope and lower):
                     break
-                if self.calls >= self.options.max_calls:
+                if self.stalled:
                     return
                 length *= min(max(slope / (slope - slope_after), 0.05), 0.7)
                 reach = max(_REACH, length * largest)
             u = u + step
-            secants.add(step, ridge * u - residual - gradient)
+            secants.add(step, asked - residual - gradient)
 
     def _accelerate(self, u: FloatArray) -> None:
         """Nesterov's second method (Auslender and Teboulle 2006), whose points all stay where psi* is finite.
@@ -207,7 +236,7 @@ class _Solver:
         metric = self._metric(residual)
         x = z = y = u
         curvature, momentum = _FIRST_CURVATURE, 1.0
-        while not self.converged and self.calls < self.options.max_calls:
+        while not self.ended:
             ahead = self.terms.step(z, residual, momentum * curvature * metric)
             fresh = (1 - momentum) * x + momentum * ahead
             if float(np.sum(metric * (y - fresh) * (fresh - x))) > 0:
@@ -228,3 +257,9 @@ class _Solver:
                 continue
             curvature = max(1.5 * curvature, measured) if measured > curvature else max(0.9 * curvature, 1e-3)
             x, z, y, residual, momentum = fresh, ahead, point, residual_after, momentum_after
+
+
+def _within(direction: FloatArray, u: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The direction without what leads out of the box."""
+    leaving = ((u <= low) & (direction < 0)) | ((u >= high) & (direction > 0))
+    return np.where(leaving, 0.0, direction)

@@ -33,6 +33,8 @@ __all__ = [
 
 # Halvings of an interval of records until nothing is left of it in double precision.
 _HALVINGS = 70
+# Of a box of multipliers: the differences that second derivatives are taken by.
+_SHARE = 1e-4
 
 
 class Evidence(Protocol):
@@ -53,6 +55,18 @@ class Evidence(Protocol):
 
     def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
         """argmin_z  psi*(z) - residual . z + |z - start|^2_metric / 2, the proximal step."""
+        ...
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The box of u = psi'(r): no best multipliers are less or more."""
+        ...
+
+    def response(self, multipliers: FloatArray) -> FloatArray:
+        """psi*'(u), records: the residual at which u = psi'(r), the least in size; within the box."""
+        ...
+
+    def bend(self, multipliers: FloatArray) -> FloatArray:
+        """psi*''(u), records^2, to a few digits; within the box."""
         ...
 
     def misfit(self, residual: FloatArray) -> FloatArray:
@@ -85,6 +99,15 @@ class DualEvidence:
 
     def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
         return self.inside((metric * start + residual) / (metric + self.curvature))
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return -self.bound, self.bound
+
+    def response(self, multipliers: FloatArray) -> FloatArray:
+        return self.curvature * multipliers
+
+    def bend(self, multipliers: FloatArray) -> FloatArray:
+        return self.curvature
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         # psi(r) = u r - psi*(u) at u = psi'(r): c |r|, quadratic, or Huber's function of both
@@ -130,15 +153,37 @@ class GeneralEvidence:
         x = self._bisect(low, high, lambda point: point + metric * self.pull(point) - target)
         return (target - x) / metric
 
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        least, most = self._residuals()
+        return self.pull(least), self.pull(most)
+
+    def response(self, multipliers: FloatArray) -> FloatArray:
+        # Where psi' stands still there are many; the last of those below 0, the first of those above it.
+        def past(point: FloatArray) -> FloatArray:
+            pull = self.pull(point)
+            return np.where(multipliers > 0, pull >= multipliers, pull > multipliers).astype(np.float64)
+
+        return self._bisect(*self._residuals(), past)
+
+    def bend(self, multipliers: FloatArray) -> FloatArray:
+        low, high = self.ends()
+        move = _SHARE * (high - low)
+        above, below = np.minimum(multipliers + move, high), np.maximum(multipliers - move, low)
+        rise = self.response(above) - self.response(below)
+        bend: FloatArray = np.divide(rise, above - below, out=np.zeros_like(rise), where=above > below)
+        return bend
+
     def misfit(self, residual: FloatArray) -> FloatArray:
         return self._psi(residual) - self._psi(np.zeros_like(residual))
 
     def conjugate(self, multipliers: FloatArray) -> FloatArray:
-        # Only residuals that some n in [0, m N] leaves matter, so that psi* is finite everywhere.
-        high = self.noisy
-        low = high - np.repeat(self.release.totals, self.release.structure.sizes)
-        best = self._bisect(low, high, lambda point: self.pull(point) - multipliers)
+        best = self._bisect(*self._residuals(), lambda point: self.pull(point) - multipliers)
         return multipliers * best - self.misfit(best)
+
+    def _residuals(self) -> tuple[FloatArray, FloatArray]:
+        """Of each cell, the least and the most that some n in [0, m N] leaves; psi* by them alone is finite."""
+        noisy = self.noisy
+        return noisy - np.repeat(self.release.totals, self.release.structure.sizes), noisy
 
     def _bisect(self, low: FloatArray, high: FloatArray, rising: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Where a non-decreasing function of each cell crosses 0 in [low, high], or the end nearest to that."""

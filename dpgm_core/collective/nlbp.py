@@ -20,7 +20,7 @@ from dpgm_core.collective.contract import CollectiveBeliefs
 from dpgm_core.collective.evidence import check_request, evidence_of, gap_of, match
 from dpgm_core.components.options import option
 from dpgm_core.components.validators import flag, positive, whole
-from dpgm_core.errors import NotConverged
+from dpgm_core.errors import InferenceError, NotConverged
 from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
@@ -75,28 +75,46 @@ class NlbpEngine:
     ) -> CollectiveBeliefs:
         """Marginals n and multipliers u, with residual |n - N mu(potentials + u)|_1 / N.
 
-        converged is False when it stalled: out of iterations above the tolerance. start is used when multipliers are
-        damped; the printed algorithm starts from BP(potentials).
+        converged is False when it stalled: out of iterations above the tolerance. Even then the objective is no worse
+        than at the start; of damped marginals it is a bound from below. start is used when multipliers are damped; the
+        printed algorithm starts from BP(potentials). Raises InferenceError where the objective is not finite.
         """
         first = check_request(self._engine, potentials, evidence_weight, start)
         run = _Run(self._engine, self._evidence, potentials, evidence_weight, self._options)
-        run.iterate(first)
-        if not run.converged and self._options.require_convergence:
+        found = run.iterate(first)
+        converged = run.is_converged(found)
+        if not converged and self._options.require_convergence:
             raise NotConverged(
-                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {run.measure:.3g}, "
+                f"nlbp stalled: after {run.calls} inference calls its measure of convergence is {found.measure:.3g}, "
                 f"above {self._options.tolerance:g}; use damp = 'multipliers' with schedule = 'diminishing', "
                 "more iterations, or collective-dual"
             )
-        mismatch = float(np.abs(run.marginals - run.beliefs.marginals.values).sum()) / self._evidence.total
+        mismatch = float(np.abs(found.marginals - found.beliefs.marginals.values).sum()) / self._evidence.total
         return CollectiveBeliefs(
-            marginals=Tables(potentials.structure, run.marginals),
-            multipliers=Tables(potentials.structure, run.u),
-            objective=run.objective,
-            gap=run.gap if self._engine.exact and run.certified else None,
+            marginals=Tables(potentials.structure, found.marginals),
+            multipliers=Tables(potentials.structure, found.u),
+            objective=found.objective,
+            gap=found.gap if self._engine.exact and run.certified else None,
             residual=mismatch,
-            converged=run.converged,
+            converged=converged,
             calls=run.calls,
         )
+
+
+@frozen(kw_only=True, eq=False)
+class _Point:
+    """A place of the fixed point: n, the u of the last inference call, and what that gave.
+
+    worth: theta.n + H(n) at least, nats; concave in n, so that of an average is no less than the average of worths.
+    """
+
+    u: FloatArray
+    marginals: FloatArray
+    beliefs: Beliefs
+    worth: float
+    objective: float
+    gap: float
+    measure: float
 
 
 class _Run:
@@ -108,42 +126,75 @@ class _Run:
         # Damped marginals are not N mu(theta + u) of any u, so no gap speaks about them.
         self.certified = options.damp == "multipliers"
         self.calls = 0
-        self.objective = self.gap = math.nan
-        self.measure = math.inf
-        self.u: FloatArray
-        self.marginals: FloatArray
-        self.beliefs: Beliefs
 
-    @property
-    def converged(self) -> bool:
-        return self.beliefs.converged and self.measure <= self.options.tolerance
+    def is_converged(self, point: _Point) -> bool:
+        return point.beliefs.converged and point.measure <= self.options.tolerance
 
-    def iterate(self, start: FloatArray) -> None:
-        """Until converged or out of iterations; the printed algorithm starts from BP(theta) whatever `start` says."""
-        damped = self.options.damp == "marginals"
-        self._infer(np.zeros_like(start) if damped else self.terms.inside(start))
-        self.marginals = self.beliefs.marginals.values
-        while self.calls < self.options.iterations and not self.converged:
-            rate = self.options.rate if self.options.schedule == "constant" else 2.0 / (self.calls + 1.0)
-            pull = self.terms.pull(self.terms.noisy - self.marginals)
-            if damped:
-                before = self.marginals
-                self._infer(pull)
-                proposed = self.beliefs.marginals.values
-                self.marginals = (1 - rate) * before + rate * proposed
-                self.measure = float(np.abs(proposed - before).sum()) / self.total
-            else:
-                self._infer((1 - rate) * self.u + rate * pull)
-                self.marginals = self.beliefs.marginals.values
+    def iterate(self, start: FloatArray) -> _Point:
+        """Where it converged or ended; the printed algorithm starts from BP(theta) whatever `start` is.
 
-    def _infer(self, u: FloatArray) -> None:
-        self.u = u
-        moved = Tables(self.potentials.structure, self.potentials.values + u)
-        self.beliefs = self.engine.infer(moved, total=self.total)
+        Of noise whose score has no bound a constant rate can lead ever further from the tables. So a step that ends
+        below where all began is taken back, and halves the rate; diminishing rates recover by themselves, and where
+        they did not the best on the way is taken. theta.n + H(n) is greatest at BP(theta): whatever is no worse than
+        that heeds the evidence.
+        """
+        damped, constant = not self.certified, self.options.schedule == "constant"
+        first = best = here = self._first(np.zeros_like(start) if damped else self.terms.inside(start))
+        rate = self.options.rate
+        while self.calls < self.options.iterations and not self.is_converged(here):
+            if not constant:
+                rate = 2.0 / (self.calls + 1.0)
+            pull = self.terms.pull(self.terms.noisy - here.marginals)
+            ahead = self._averaged(here, pull, rate) if damped else self._at((1 - rate) * here.u + rate * pull)
+            if constant and ahead.objective < first.objective:
+                rate /= 2
+                continue
+            here = ahead
+            if here.objective > best.objective:
+                best = here
+        return here if self.is_converged(here) or here.objective >= first.objective else best
+
+    def _first(self, u: FloatArray) -> _Point:
+        point = self._at(u)
+        return point if self.certified else attrs.evolve(point, gap=math.nan, measure=math.inf)
+
+    def _at(self, u: FloatArray) -> _Point:
+        """N mu(theta + u)."""
+        beliefs = self._infer(u)
+        marginals = beliefs.marginals.values
+        residual = self.terms.noisy - marginals
+        gap, misfit, _ = gap_of(self.terms, residual, u)
+        worth = self.total * beliefs.log_partition - float(u @ marginals)
+        objective = worth - misfit
+        if not (math.isfinite(objective) and math.isfinite(gap)):
+            raise InferenceError(
+                "nlbp: the objective is not finite; the release, or what its mechanism says, is at fault"
+            )
+        measure = gap / max(1.0, abs(objective))
+        return _Point(
+            u=u,
+            marginals=marginals,
+            beliefs=beliefs,
+            worth=worth,
+            objective=objective,
+            gap=gap,
+            measure=measure,
+        )
+
+    def _averaged(self, before: _Point, pull: FloatArray, rate: float) -> _Point:
+        """(1 - rate) n + rate N mu(theta + pull)."""
+        proposed = self._at(pull)
+        marginals = (1 - rate) * before.marginals + rate * proposed.marginals
+        worth = (1 - rate) * before.worth + rate * proposed.worth
+        return attrs.evolve(
+            proposed,
+            marginals=marginals,
+            worth=worth,
+            objective=worth - float(np.sum(self.terms.misfit(self.terms.noisy - marginals))),
+            gap=math.nan,
+            measure=float(np.abs(proposed.marginals - before.marginals).sum()) / self.total,
+        )
+
+    def _infer(self, u: FloatArray) -> Beliefs:
         self.calls += 1
-        if self.certified:
-            residual = self.terms.noisy - self.beliefs.marginals.values
-            self.gap, _, conjugate = gap_of(self.terms, residual, u)
-            dual = self.total * self.beliefs.log_partition - float(u @ self.terms.noisy) + conjugate
-            self.objective = dual - self.gap
-            self.measure = self.gap / max(1.0, abs(self.objective))
+        return self.engine.infer(Tables(self.potentials.structure, self.potentials.values + u), total=self.total)

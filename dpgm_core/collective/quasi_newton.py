@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import Array, FloatArray
 
 __all__ = ["Secants"]
 
@@ -28,20 +28,25 @@ class Secants:
         if product > 0.0:
             self._pairs.append((step, change, product))
 
-    def descent(self, gradient: FloatArray, metric: FloatArray) -> FloatArray:
+    def descent(self, gradient: FloatArray, metric: FloatArray, free: Array | None = None) -> FloatArray:
         """Minus the modelled inverse Hessian times the gradient; metric: positive, the Hessian's diagonal up to scale.
 
-        Two loops over the pairs; in between the metric, scaled to the last of them.
+        Two loops over the pairs; in between the metric, scaled to the last of them. free: whether each coordinate may
+        move, all when None; of the Hessian the part of those alone is inverted.
         """
-        direction = -gradient
+        pairs, direction = list(self._pairs), -gradient
+        if free is not None and not free.all():
+            pairs = [(step * free, change * free, float(step @ (change * free))) for step, change, _ in pairs]
+            pairs = [pair for pair in pairs if pair[2] > 0.0]
+            direction = direction * free
         shares = []
-        for step, change, product in reversed(self._pairs):
+        for step, change, product in reversed(pairs):
             shares.append(float(step @ direction) / product)
             direction = direction - shares[-1] * change
         direction = direction / metric
-        if self._pairs:
-            _, change, product = self._pairs[-1]
+        if pairs:
+            _, change, product = pairs[-1]
             direction = direction * (product / float(change @ (change / metric)))
-        for (step, change, product), share in zip(self._pairs, reversed(shares), strict=True):
+        for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
             direction = direction + (share - float(change @ direction) / product) * step
         return direction

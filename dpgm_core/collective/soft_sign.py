@@ -7,7 +7,8 @@ mu_i); for Laplace noise of scale b the mean is then u = -c tanh-like in closed 
     t1 = r/b + log erfc((s/b + r/s)/sqrt 2),  t2 = -r/b + log erfc((s/b - r/s)/sqrt 2),  u = -c tanh((t1 - t2)/2).
 
 A smooth replacement of the sign whose width is the sampling error. No step is longer than the inverse of the largest
-eigenvalue of N Cov diag(du/dr), or it chatters: an evidence weight beyond that is gone through in several steps.
+eigenvalue of N Cov diag(du/dr), or it chatters: an evidence weight beyond that is gone through in several steps. The
+eigenvalue is that of the first tables; where a step that it allows overshoots, it is taken back and halved.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 
 __all__ = ["SoftSign", "SoftSignEngine"]
+
+# A step that ends on a pull the other way, by more than this share of the pull at its start, is halved.
+_SLACK = 1e-6
+# And later ones lengthen again by this factor.
+_FASTER = 1.25
 
 
 @frozen(kw_only=True)
@@ -67,34 +73,50 @@ class SoftSignEngine:
     ) -> CollectiveBeliefs:
         """Multipliers u, w times the posterior-mean score along the way, and the marginals N mu(potentials + u).
 
-        There is no objective (NaN) and no gap (None): this is not the mode. residual is 0 by construction. converged
-        is False when max_steps stable steps were not enough for the weight.
+        objective: what collective-dual maximises, at these tables, which are not its maximum; so there is no gap
+        (None). residual is 0 by construction. converged is False when max_steps steps were not enough for the weight.
+        Raises InferenceError where the objective is not finite.
         """
         check_request(self._engine, potentials, evidence_weight, start)
-        marginals = self._infer(potentials.values).marginals.values
+        here = self._infer(potentials.values)
+        marginals = here.marginals.values
         slope = self._slope(self._terms.noisy - marginals, self._spread(marginals))
         largest, calls = self._largest_eigenvalue(potentials.values, slope)
-        calls += 1
         # Euler steps on d theta / d w = pull(theta), none longer than is stable
         wanted = math.ceil(evidence_weight * max(largest, 1e-300) - 1e-9)
-        count = min(max(1, wanted), self._options.max_steps)
-        length = min(evidence_weight / count, 1 / largest if largest > 0 else math.inf)
-        u = np.zeros_like(marginals)
-        converged = True
-        for _ in range(count):
-            u = u + length * soft_sign(self._terms.noisy - marginals, self._spread(marginals), self._terms)
-            if np.any(np.isnan(u)):
+        longest = evidence_weight / max(1, wanted)
+        u, left, length, tried = np.zeros_like(marginals), float(evidence_weight), longest, 0
+        converged = here.converged
+        while left > 1e-9 * evidence_weight and tried < self._options.max_steps:
+            spread = self._spread(marginals)
+            pull = soft_sign(self._terms.noisy - marginals, spread, self._terms)
+            step = min(length, left)
+            if np.any(np.isnan(pull)):
                 raise InferenceError("the posterior-mean score is NaN; the release holds values out of any range")
-            after = self._infer(potentials.values + u)
-            marginals, converged = after.marginals.values, converged and after.converged
+            ahead = self._infer(potentials.values + (u + step * pull))
+            tried += 1
+            after = ahead.marginals.values
+            moved = after - marginals
+            # At a given spread the pull falls from psi, convex in n: a step that still pulls its way has not overshot.
+            still = soft_sign(self._terms.noisy - after, spread, self._terms)
+            if float(still @ moved) < -_SLACK * abs(float(pull @ moved)):
+                length = step / 2
+                continue
+            here, u, marginals, left = ahead, u + step * pull, after, left - step
+            length = min(_FASTER * length, longest)
+            converged = converged and here.converged
+        misfit = evidence_of(self._evidence, evidence_weight).misfit(self._terms.noisy - marginals)
+        objective = self._evidence.total * here.log_partition - float(u @ marginals) - float(misfit.sum())
+        if not math.isfinite(objective):
+            raise InferenceError("the objective is not finite; the release holds values out of any range")
         return CollectiveBeliefs(
             marginals=Tables(potentials.structure, marginals),
             multipliers=Tables(potentials.structure, u),
-            objective=math.nan,
+            objective=objective,
             gap=None,
             residual=0.0,
-            converged=converged and wanted <= count,
-            calls=calls + count,
+            converged=converged and left <= 1e-9 * evidence_weight,
+            calls=1 + calls + tried,
         )
 
     def _spread(self, marginals: FloatArray) -> FloatArray:

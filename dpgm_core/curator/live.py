@@ -33,6 +33,7 @@ from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, Round, estimate_total
 from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.persons import PersonSource
@@ -137,7 +138,7 @@ class LiveCurator(Single):
 
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
         contained in one of the structure's. accept: told the noise of each table before anything is read or charged;
-        raises to refuse it. With normalised contributions the tables come `levelled`. Raises
+        raises to refuse it. Tables come as `plausible` has them, with normalised contributions `levelled`. Raises
         BudgetError or Overspent with nothing read, charged or released.
         """
         self.check_process()
@@ -161,7 +162,7 @@ class LiveCurator(Single):
         total, variance = self._total(tables, measurement, counted)
         del counted  # what fails from here on has no true count among its variables
         release = self._published(tables, measurement, receipt, total, variance)
-        return levelled(self._keep(receipt, release))
+        return plausible(levelled(self._keep(receipt, release)))
 
     def rounds(
         self,

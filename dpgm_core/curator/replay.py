@@ -16,6 +16,7 @@ from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 
@@ -133,7 +134,7 @@ class ReplayCurator(Single):
             if self._served != served:
                 raise BudgetError(f"{what} was served in the meantime, by another thread or by `accept`; ask again")
             self._served += 1
-        return levelled(found)
+        return plausible(levelled(found))
 
     def rounds(
         self,

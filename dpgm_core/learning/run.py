@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
@@ -12,6 +14,8 @@ from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import implausible
 from dpgm_core.releases.release import NoisyTables
 
 __all__ = ["run"]
@@ -87,13 +91,14 @@ def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Infere
     What a model cost is the curator's word: a learner may show less than it was given.
     """
     registry = default_registry()
+    notes = [*learned.notes, *_moved(curator.released)]
     provenance = {
         **learned.model.provenance,
         "learner": registry.record("learner", learner),
         "inference": registry.record("inference", inference),
         "converged": learned.converged,
         "certificate": {name: float(value) for name, value in learned.certificate.items()},
-        "notes": list(learned.notes),
+        "notes": notes,
         "tuning": dict(learned.tuning),
     }
     model = Model(
@@ -103,7 +108,19 @@ def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Infere
         provenance=provenance,
         conversion_delta=curator.conversion_delta,
     )
-    return evolve(learned, model=model, releases=curator.released)
+    return evolve(learned, model=model, notes=notes, releases=curator.released)
+
+
+def _moved(releases: Sequence[NoisyTables]) -> list[str]:
+    """Say where learners saw other tables than the release has."""
+    views = [levelled(one) for one in releases]
+    count, cells = sum(map(implausible, views)), sum(view.structure.cells for view in views)
+    if not count:
+        return []
+    return [
+        f"{count} of {cells} noisy cells are further from what {max(view.total for view in views):,.0f} records allow "
+        "than their noise reaches, and were taken as at its end; the total is wrong or the release damaged or made up"
+    ]
 
 
 def _check_served(learner: Learner, curator: Curator) -> None:

@@ -82,6 +82,11 @@ class Model:
         for values in (potentials.values, np.empty(0) if replicates is None else replicates):
             if np.any(np.isnan(values)) or np.any(values == np.inf):
                 raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
+            if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _FARTHEST):
+                raise InferenceError(
+                    f"log-potentials must lie within {_FARTHEST:g} nats of 0; farther out no digits are left for the "
+                    "probabilities, and answers would be wrong without a word"
+                )
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
         self.releases = tuple(one.original or one for one in releases)

@@ -29,3 +29,20 @@ def test_without_pairs_it_is_the_gradient_in_the_metric():
     secants = Secants(memory=4)
     secants.add(np.array([1.0, 0.0]), np.array([-1.0, 3.0]))
     assert np.array_equal(secants.descent(np.array([2.0, 8.0]), np.array([1.0, 4.0])), [-2.0, -2.0])
+
+
+def test_coordinates_that_are_held_take_no_part():
+    """The direction is 0 in them, and elsewhere that of the pairs' free parts alone."""
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 5))
+    hessian = root @ root.T + np.eye(5)
+    free = np.array([True, False, True, True, False])
+    secants, among = Secants(memory=4), Secants(memory=4)
+    for _ in range(4):
+        step = rng.normal(size=5)
+        secants.add(step, hessian @ step)
+        among.add(step[free], (hessian @ step)[free])
+    metric, gradient = rng.uniform(1, 5, size=5), rng.normal(size=5)
+    found = secants.descent(gradient, metric, free)
+    assert np.array_equal(found[~free], [0.0, 0.0])
+    assert np.allclose(found[free], among.descent(gradient[free], metric[free]))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dpgm_core import InferenceError, OptionError, Tables, make
+from dpgm_core import Domain, InferenceError, OptionError, Structure, Tables, make
+from dpgm_core.collective.dual import CollectiveDual
 from dpgm_core.collective.evidence import DualEvidence
 from dpgm_core.collective.soft_sign import SoftSign, soft_sign
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -74,7 +75,7 @@ def test_the_step_is_damped_where_signs_would_chatter(lab):
 
 
 def test_multipliers_explain_the_marginals(lab):
-    """n = N mu(theta + u), with |u| <= w c, no gap, no objective, and its inference calls counted."""
+    """n = N mu(theta + u), with |u| <= w c, no gap, and its inference calls counted; the objective is the mode's."""
     structure = lab.chain(4, 3)
     engine = JunctionTree().compile(structure)
     truth, _ = lab.draw(structure, 500, seed=2)
@@ -86,7 +87,12 @@ def test_multipliers_explain_the_marginals(lab):
     assert np.abs(found.multipliers.values).max() <= 0.2 * (1 + 1e-12)
     assert found.calls == 1 + 2 * 3 + 1
     assert found.gap is None
-    assert math.isnan(found.objective)
+    tight = CollectiveDual(tolerance=1e-10, max_calls=5000).compile(engine, release)
+    mode = tight.infer(theta, evidence_weight=2.0)
+    assert found.objective <= mode.objective + mode.gap
+    misfit = 2.0 * np.abs(release.tables.values - again).sum() / 10.0
+    log_partition = engine.infer(theta + found.multipliers).log_partition
+    assert found.objective == pytest.approx(500 * log_partition - found.multipliers.values @ again - misfit)
 
 
 def test_a_large_weight_is_gone_through_in_stable_steps(lab):
@@ -106,6 +112,26 @@ def test_a_large_weight_is_gone_through_in_stable_steps(lab):
     assert moved > 0.15
     assert np.abs(merged.multipliers.values - theta.values).mean() < 0.05 * moved
     assert not SoftSign(max_steps=1).compile(engine, release).infer(theta, evidence_weight=1e4).converged
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_no_step_overshoots_under_gaussian_noise(lab, order):
+    """N = 1e5 and 1e6, far from the uniform model, weights of 2 sd: the evidence rises in every call, and where the
+    steps did not reach the weight it says so. The old code fell by several times the log evidence."""
+    structure = Structure.chain(Domain.from_sizes({f"x{place}": 4 for place in range(6)}), order)
+    engine = JunctionTree().compile(structure)
+    rng = np.random.default_rng(22)
+    rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
+    for total, sd in ((1e5, 100.0), (1e6, 40.0)):
+        noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
+        e_step = SoftSign().compile(engine, lab.released(structure, noisy, lab.Gaussian(sd), total))
+        theta, before = Tables.zeros(structure), math.inf
+        for _ in range(4):
+            found = e_step.infer(theta, evidence_weight=2.0 * sd)
+            distance = float(np.sum((noisy - found.marginals.values) ** 2))
+            assert distance < 1.01 * before
+            assert math.isfinite(found.objective)
+            theta, before = theta + found.multipliers, distance
 
 
 def test_other_noise_is_refused(lab):

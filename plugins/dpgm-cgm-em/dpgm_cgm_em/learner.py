@@ -220,7 +220,7 @@ class _Run:
         expected, scatter = expected_distance(self.release)  # of the true tables
         for step in range(self.steps):
             self.progress("learning", step, self.steps)
-            before = self.path.calls
+            before, theta = self.path.calls, self.path.theta
             beliefs = self.path.advance(self.tau / self.steps)
             residual = noisy - beliefs.marginals.values
             distance = float(np.abs(residual).sum())
@@ -244,7 +244,8 @@ class _Run:
                 "fixed": False,
             }
             self.reached = rules[self.settings.stop]
-            if self.reached:
+            # A step that failed and did not move leaves the next one where it was itself.
+            if self.reached or (not beliefs.converged and np.array_equal(theta, self.path.theta)):
                 break
         return self
 

@@ -22,6 +22,9 @@ from dpgm_core import (
 
 __all__ = ["Path", "score_bound"]
 
+# Nats; further out a double no longer tells one probability from another.
+_RUN_AWAY = 1e12
+
 
 class Path:
     """The state of one EM run: potentials `theta`, how far it went (`tau`), and what it cost (`calls`).
@@ -67,8 +70,8 @@ class Path:
     def _maximise(self, beliefs: CollectiveBeliefs) -> None:
         """The M-step: theta + u in closed form when that reproduces n, else by gradients from there."""
         self.theta = self.theta + beliefs.multipliers.values
-        if np.any(np.isnan(self.theta)):
-            raise InferenceError("the E-step returned NaN multipliers")
+        if not np.all(np.abs(self.theta) < _RUN_AWAY):
+            raise InferenceError("the E-step's multipliers are NaN or have run away; the release is out of range")
         if self.engine.exact and beliefs.residual <= self.tolerance and self.prior == 0:
             return
         problem = Likelihood(self.engine, beliefs.marginals / self.release.total, self.progress)

@@ -23,7 +23,7 @@ class Dense:
         information = (information + information.T) / 2
         try:
             lower = _factor(information + np.diag(variances) + np.outer(drift, drift))
-        except np.linalg.LinAlgError:  # an approximate engine's covariance need not be one
+        except InferenceError:  # an approximate engine's covariance need not be one
             values, vectors = np.linalg.eigh(information)
             information = (vectors * np.maximum(values, 0.0)) @ vectors.T
             lower = _factor(information + np.diag(variances) + np.outer(drift, drift))
@@ -60,7 +60,12 @@ class Dense:
 
 
 def _factor(matrix: FloatArray) -> FloatArray:
-    lower: FloatArray = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        lower: FloatArray = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise InferenceError(
+            "eb-map: the information matrix is not positive definite to double precision; the release is out of range"
+        ) from error
     return lower
 
 

@@ -28,6 +28,9 @@ _HARDLY = 0.93
 # That holds where the distance may be all noise, within so many standard deviations: further off, the fit is still
 # setting out.
 _NEAR = 3.0
+# Nats: log-potentials further out, e^43 being more records than can be counted, follow tables that contradict each
+# other by more than noise, which no model can, and no weaker penalty is of use. Of honest releases 14 was the most.
+_FARTHEST_OUT = 100.0
 
 # Releases simulated for the bootstrap.
 _DRAWS = 8
@@ -45,7 +48,8 @@ _ROUGH_STEPS = 60
 def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, steps: int) -> tuple[float, FloatArray]:
     """The strongest penalty whose fit is as close to the noisy tables as the noise would be, and that fit, (cells,).
 
-    Where no penalty brings the fit so close, the one from which on it hardly comes nearer.
+    Where no penalty brings the fit so close, the one from which on it hardly comes nearer, or the last before the
+    potentials run away.
     """
     # What the distance to the noisy tables would be if the model had the true marginals.
     allowed, scatter = expected_distance(release)
@@ -56,6 +60,8 @@ def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, 
         distance = float(np.abs(noisy - release.total * problem.marginals).sum())
         if distance <= allowed:
             return l2, theta
+        if np.abs(theta).max() > _FARTHEST_OUT:
+            return _PATH[max(number - 1, 0)], before
         if distance > _HARDLY * nearest and distance <= allowed + _NEAR * scatter:
             # Chance can leave the tables further apart than any model can follow; then only noise is left to fit.
             return _PATH[number - 1], before
