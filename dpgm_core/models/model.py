@@ -44,6 +44,8 @@ __all__ = ["Model", "SCHEMA"]
 #: Of the file format. 1 held one release at most; it is read for ever.
 SCHEMA = 2
 
+_FARTHEST = 1e9  # nats; sums of a few potentials have seven digits left there
+
 
 class Model:
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.

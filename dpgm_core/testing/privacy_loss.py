@@ -35,6 +35,7 @@ __all__ = [
 _REACH = 45.0
 _MOST_POINTS = 400_000
 _MOST_LOSSES = 40_000
+_SORTED = 2_000_000
 _LONGEST = 1 << 20
 
 
@@ -280,11 +281,15 @@ def _worst(of_one: Callable[[int], float], sensitivity: Sensitivity) -> tuple[fl
 
 def _merged(losses: FloatArray, masses: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     """The same law with equal losses merged (equal up to 1e-10), and rounded down to a grid where they are many."""
-    finite = losses[np.isfinite(losses)]
-    step = 1e-10
-    rounded = np.round(losses / step) * step
-    values, place = np.unique(rounded, return_inverse=True)
-    if len(values) > most and len(finite):
-        step = (finite.max() - finite.min()) / most
-        values, place = np.unique(np.floor(losses / step) * step, return_inverse=True)
-    return values, np.bincount(place, weights=masses, minlength=len(values)).astype(np.float64)
+    finite = np.isfinite(losses)
+    values, place = losses, np.arange(len(losses))
+    if len(losses) < _SORTED:  # so many that are not on a lattice anyway are sorted for nothing
+        values, place = np.unique(np.round(losses / 1e-10) * 1e-10, return_inverse=True)
+    if len(values) > most and finite.any():
+        low = losses[finite].min()
+        step = (losses[finite].max() - low) / most
+        values = np.append(low + step * np.arange(most + 1), np.inf)
+        place = np.full(len(losses), most + 1)
+        place[finite] = np.floor((losses[finite] - low) / step)
+    summed = np.bincount(place, weights=masses, minlength=len(values))
+    return values[summed > 0], summed[summed > 0]

@@ -171,6 +171,8 @@ def test_potentials_without_a_distribution_are_refused():
             Model(structure, Tables(structure, np.array([0, wrong])))
     with pytest.raises(InferenceError):
         Model(structure, Tables(structure, np.full(2, -np.inf))).marginal("a")
+    with pytest.raises(InferenceError, match="within 1e\\+09 nats"):  # marginals would sum to nothing, unsaid
+        Model(structure, Tables(structure, np.array([0, -1e18])))
     model = Model(structure, Tables(structure, np.array([0, -np.inf])))
     for impossible in ({"a": 1}, dict.fromkeys(NAMES, 1)):
         with pytest.raises(InferenceError, match="probability 0"):
