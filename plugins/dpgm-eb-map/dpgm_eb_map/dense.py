@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, cholesky, lapack
 
-from dpgm_core import FloatArray, InferenceError
+from dpgm_core import FloatArray, InferenceError, IntArray
 
 __all__ = ["Dense"]
 
@@ -56,6 +56,12 @@ class Dense:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
         spread = np.einsum("ij,ij->j", self._step, self._step)
         found: FloatArray = 1.0 - spread * self._precision
+        return found
+
+    def spread(self, part: IntArray) -> FloatArray:
+        """The block (q, q) of H^-1 of the parameters at `part` (q,)."""
+        columns = self._step[:, part]
+        found: FloatArray = columns.T @ columns
         return found
 
 

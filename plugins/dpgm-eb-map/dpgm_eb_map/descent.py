@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpgm_core import FloatArray, InferenceError
+from dpgm_core import FloatArray, InferenceError, IntArray
 from dpgm_eb_map.posterior import Moments
 
 __all__ = ["Objective", "System"]
@@ -40,6 +40,10 @@ class System(Protocol):
 
     def determined(self) -> FloatArray:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
+        ...
+
+    def spread(self, part: IntArray) -> FloatArray:
+        """The block (q, q) of H^-1 of the parameters at `part` (q,), or its diagonal (q,); after `determined`."""
         ...
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, minres
 
-from dpgm_core import FloatArray
+from dpgm_core import FloatArray, IntArray
 from dpgm_eb_map.contrasts import Basis, Effect, contrasts
 from dpgm_eb_map.posterior import Product
 
@@ -70,6 +70,12 @@ class MatrixFree:
         root = np.sqrt(self._precision[:, 0])
         left = [probe * root * self._inverse(probe * root, *_PROBE) for probe in self._probes.T]
         found: FloatArray = 1.0 - np.mean(left, axis=0)
+        self._determined = found
+        return found
+
+    def spread(self, part: IntArray) -> FloatArray:
+        """The diagonal (q,) of H^-1 at `part` (q,), up to scatter."""
+        found: FloatArray = np.clip(1.0 - self._determined[part], 1e-6, 1.0) / self._precision[part, 0]
         return found
 
     def _inverse(self, right: FloatArray, tolerance: float, most: int) -> FloatArray:

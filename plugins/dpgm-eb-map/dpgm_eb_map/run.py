@@ -123,7 +123,7 @@ class Run:
 
     def _update(self) -> float:
         self.system.set_prior(self.scales.precision())
-        return self.scales.update(self.phi, self.system.determined())
+        return self.scales.update(self.phi, self.system)
 
     def _record(self, moved: float) -> None:
         """A line of the trace: after a round, by how much the log scales moved in it."""

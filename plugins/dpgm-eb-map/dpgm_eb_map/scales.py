@@ -1,27 +1,36 @@
 """The prior scales, one per group of parameters: what the noisy tables say of each, and of all of them together.
 
-MacKay's fixed point s^2 = E / gamma (E = sum w phi^2; gamma: parameters determined, of n) is where the evidence is
-stationary in u = log s^2. A step of log(E / (gamma s^2)) towards it is short where little is determined; if all
-parameters of a group are determined alike, n / gamma times that is Newton's, and the curvature is gamma^2 / 2n. So each
-group tells about its u like a normal observation, and the cliques' u are taken to be normal around a common mean, with
-a variance that they tell themselves: where groups are alike they lean on each other, where half of them are silent
-each stands alone. Sources: MacKay (1992), Bayesian interpolation; DerSimonian and Laird (1986) for random effects.
+A group's posterior with its prior taken out again, a *cavity*, is what the tables alone say of it: precision
+P = C^-1 - Lam and direction h = C^-1 phi. Where P is lam_i against the prior's weights, the evidence of u = log s^2 is
+    log p(tables | u) = sum over i of (h_i^2 s^2 / (1 + s^2 lam_i) - log(1 + s^2 lam_i)) / 2,
+exact for a linear model, and known at every u at once: a clique that was silenced by mistake speaks up again.
+
+Cliques are on or off: off at the least scale, or with a u that is normal around a mean common to those that are on. How
+many are off, the mean and the variance are averaged over, weighted by what all cliques together say of them; so cliques
+that are alike lean on each other, and loud ones do not lean on silent ones. The scale taken is the one that keeps as
+much of the group's parameters as the average over its u does. Sources: MacKay (1992), Bayesian interpolation, for the
+evidence; Mitchell and Beauchamp (1988) for spike and slab; Stephens (2017), False discovery rates, for scales averaged.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core import FloatArray
+from dpgm_core import FloatArray, IntArray
 from dpgm_eb_map.contrasts import Basis
+from dpgm_eb_map.descent import System
 
-__all__ = ["Scales", "random_effects"]
+__all__ = ["Scales", "together"]
 
 _RANGE = (0.03, 10.0)  # nats: bounds of a prior scale
+_GRID = np.linspace(2 * np.log(_RANGE[0]), 2 * np.log(_RANGE[1]), 49)  # of u; off is the first
 _FARTHEST = 3.0  # that u may move in one step
-_FASTEST = 2.0  # times MacKay's step
-# What the variance of u between cliques may be: from alike to on and off.
-_VARIANCES = np.geomspace(0.02, 16.0, 21)
+_LEAST = 1e-9  # of lam s^2, below which a direction is not told of
+
+# What is averaged over: the share of cliques that are off, and mean and variance of the others' u.
+_OFF = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
+_MEANS = _GRID[::2]
+_VARIANCES = np.array([0.02, 0.08, 0.3, 1.0, 2.5, 6.0, 16.0])
 
 
 class Scales:
@@ -35,7 +44,6 @@ class Scales:
         self.count = np.bincount(basis.group, minlength=basis.groups)
         self.values = np.ones(basis.groups)
         self.determined = np.zeros(basis.groups)
-        self._variance: float | None = None
         self._pace, self._last = np.ones(basis.groups), np.zeros(basis.groups)
 
     def precision(self) -> FloatArray:
@@ -48,24 +56,27 @@ class Scales:
         summed = np.bincount(self._basis.group, determined, self._basis.groups)
         self.determined = np.clip(summed, 1e-9 * self.count, self.count)
 
-    def update(self, phi: FloatArray, determined: FloatArray) -> float:
-        """Move the scales to what parameters `phi` (p,) support; the largest change of log s that matters."""
-        basis = self._basis
-        self.measure(determined)
+    def update(self, phi: FloatArray, system: System) -> float:
+        """Move the scales to what the fit `phi` (p,) under them supports; the largest change of log s that matters."""
+        self.measure(system.determined())
+        told = [
+            self._cavity(np.flatnonzero(self._basis.group == group), phi, system) for group in range(len(self.values))
+        ]
+        scales = np.exp(_GRID)[:, None]
+        evidence = np.array([_evidence(scales, lam, squares) for lam, squares in told])
+        chances = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        chances[1:] = together(evidence[1:])
         here = 2 * np.log(self.values)
-        evidence = np.bincount(basis.group, basis.weights * phi**2, basis.groups) + 1e-300
-        share = self.determined / self.count
-        step = np.log(evidence / self.determined) - here
-        told = here + np.clip(step * np.minimum(1 / share, _FASTEST), -_FARTHEST, _FARTHEST)
-        told[1:] = self._together(told[1:], self.determined[1:] * share[1:] / 2)
-        step = np.clip(told - here, -_FARTHEST, _FARTHEST)
+        there = [_keeping(scales, *one, chance) for one, chance in zip(told, chances, strict=True)]
+        step = np.clip(np.array(there) - here, -_FARTHEST, _FARTHEST)
         # Back and forth is no progress: such a group goes slower.
         self._pace = np.where(step * self._last < 0, self._pace / 2, self._pace)
         self._last = self._pace * step
-        scales = np.clip(np.exp((here + self._last) / 2), *_RANGE)
+        values = np.clip(np.exp((here + self._last) / 2), *_RANGE)
         # The way of a clique's scale to the floor is long, and of no matter once the tables determine none of it.
-        moved = float((np.minimum(self.determined, 1.0) * np.abs(np.log(scales / self.values))).max())
-        self.values = scales
+        moved = float((np.minimum(self.determined, 1.0) * np.abs(np.log(values / self.values))).max())
+        self.values = values
         return moved
 
     def widen(self, widening: float) -> None:
@@ -75,29 +86,56 @@ class Scales:
         """
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
 
-    def _together(self, told: FloatArray, information: FloatArray) -> FloatArray:
-        """The means of the cliques' u given what all of them tell."""
-        if len(told) < 2:
-            return told
-        variance = random_effects(told, information)
-        # The geometric mean with the last one, as `told` depends on it.
-        self._variance = variance if self._variance is None else float(np.sqrt(variance * self._variance))
-        weights = 1 / (self._variance + 1 / information)
-        mean = float(weights @ told) / float(weights.sum())
-        found: FloatArray = mean + self._variance * weights * (told - mean)
-        return found
+    def _cavity(self, part: IntArray, phi: FloatArray, system: System) -> tuple[FloatArray, FloatArray]:
+        """lam (q,) and h^2 (q,) of the parameters at `part`, in units of the prior of scale 1."""
+        if not len(part):
+            return np.zeros(0), np.zeros(0)
+        spread, precision = system.spread(part), self.precision()[part]
+        unit = 1 / np.sqrt(self._basis.weights[part])
+        if spread.ndim == 1:
+            lam, direction = unit**2 * (1 / spread - precision), unit * phi[part] / spread
+        else:
+            inverse = np.linalg.inv(spread)
+            lam, vectors = np.linalg.eigh(np.outer(unit, unit) * (inverse - np.diag(precision)))
+            direction = vectors.T @ (unit * (inverse @ phi[part]))
+        seen = lam * _RANGE[1] ** 2 > _LEAST
+        return lam[seen], direction[seen] ** 2
 
 
-def random_effects(told: FloatArray, information: FloatArray) -> float:
-    """The most probable variance between normal means that are observed with errors of variance 1 / information.
+def together(evidence: FloatArray) -> FloatArray:
+    """Each clique's chances (cliques, grid) of its u, given what all of them tell: evidence (cliques, grid), in logs.
 
-    The prior on it is 1 / (1 + variance), over a grid of 21 values from .02 to 16.
-
-    >>> random_effects(np.array([0.0, 0.1, 0.0]), np.ones(3))
-    0.02
+    >>> loud, silent = np.linspace(0, 40, 49), np.linspace(0, -3, 49)
+    >>> found = together(np.array([loud, *[silent] * 9]))
+    >>> bool(found[0, 0] < 1e-6), bool(found[1, 0] > 0.5)
+    (True, True)
     """
-    spreads = _VARIANCES[:, None] + 1 / information
-    means = (told / spreads).sum(axis=1) / (1 / spreads).sum(axis=1)
-    misfit = np.log(spreads).sum(axis=1) + ((told - means[:, None]) ** 2 / spreads).sum(axis=1)
-    best = _VARIANCES[(misfit / 2 + np.log1p(_VARIANCES)).argmin()]
-    return round(float(best), 12)
+    if not len(evidence):
+        return evidence
+    on = np.exp(-0.5 * (_GRID - _MEANS[:, None, None]) ** 2 / _VARIANCES[:, None])
+    on = (on / on.sum(axis=2, keepdims=True)).reshape(-1, len(_GRID))  # of each mean and variance
+    prior = np.tile(np.log(_VARIANCES / (1 + _VARIANCES)), len(_MEANS))  # 1 / (1 + variance), on a logarithmic grid
+    likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    if_on, if_off = np.maximum(likelihood @ on.T, 1e-300), likelihood[:, :1]
+    logs = prior + np.array([np.log(off * if_off + (1 - off) * if_on).sum(axis=0) for off in _OFF])
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    found = np.zeros_like(likelihood)
+    for off, weight in zip(_OFF, weights, strict=True):
+        each = weight / (off * if_off + (1 - off) * if_on)
+        found += likelihood * ((1 - off) * each @ on)
+        found[:, 0] += (off * if_off * each).sum(axis=1)
+    chances: FloatArray = found / found.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _evidence(scales: FloatArray, lam: FloatArray, squares: FloatArray) -> FloatArray:
+    grown = 1 + scales * lam
+    found: FloatArray = (scales * squares / grown - np.log(grown)).sum(axis=1) / 2
+    return found
+
+
+def _keeping(scales: FloatArray, lam: FloatArray, squares: FloatArray, chances: FloatArray) -> float:
+    """The u that keeps as much of the parameters as the average over u does."""
+    kept = (scales * squares / (1 + scales * lam)).sum(axis=1)
+    return float(np.interp(chances @ kept, kept, _GRID)) if kept[-1] > kept[0] else float(_GRID[0])
