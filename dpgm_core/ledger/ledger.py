@@ -5,7 +5,7 @@ committed to disk before `charge` returns, one writer at a time, so neither seve
 can spend more than the budget: a crash wastes what was charged and leaks nothing. Amounts are exact fractions.
 
 Composition. Pure epsilons add, deltas add, rhos add (Dwork and Roth 2014, Theorem 3.16; Bun and Steinke 2016, Lemma
-1.7); a stated conversion_delta turns the rhos of an (epsilon, delta) ledger into epsilon (`privacy.zcdp_epsilon`).
+1.7); a stated conversion_delta turns the rhos of an (epsilon, delta) ledger into epsilon (`privacy.conversion`).
 Amounts may be chosen after seeing earlier releases as long as one kind is charged (privacy filters: Rogers, Roth,
 Ullman, Vadhan 2016; Feldman and Zrnic 2021); how an (epsilon, delta) ledger is split between zCDP and other charges
 must not depend on earlier releases.

@@ -16,6 +16,7 @@ from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
 from dpgm_core.models.intervals import MOST_REPLICATES
 from dpgm_core.models.model import SCHEMA, Model
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.reading import check_format, read_release, read_structure
 from dpgm_core.releases.release import member_names
 from dpgm_core.tables import Tables
@@ -58,11 +59,23 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
             replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
             conversion_delta=None if delta is None else converter.structure(delta, Fraction),
         )
-        if counted and document["cost"] != (None if model.cost is None else model.cost.to_dict()):
+        if counted and not _covers(document["cost"], model):
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model
 
     return reading(path, "model file", read)
+
+
+def _covers(stated: object, model: Model) -> bool:
+    """Whether a file states the cost of its releases; where these were converted, also more epsilon at that delta.
+
+    What was written under a conversion that proved less is still true.
+    """
+    cost = model.cost
+    if cost is None or len({one.cost.kind for one in model.releases}) == 1:
+        return stated == (None if cost is None else cost.to_dict())
+    told = Budget.parse(stated)
+    return told.kind == "approx" and told.delta == cost.delta and told.epsilon >= cost.epsilon
 
 
 def _replicates(archive: Archive, count: object, cells: int) -> Array | None:

@@ -25,6 +25,7 @@ from scipy import special
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.samplers import VARIANCE_LIMIT, bounded_variance
+from dpgm_core.privacy.conversion import concentrated_exponent
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
@@ -158,8 +159,8 @@ def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fract
 def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
     """A delta at which every rho-zCDP mechanism is (epsilon, delta)-DP; valid for every shift.
 
-    min over alpha > 1 of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha; discrete Gaussian
-    noise is rho-zCDP with rho = L2^2 / (2 sigma^2). Source: CKS, Theorem 14 and Corollary 13.
+    The least over all orders, as in `dpgm_core.privacy.conversion`; discrete Gaussian noise is rho-zCDP with
+    rho = L2^2 / (2 sigma^2). Source: CKS, Theorem 14 and Corollary 13.
 
     >>> f"{concentrated_delta(Fraction(1, 50), Fraction(1)):.2e}"
     '8.83e-08'
@@ -173,8 +174,8 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
             low = middle
         else:
             high = middle
-    a = high  # alpha - 1; any value gives a valid bound
-    log_delta = a * ((a + 1) * curve - target) - math.log(a) - (a + 1) * math.log1p(1 / a)
+    # alpha - 1: any value gives a valid bound, so that only what it gives is computed exactly
+    log_delta = concentrated_exponent(rho, epsilon, high)
     return min(1.0, math.exp(min(0.0, max(log_delta, -_LARGEST))) * _ROUNDING)
 
 

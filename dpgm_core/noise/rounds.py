@@ -77,7 +77,8 @@ def _bisected(
     if drawn(0.0) is None:
         mechanism.noise(sensitivity, asked(0.0))  # a mechanism that refuses zCDP says so itself
     # The widest noise that can be drawn. From there up the Renyi bound first, because it is cheap, then all bounds.
-    # The Renyi bound knows no epsilon below about ln(1/delta) / 4096: there the others find a start on their own.
+    # Of subsampled rounds, and of Laplace noise, it knows no epsilon below about ln(1/delta) / 4096: there the others
+    # find a start on their own.
     tight = has_dp_accounting()
     widest = next(float(at) for at in range(_LEAST, 1) if drawn(at) is not None)
     low: float | None = None

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
-from dpgm_core.privacy.amounts import Amount, amount
+from dpgm_core.privacy.amounts import Amount, amount, decimal_text
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.conversion import zcdp_rho
 from dpgm_core.structure import Clique, Structure
 
 __all__ = ["SPLITS", "check_split", "optimal_split"]
@@ -41,7 +42,7 @@ def optimal_split(
     one size and weight get equal shares, and nothing is gained. weights: w > 0 per table, 1 where none is given.
 
     The shares are decimals that sum to exactly the whole. Raises BudgetError for (epsilon, delta), which does not add
-    without loss: ask for zCDP and state its (epsilon, delta) with `Budget.to_approx`. Source: Lagrange's conditions.
+    without loss: ask for its `Budget.zcdp_within`. Source: Lagrange's conditions.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 4, "c": 8}), [("a", "b"), ("b", "c", "a")])
@@ -55,8 +56,12 @@ def optimal_split(
     if not isinstance(budget, Budget) or budget.is_zero:
         raise BudgetError(f"the budget to be split must be a positive Budget such as Budget.pure(1), got {budget}")
     if budget.kind == "approx":
+        rho = zcdp_rho(budget.epsilon, budget.delta)
         raise BudgetError(
-            f"{budget} cannot be split over tables without loss; ask for Budget.zcdp(rho), or for an even split"
+            f"{budget} cannot be split over tables without loss; ask for an even split, or for "
+            f"Budget.zcdp({decimal_text(rho, 12)}), the most that stays within it"
+            if rho
+            else f"{budget} cannot be split over tables; ask for Budget.zcdp(rho), or for an even split"
         )
     own = _weights(structure, weights)
     power = Fraction(1, 3) if budget.kind == "pure" else Fraction(1, 2)

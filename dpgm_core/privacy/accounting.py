@@ -23,6 +23,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.amounts import Amount, amount, whole
 from dpgm_core.privacy.budget import PrivacyEvent
+from dpgm_core.privacy.conversion import zcdp_epsilon
 from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, lessened, response_pair
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.truncated import revealing_mass
@@ -34,6 +35,8 @@ _LAPLACE = ("discrete-laplace", "laplace")
 #: Rates are multiples of it, because a coin of such a rate can be flipped exactly.
 RATE_GRID = 2**32
 MOST_ROUNDS = 10**7
+#: An epsilon that is as good as none.
+_FARTHEST = 10**300
 
 # Renyi orders: whole ones, and quarters between the small ones.
 _ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65), np.geomspace(64, 4096, 40).round()]))
@@ -88,12 +91,17 @@ class Accountant:
     def renyi_epsilon(self, delta: Amount) -> float:
         """epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
 
-        Source of the conversion: Canonne, Kamath, Steinke (2020), Proposition 12.
+        Over some orders, or over all of them for Gaussian noise at full rate, whose rhos add. Source of the conversion:
+        Canonne, Kamath, Steinke (2020), Proposition 12.
         """
         if self.event.bound is not None:
             within = self._within(delta)
             return math.inf if within is None else within[0].renyi_epsilon(within[1])
         log_delta = math.log(_delta(delta))
+        if self.event.kind not in _LAPLACE and self.sampling_rate == 1:
+            rho = self.rounds * (Fraction(self.event.sensitivity) / Fraction(self.event.scale)) ** 2 / 2
+            epsilon = zcdp_epsilon(rho, amount("delta", delta))
+            return math.nextafter(float(epsilon), math.inf) if epsilon < _FARTHEST else math.inf
         moments = self.rounds * self._log_moments()
         with np.errstate(over="ignore", invalid="ignore"):
             epsilons = (moments - log_delta - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
@@ -146,12 +154,12 @@ class Accountant:
         return gaussian_pair(cells, self.event.scale) if unit else None
 
     def _log_moments(self) -> FloatArray:
-        """(a - 1) D_a of one round, for each order a; the larger direction."""
+        """(a - 1) D_a of one round, for each order a; the larger direction. Gaussian noise: for rates below 1."""
         rate = float(self.sampling_rate)
         if self.event.kind not in _LAPLACE:
             # (a - 1) D_a <= a (a - 1) L2^2 / (2 sigma^2) for every whole-numbered shift (Canonne et al. 2020, Prop. 5)
             slope = (self.event.sensitivity / self.event.scale) ** 2 / 2
-            return slope * _ORDERS * (_ORDERS - 1) if rate == 1 else _sampled_gaussian(slope, rate)
+            return _sampled_gaussian(slope, rate)
         pair = self._pair()
         assert pair is not None
         found = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -12,13 +11,11 @@ from attrs import field, frozen
 
 from dpgm_core.errors import BudgetError, did_you_mean
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, sqrt_floor, whole
+from dpgm_core.privacy.conversion import zcdp_epsilon, zcdp_rho
 
-__all__ = ["Budget", "BudgetKind", "PrivacyEvent", "check_budget", "composed", "zcdp_epsilon"]
+__all__ = ["Budget", "BudgetKind", "PrivacyEvent", "check_budget", "composed"]
 
 BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
-
-
-_UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
 
 
 @frozen
@@ -196,12 +193,13 @@ class Budget:
         )
 
     def to_approx(self, delta: Amount) -> Budget:
-        """The (epsilon, delta) it implies at a stated delta: rho + 2 sqrt(rho ln(1/delta)), rounded up.
+        """The (epsilon, delta) it implies at a stated delta, rounded up; see `dpgm_core.privacy.conversion` for zCDP.
 
-        Bun and Steinke (2016), Proposition 1.3, for zCDP. A pure budget is (epsilon, 0) and keeps its epsilon.
+        A pure budget is (epsilon, 0) and keeps its epsilon. Raises BudgetError for one that has a delta of its own.
+        Source: Canonne, Kamath, Steinke (2020), Corollary 13.
 
         >>> float(Budget.zcdp("0.5").to_approx("1e-6").epsilon)
-        5.7565...
+        5.2215...
         """
         probability = amount("delta", delta)
         if probability >= 1:
@@ -211,6 +209,20 @@ class Budget:
         if self.kind == "approx":
             raise BudgetError(f"{self} has its own delta; it cannot be moved to another one")
         return Budget("approx", epsilon=zcdp_epsilon(self.rho, probability), delta=probability)
+
+    def zcdp_within(self) -> Budget:
+        """The largest zCDP, of 12 digits, that stays within this (epsilon, delta): `to_approx` of it is at most this.
+
+        What may be spent, not what was: (epsilon, delta) implies no zCDP. Raises BudgetError for other kinds, and where
+        epsilon or delta is too small for any.
+
+        >>> print(Budget.approx(1, "1e-9").zcdp_within())
+        rho = ~0.0149731 (zCDP)
+        """
+        rho = zcdp_rho(self.epsilon, self.delta) if self.kind == "approx" else Fraction(0)
+        if not rho:
+            raise BudgetError(f"no zCDP stays within {self}; ask it of an (epsilon, delta) of which both are positive")
+        return Budget("zcdp", rho=rho)
 
     def __str__(self) -> str:
         if self.kind == "pure":
@@ -233,7 +245,7 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
     converted at; BudgetError without it. Source: see `Ledger`.
 
     >>> print(composed([Budget.pure(1), Budget.zcdp("0.5")], Fraction(1, 10**6)))
-    (epsilon, delta) = (~6.75652, 1e-06)
+    (epsilon, delta) = (~6.22153, 1e-06)
     """
     costs = list(costs)
     kinds = sorted({cost.kind for cost in costs})
@@ -256,25 +268,6 @@ def composed(costs: Iterable[Budget], conversion_delta: Fraction | None = None) 
         epsilon += zcdp_epsilon(rho, conversion_delta)
         delta += conversion_delta
     return Budget("approx", epsilon=epsilon, delta=delta)
-
-
-def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """epsilon of rho-zCDP at a given delta: rho + 2 sqrt(rho ln(1/delta)), rounded up at the 40th digit.
-
-    Source: Bun and Steinke (2016), Proposition 1.3. Returns 0 for rho = 0.
-
-    >>> float(zcdp_epsilon(Fraction(1, 2), Fraction(1, 10**6)))
-    5.7565...
-    """
-    if rho == 0:
-        return Fraction(0)
-    # Every step is rounded up; ln and sqrt round to the nearest in any context, so the next number is taken.
-    ratio = _UP.divide(delta.denominator, delta.numerator)
-    log = _UP.next_plus(_UP.ln(ratio))
-    square = _UP.multiply(_UP.divide(rho.numerator, rho.denominator), log)
-    exact = rho + 2 * Fraction(_UP.next_plus(_UP.sqrt(square)))
-    unit = 10**40
-    return Fraction(math.ceil(exact * unit), unit)
 
 
 @frozen(kw_only=True)

@@ -159,5 +159,5 @@ def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, dpg
     code, out, err = dpgm_command("learn", *files, "--learner", "mixed", "--conversion-delta", "1e-6", "--json")
     assert code == 0, err
     spent = Budget.parse(json.loads(out)["spent"])
-    assert spent.kind == "approx" and str(spent) == "(epsilon, delta) = (~6.75652, 1e-06)"
+    assert spent.kind == "approx" and str(spent) == "(epsilon, delta) = (~6.22153, 1e-06)"
     assert dpgm.load_model(json.loads(out)["model"]).cost == spent

@@ -31,10 +31,11 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_overspent():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "fault"), [("wal", "the main file alone lacks"), ("late", "acknowledged charges are gone")]
+    ("wrong", "faults"),
+    [("wal", ["the main file alone lacks"]), ("late", ["the main file alone lacks", "acknowledged charges are gone"])],
 )
-def test_a_wrong_ledger_is_found_out(wrong, fault):
+def test_a_wrong_ledger_is_found_out(wrong, faults):
     """The machine can fail. Of the files it looks at about one in ten lacks charges under WAL, so that it would look at
-    250 in vain with a probability below 10^-10; most of a ledger that writes late do."""
+    250 in vain with a probability below 10^-10; most of a ledger that writes late do, and it stops at the first."""
     code, said = machine("--kills", "300", "--seed", "5", "--wrong", wrong)
-    assert code == 1 and fault in said, said
+    assert code == 1 and any(fault in said for fault in faults), said

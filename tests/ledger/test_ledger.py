@@ -24,7 +24,8 @@ from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger import migration as ledger_migration
 from dpgm_core.ledger import recovery as ledger_recovery
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.privacy.budget import Budget, zcdp_epsilon
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.conversion import zcdp_epsilon
 from dpgm_core.privacy.terms import Terms
 
 TENTH = Budget.pure("0.1")

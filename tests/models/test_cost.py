@@ -21,7 +21,7 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.learning.run import run
-from dpgm_core.privacy.budget import zcdp_epsilon
+from dpgm_core.privacy.conversion import zcdp_epsilon
 from dpgm_core.sources import as_source
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
@@ -216,3 +216,39 @@ def test_a_consistent_other_delta_is_another_true_statement(tmp_path, mixed, mem
     content = changed(members["model.json"], {("conversion_delta",): "1/1000", ("cost",): cost.to_dict()})
     assert json.loads(content)["cost"] == cost.to_dict()
     assert load_model(written(tmp_path / "x.dpgm", members | {"model.json": content})).cost == cost
+
+
+def restated(tmp_path, mixed, members_of, written, changed, cost):
+    """A model of both releases whose file states `cost` at DELTA."""
+    dpgm.learn(mixed, Both(), conversion_delta=DELTA).model.save(tmp_path / "m.dpgm")
+    members = members_of(tmp_path / "m.dpgm")
+    content = changed(members["model.json"], {("cost",): cost})
+    return load_model(written(tmp_path / "x.dpgm", members | {"model.json": content}))
+
+
+#: 1 + rho + 2 sqrt(rho ln(1/delta)), as it was computed and written under Bun and Steinke's conversion.
+OLDER = {"epsilon": "67565217697569319786301213581009960043487/10000000000000000000000000000000000000000"}
+
+
+def test_a_file_with_a_cost_by_the_older_conversion_is_read(tmp_path, mixed, members_of, written, changed):
+    """It stated more than is needed, which is still true; the model states what is proven now."""
+    cost = OLDER | {"delta": "1/1000000"}
+    model = restated(tmp_path, mixed, members_of, written, changed, cost)
+    assert Budget.parse(cost).epsilon > Fraction("1.08") * converted().epsilon and model.cost == converted()
+
+
+TOO_LITTLE = {
+    "less epsilon": {"epsilon": str(converted().epsilon - Fraction(1, 10**40)), "delta": "1/1000000"},
+    "another delta": OLDER | {"delta": "1/2000000"},
+    "more delta": OLDER | {"delta": "1/500000"},
+    "another kind": OLDER,
+    "nothing": None,
+    "nonsense": {"epsilon": "nan", "delta": "1/1000000"},
+}
+
+
+@pytest.mark.parametrize("key", TOO_LITTLE)
+def test_a_converted_cost_below_the_proof_is_refused(tmp_path, mixed, members_of, written, changed, key):
+    """Less than the releases cost at the stated delta, by however little, or at another delta."""
+    with pytest.raises(dpgm.ModelFileError, match=r"x\.dpgm"):
+        restated(tmp_path, mixed, members_of, written, changed, TOO_LITTLE[key])

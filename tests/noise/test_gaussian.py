@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -168,6 +169,24 @@ def test_the_concentrated_delta_is_the_least_over_all_orders(rho, epsilon):
     found = concentrated_delta(Fraction(str(rho)), Fraction(str(epsilon)))
     assert found == pytest.approx(math.exp(grid.min()), rel=1e-6)
     assert found < math.exp(-((epsilon - rho) ** 2) / (4 * rho))
+
+
+@pytest.mark.parametrize("power", range(-6, 19, 3))
+@pytest.mark.parametrize("log", [1, 20, 200])
+def test_the_concentrated_delta_is_never_below_the_formula(power, log):
+    """At its best order, to 100 digits, also where rho and epsilon are so large that doubles lose all but a few."""
+    rho = Fraction(10) ** power * Fraction("1.2345678987654321")
+    with localcontext(prec=100):
+        curve = Decimal(rho.numerator) / Decimal(rho.denominator)
+        epsilon = curve + 2 * (curve * log).sqrt()
+        low, high = Decimal("1e-30"), Decimal("1e30")
+        for _ in range(200):
+            a = (low * high).sqrt()
+            falls = (1 + 2 * a) * curve - epsilon + (a / (1 + a)).ln() < 0
+            low, high = (a, high) if falls else (low, a)
+        exact = a * ((1 + a) * curve - epsilon) + a * a.ln() - (1 + a) * (1 + a).ln()
+        excess = Decimal(concentrated_delta(rho, Fraction(epsilon))).ln() - exact
+    assert 0 <= excess < 2e-9
 
 
 def test_the_analytic_gaussian_mechanism():

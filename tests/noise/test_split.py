@@ -132,6 +132,16 @@ def test_what_cannot_be_split_is_refused(budget):
         optimal_split(PLAIN, budget)
 
 
+def test_the_refusal_names_the_rho_that_stays_within():
+    """12 digits of it, rounded down, that can be asked for; nothing is named where there is none."""
+    budget = dpgm.Budget.approx(1, "1e-9")
+    with pytest.raises(dpgm.BudgetError, match=r"Budget\.zcdp\(0\.0149730576735\), the most that stays within"):
+        optimal_split(PLAIN, budget)
+    assert dpgm.Budget.zcdp("0.0149730576735").to_approx("1e-9") <= budget
+    with pytest.raises(dpgm.BudgetError, match=r"Budget\.zcdp\(rho\)"):
+        optimal_split(PLAIN, dpgm.Budget("approx", delta=budget.delta))
+
+
 @pytest.mark.parametrize(
     "weights", [{("a",): 0}, {("a",): -1}, {("a",): math.nan}, {("a",): True}, {("a", "b"): 1, ("b", "a"): 1}]
 )

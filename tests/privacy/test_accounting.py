@@ -12,6 +12,7 @@ from scipy.stats import norm
 from dpgm_core import Budget, BudgetError, PrivacyEvent
 from dpgm_core.noise.rounds import round_noise
 from dpgm_core.privacy.accounting import compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.conversion import zcdp_epsilon
 from dpgm_core.privacy.dominating import composed_epsilon, gaussian_pair, lessened
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
@@ -68,8 +69,10 @@ def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale,
     assert found == pytest.approx(exact, rel=2e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["discrete-laplace", "discrete-gaussian"])
-@pytest.mark.parametrize("rate", [1.0, 0.5, 0.01])
+@pytest.mark.parametrize(
+    ("kind", "rate"),
+    [("discrete-laplace", 1.0), *itertools.product(["discrete-laplace", "discrete-gaussian"], [0.5, 0.01])],
+)
 @pytest.mark.parametrize("scale", [0.6, 2.0, 5.0])
 def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
     """At every order the accountant's moment is at least the exact one of the mixture, in both directions."""
@@ -208,8 +211,20 @@ def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch, accountant, u
         gauss(), unit(1), Budget.approx(1, 1e-5), rounds=10_000, sampling_rate=0.01, neighbours="add-remove"
     )
     assert 4.0 < noise.event.scale < 4.2
-    with pytest.raises(BudgetError, match="more noise"):  # below what Renyi divergences can tell
-        round_noise(gauss(), unit(1), Budget.approx("1e-4", 1e-6), rounds=1, sampling_rate=1, neighbours="add-remove")
+    small = Budget.approx("1e-4", 1e-6)
+    with pytest.raises(BudgetError, match="more noise"):  # below what Renyi divergences of the orders used can tell
+        round_noise(gauss(), unit(1), small, rounds=1, sampling_rate=0.5, neighbours="add-remove")
+    noise, _ = round_noise(gauss(), unit(1), small, rounds=1, sampling_rate=1, neighbours="add-remove")
+    assert noise.event.scale == pytest.approx(1 / math.sqrt(2 * small.zcdp_within().rho), rel=1e-3)
+
+
+@pytest.mark.parametrize(("scale", "rounds"), [(3000.0, 1), (100.0, 10), (4.0, 3), (0.1, 1), (0.1, 50)])
+def test_full_rounds_of_gaussian_noise_are_one_zcdp(scale, rounds, accountant):
+    """Their rhos add and are converted at the best order, which may lie beyond or between those used otherwise."""
+    rho = rounds / Fraction(scale) ** 2 / 2
+    found = accountant("discrete-gaussian", scale, rounds=rounds).renyi_epsilon("1e-9")
+    exact = zcdp_epsilon(rho, Fraction(1, 10**9))
+    assert exact < Fraction(found) <= exact * (1 + Fraction(1, 10**15))
 
 
 @needs_pld
