@@ -29,6 +29,7 @@ from dpgm_core.files import MODEL_FILE, plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
+from dpgm_core.models.labelled import labelled
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
@@ -213,6 +214,32 @@ class Model:
             inside = self.marginals()[host].sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
             found[names] = inside.transpose([order.index(name) for name in names]).copy()
         return {names: found[names] for names in asked}
+
+    def table(
+        self,
+        attributes: Sequence[str] | str,
+        given: Mapping[str, object] | None = None,
+        *,
+        level: float | None = None,
+    ) -> pa.Table:
+        """p(attributes | given) with its labels, as an Arrow table: a column of labels each, then `probability`.
+
+        level: adds `standard_error`, `low` and `high` of `intervals` at that level. One row per combination of labels,
+        the last attribute's fastest; `.to_pandas()` makes a frame. `stamp()` is in the schema's metadata, as `sample`
+        has it. Raises what `marginal` and `intervals` do, StructureError where an attribute has the name of a column.
+
+        >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
+        >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
+        [{'sex': 'F', 'probability': 0.25}, {'sex': 'M', 'probability': 0.75}]
+        """
+        names = self._names(attributes, given or {})
+        if level is None:
+            columns = {"probability": self.marginal(names, given)}
+        else:
+            found = self.intervals(names, given, level=level)
+            columns = {"probability": found.estimate, "standard_error": found.standard_error}
+            columns |= {"low": found.low, "high": found.high}
+        return labelled(self.domain, names, columns, self.stamp())
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
