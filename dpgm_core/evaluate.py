@@ -65,7 +65,8 @@ def total_variation(
     names = None if cliques is None else [tuple(clique) for clique in cliques]
     if isinstance(reference, Model):
         pairs = names or list(model.structure.cliques)
-        return {clique: _distance(model.marginal(clique), reference.marginal(clique)) for clique in pairs}
+        ours, theirs = model.marginals_of(pairs), reference.marginals_of(pairs)
+        return {clique: _distance(ours[clique], theirs[clique]) for clique in pairs}
     if isinstance(reference, Tables):
         tables = reference
     else:

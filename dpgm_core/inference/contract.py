@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Codes, FloatArray
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"]
+__all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Querier", "Sampler", "SecondOrder"]
 
-Capability: TypeAlias = Literal["curvature", "maximize", "sample"]
+Capability: TypeAlias = Literal["curvature", "maximize", "query", "sample"]
 
 
 @frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do besides marginals: see `Maximizer`, `Sampler` and `SecondOrder`."""
+        """What it can do besides marginals: `Maximizer`, `Sampler`, `SecondOrder`; "query": `answers`."""
         ...
 
     @property
@@ -82,6 +82,19 @@ class Maximizer(Protocol):
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """A most probable record (attribute -> code) and its unnormalised log-probability, nats."""
+        ...
+
+
+@runtime_checkable
+class Querier(Protocol):
+    """An engine with capability "query": many tables from one inference, across cliques too."""
+
+    def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
+        """p(attributes) of each query, also across cliques: one axis per attribute, in the order given.
+
+        queries: attributes of the domain, distinct within a query. Raises InferenceError as `infer` does, and TooLarge,
+        with sizes and before anything of that size is made.
+        """
         ...
 
 

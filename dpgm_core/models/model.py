@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,14 @@ from dpgm_core.errors import (
     InferenceError,
     OptionError,
     StructureError,
+    TooLarge,
     did_you_mean,
 )
 from dpgm_core.files import MODEL_FILE, plain, write_archive
-from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Sampler
+from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.intervals import Interval, interval
+from dpgm_core.models.labelled import labelled
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
@@ -179,21 +181,65 @@ class Model:
     def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
         """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
 
-        given: attribute -> label (text) or code (whole number). Cost grows with the junction tree that also joins
-        `attributes`; raises TooLarge when that does not fit, InferenceError when `given` has probability 0.
+        given: attribute -> label (text) or code (whole number). Outside the cliques it takes an inference of its own:
+        ask `marginals_of` for many. Raises TooLarge when that does not fit, InferenceError when `given` has
+        probability 0.
+        """
+        return next(iter(self.marginals_of([attributes], given).values()))
+
+    def marginals_of(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
+    ) -> dict[Clique, FloatArray]:
+        """p(clique | given) of many sets of attributes, inside cliques or across, from one inference.
+
+        cliques: as for `marginal`; the answer has a table for each, keyed by the tuple of its names, its axes in their
+        order. Whatever the sets share is computed once: all pairs of 100 attributes take about a second. Raises what
+        `marginal` does, before any table that does not fit is made.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
+        >>> found = Model(structure, Tables.zeros(structure)).marginals_of([("c", "a"), "b"])
+        >>> {names: table.tolist() for names, table in found.items()}
+        {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
+        """
+        if isinstance(cliques, str):
+            raise StructureError(f"marginals_of takes a list of cliques, got {cliques!r}; write [{cliques!r}] for one")
+        given = given or {}
+        asked = list(dict.fromkeys(self._names(clique, given) for clique in cliques))
+        # Inside one clique the answer is a margin of the model's own marginals: no other inference is needed.
+        hosts = {} if given else {names: host for names in asked if (host := self._host(names)) is not None}
+        left = [names for names in asked if names not in hosts]
+        found = dict(zip(left, self._across(left, given), strict=True))
+        for names, host in hosts.items():
+            order = [name for name in host if name in names]
+            inside = self.marginals()[host].sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
+            found[names] = inside.transpose([order.index(name) for name in names]).copy()
+        return {names: found[names] for names in asked}
+
+    def table(
+        self,
+        attributes: Sequence[str] | str,
+        given: Mapping[str, object] | None = None,
+        *,
+        level: float | None = None,
+    ) -> pa.Table:
+        """p(attributes | given) with its labels, as an Arrow table: a column of labels each, then `probability`.
+
+        level: adds `standard_error`, `low` and `high` of `intervals` at that level. One row per combination of labels,
+        the last attribute's fastest; `.to_pandas()` makes a frame. `stamp()` is in the schema's metadata, as `sample`
+        has it. Raises what `marginal` and `intervals` do, StructureError where an attribute has the name of a column.
+
+        >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
+        >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
+        [{'sex': 'F', 'probability': 0.25}, {'sex': 'M', 'probability': 0.75}]
         """
         names = self._names(attributes, given or {})
-        host = self.structure.covering(names)
-        if not given and host is not None and len(self.structure.groups[self.structure.find(host)[0]]) == 1:
-            # Inside one clique the answer is a margin of the model's own marginals: no other inference is needed.
-            inside: FloatArray = self.marginals()[host].sum(
-                axis=tuple(i for i, name in enumerate(host) if name not in names)
-            )
-            order = [name for name in host if name in names]
-            return inside.transpose([order.index(name) for name in names]).copy()
-        structure, potentials = self._joined(names, given or {})
-        table: FloatArray = self._engine(structure).infer(potentials).marginals[names]
-        return np.array(table)
+        if level is None:
+            columns = {"probability": self.marginal(names, given)}
+        else:
+            found = self.intervals(names, given, level=level)
+            columns = {"probability": found.estimate, "standard_error": found.standard_error}
+            columns |= {"low": found.low, "high": found.high}
+        return labelled(self.domain, names, columns, self.stamp())
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
@@ -448,6 +494,29 @@ class Model:
                 at = tuple(fixed.get(name, slice(None)) for name in clique)
                 pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
         return collected(domain, pieces)
+
+    def _host(self, names: Clique) -> Clique | None:
+        """The smallest clique that holds the names, unless its table is shared with others."""
+        host = self.structure.covering(names)
+        return None if host is None or len(self.structure.groups[self.structure.find(host)[0]]) > 1 else host
+
+    def _across(self, queries: Sequence[Clique], given: Mapping[str, object]) -> list[FloatArray]:
+        """All queries at once where the engine can, else each on a structure with a clique for it."""
+        if not queries:
+            return []
+        fixed = self._codes(given)
+        structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
+        engine = self._engine(structure)
+        if "query" in engine.capabilities and isinstance(engine, Querier):
+            try:
+                return engine.answers(potentials, queries)
+            except TooLarge:
+                pass  # a structure for each may fit yet, as it holds one query at a time; what does not fit it refuses
+        found = []
+        for names in queries:
+            structure, potentials = self._joined(names, given)
+            found.append(np.array(self._engine(structure).infer(potentials).marginals[names]))
+        return found
 
     def _joined(self, names: Clique, given: Mapping[str, object]) -> tuple[Structure, Tables]:
         """Structure and potentials in which the query's attributes share one clique."""

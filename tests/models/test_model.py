@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import stats
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.errors import DomainError, DpgmError, InferenceError, OptionError, TooLarge
+from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
 from dpgm_core.models.model import Model
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
@@ -85,6 +87,50 @@ def test_queries_agree_with_the_table_of_all_records(name, zeros):
     assert model.entropy() == pytest.approx(-float(positive @ np.log(positive)))
 
 
+@pytest.mark.parametrize("inference", ["junction-tree", "one by one", "no room for clusters"])
+@pytest.mark.parametrize(("name", "zeros"), CASES)
+def test_many_marginals_agree_with_the_table_of_all_records(name, zeros, inference, monkeypatch):
+    """Every subset in every order, given labels or nothing, through answers at once and one by one."""
+    model = model_of(name, zeros=zeros, seed=3)
+    if inference == "one by one":
+        monkeypatch.setattr(JunctionTreeEngine, "capabilities", frozenset())
+    if inference == "no room for clusters":
+        monkeypatch.setattr(JunctionTreeEngine, "answers", mock.Mock(side_effect=TooLarge("for this test")))
+    everything = joint(model)
+    queries = [query for order in (1, 2, 3, 4) for query in itertools.permutations(NAMES, order)]
+    found = model.marginals_of(queries)
+    assert list(found) == queries
+    for query, table in found.items():
+        np.testing.assert_allclose(table, summed(everything, query), atol=1e-12)
+    held = everything[:, 1:2] / everything[:, 1].sum()
+    for query, table in model.marginals_of(itertools.combinations("dca", 2), given={"b": 1}).items():
+        np.testing.assert_allclose(table, summed(held, query), atol=1e-12)
+
+
+def test_many_marginals_take_one_inference(monkeypatch):
+    """All pairs of a model take one inference on its clusters besides the model's own, and compile two structures."""
+    compiled, inferred = mock.Mock(side_effect=JunctionTree.compile), mock.Mock(side_effect=JunctionTreeEngine.infer)
+    monkeypatch.setattr(JunctionTree, "compile", lambda self, structure: compiled(self, structure))
+    monkeypatch.setattr(JunctionTreeEngine, "infer", lambda self, potentials: inferred(self, potentials))
+    model = model_of("chain")
+    pairs = list(itertools.combinations(NAMES, 2))
+    model.marginals_of(pairs)
+    assert (compiled.call_count, inferred.call_count) == (2, 2)
+    model.marginals_of(pairs)
+    assert (compiled.call_count, inferred.call_count) == (2, 3)
+
+
+def test_many_marginals_are_keyed_as_asked():
+    """Names alone stand for themselves, a clique asked for twice is there once, and nothing asked is nothing."""
+    model = model_of("chain")
+    found = model.marginals_of(["a", ("a", "d"), ["d", "a"], ("a",)])
+    assert list(found) == [("a",), ("a", "d"), ("d", "a")]
+    np.testing.assert_array_equal(found["a", "d"], found["d", "a"].T)
+    assert model.marginals_of([]) == {}
+    found["a",][:] = 7  # the answer is the caller's
+    assert model.marginal("a").sum() == pytest.approx(1)
+
+
 @pytest.mark.parametrize(("one", "other"), list(itertools.product(STRUCTURES, ["cycle", "tied"])))
 def test_kl_agrees_with_its_sum(one, other):
     """Between models of different structures, tied ones included; 0 with itself."""
@@ -149,6 +195,9 @@ def test_labels_come_back():
         (lambda model: model.marginal("a", given={"e": 0}), "'e', which the model lacks"),
         (lambda model: model.marginal("a", given={"b": 3}), "codes 0 to 2"),
         (lambda model: model.marginal("a", given={"b": "x"}), "no label 'x'"),
+        (lambda model: model.marginals_of("ab"), r"write \['ab'\] for one"),
+        (lambda model: model.marginals_of([("a", "b"), ("c", "e")]), "no attribute 'e'"),
+        (lambda model: model.marginals_of([("a", "b"), "d"], given={"b": 0}), "both asked for and given"),
         (lambda model: model.conditional("a", on="a"), "twice"),
         (lambda model: model.sample(-1), "at least 0"),
         (lambda model: model.sample(True), "at least 0"),

@@ -18,7 +18,7 @@ class Wrapped:
     """An engine that hands everything on; mutants override one thing."""
 
     exact = True
-    capabilities = frozenset({"maximize", "sample"})
+    capabilities = frozenset({"maximize", "query", "sample"})
     cost = None
 
     def __init__(self, inner):
@@ -30,6 +30,9 @@ class Wrapped:
 
     def maximize(self, potentials):
         return self.inner.maximize(potentials)
+
+    def answers(self, potentials, queries):
+        return self.inner.answers(potentials, queries)
 
     def sample(self, potentials, count, generator):
         return self.inner.sample(potentials, count, generator)
@@ -280,6 +283,26 @@ class MaximisesMargins(Wrapped):
         return dict(zip(names, codes, strict=True)), value
 
 
+class AnswersInItsOwnOrder(Wrapped):
+    """Axes by name, whatever order was asked for."""
+
+    def answers(self, potentials, queries):
+        return super().answers(potentials, [tuple(sorted(query)) for query in queries])
+
+
+class AnswersAsIfIndependent(Wrapped):
+    """Across cliques, the product of the attributes' own marginals."""
+
+    def answers(self, potentials, queries):
+        found = []
+        for query in queries:
+            table = np.ones(())
+            for one in super().answers(potentials, [(name,) for name in query]):
+                table = np.multiply.outer(table, one)
+            found.append(table)
+        return found
+
+
 class SamplesIndependently(Wrapped):
     """Each attribute on its own."""
 
@@ -329,6 +352,8 @@ MUTANTS = [
     (factory(KeepsADiary), "calls-leave-nothing-behind"),
     (NoLimit, "what-cannot-fit-is-refused"),
     (factory(MaximisesMargins), "maximum-is-the-most-probable-record"),
+    (factory(AnswersInItsOwnOrder), "answers-equal-enumeration"),
+    (factory(AnswersAsIfIndependent), "answers-equal-enumeration"),
     (factory(SamplesIndependently), "samples-follow-the-model"),
 ]
 

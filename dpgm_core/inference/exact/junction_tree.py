@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,11 +15,13 @@ from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
+from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.contraction import Contraction, candidates
 from dpgm_core.inference.exact.curvature import Curvature, Means, means_of
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import Program, lower
-from dpgm_core.structure import Structure, human_bytes
+from dpgm_core.inference.exact.queries import TreeQueries
+from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
 __all__ = ["Cost", "JunctionTree", "JunctionTreeEngine"]
@@ -75,7 +78,9 @@ class JunctionTree:
         if 8 * least > self.max_bytes:
             raise self._too_large(structure, elimination.treewidth, f"a table of {_readable(least)} cells", 8 * least)
         engines = (
-            JunctionTreeEngine(structure, contraction, lower(contraction, structure), elimination.treewidth)
+            JunctionTreeEngine(
+                structure, contraction, lower(contraction, structure), elimination.treewidth, self.max_bytes
+            )
             for contraction, elimination in candidates(structure)
         )
         closest: Cost | None = None
@@ -102,11 +107,14 @@ def _readable(count: int) -> str:
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
-    def __init__(self, structure: Structure, contraction: Contraction, program: Program, treewidth: int) -> None:
+    def __init__(
+        self, structure: Structure, contraction: Contraction, program: Program, treewidth: int, max_bytes: int
+    ) -> None:
         self._structure = structure
         self.contraction = contraction
         self._program = program
         self._treewidth = treewidth
+        self._max_bytes = max_bytes
         self._run = ProbabilityExecutor(contraction, program, structure)
         self._starts = np.array([part.start for part in structure.slices])
         self._sizes = np.asarray(structure.sizes)
@@ -128,8 +136,8 @@ class JunctionTreeEngine:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The most probable record, exact samples and second derivatives."""
-        return frozenset({"curvature", "maximize", "sample"})
+        """The most probable record, exact samples, second derivatives and many queries of one inference."""
+        return frozenset({"curvature", "maximize", "query", "sample"})
 
     @property
     def cost(self) -> str:
@@ -241,6 +249,41 @@ class JunctionTreeEngine:
             self.contraction, self._structure, self._means, values, logspace.backward(self.contraction, values)
         )
 
+    def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
+        """p(attributes) of each query, from one inference on the clusters of the junction tree.
+
+        Raises InferenceError as `infer` does, and TooLarge, before anything is made, where a query, with what is on the
+        way to it, takes over half of max_bytes, or the clusters' tables over a 64th of it for each query: `infer` never
+        makes those, so for few queries they are not worth it. Messages kept for other queries take a quarter at most.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
+        >>> [table.shape for table in JunctionTree().compile(structure).answers(Tables.zeros(structure), ["ca", "abc"])]
+        [(2, 2), (2, 2, 2)]
+        """
+        self._checked(potentials)
+        tree = self._tree
+        plans = [tree.plan(tuple(query), self._max_bytes // 2) for query in queries]
+        needed, worth = 8 * tree.structure.cells, min(self._max_bytes, len(queries) * self._max_bytes // _WORTH)
+        if needed > worth:
+            size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
+            raise TooLarge(
+                f"the clusters of the junction tree need {size} for {len(queries)} queries at once, against "
+                f"{human_bytes(worth)} that max_bytes leaves them; ask one by one, or for more at once"
+            )
+        marginals = self._clusters.infer(potentials.embed(tree.structure)).marginals
+        found = TreeQueries(tree, marginals, keep_bytes=self._max_bytes // 4)
+        return [found.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
+
+    @cached_property
+    def _tree(self) -> ClusterTree:
+        return cluster_tree(self._structure)
+
+    @cached_property
+    def _clusters(self) -> JunctionTreeEngine:
+        """An engine whose tables are the clusters'."""
+        return JunctionTree(max_bytes=self._max_bytes).compile(self._tree.structure)
+
     @cached_property
     def _means(self) -> Means:
         return means_of(self.contraction)
@@ -288,4 +331,5 @@ def _refuse_infinite(value: float) -> None:
 
 
 _IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
+_WORTH = 64  # a query outside the cliques is worth tables of this part of max_bytes
 _MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import stats
 from dpgm_core.arrays import Array
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
-from dpgm_core.inference.contract import Engine, Maximizer, Sampler
+from dpgm_core.inference.contract import Engine, Maximizer, Querier, Sampler
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import ALARM, Checklist, Unserved, explore, require
@@ -166,6 +167,28 @@ def maximum_is_the_most_probable_record(subject: InferenceSubject) -> None:
             )
 
     explore(subject.profile, potentials(), claim, worst=awkward_potentials())
+
+
+@CHECKS.add(needs="query")
+def answers_equal_enumeration(subject: InferenceSubject) -> None:
+    """answers gives the sums over all records for attributes in any order, inside cliques and across, if the engine is
+    exact. Cannot show: structures too large to enumerate."""
+    for theta in [*awkward_potentials(), *awkward_potentials(20.0)]:
+        try:
+            engine: Engine = subject.engine(theta.structure)
+        except Unserved:
+            continue
+        if not engine.exact or not isinstance(engine, Querier) or "query" not in engine.capabilities:
+            continue
+        names = theta.structure.domain.names
+        joint = enumerated(theta).probabilities.reshape(theta.structure.domain.shape(names))
+        queries = [query for order in (1, 2, 3) for query in itertools.permutations(names, order)]
+        for query, table in zip(queries, engine.answers(theta, queries), strict=True):
+            axes = [names.index(name) for name in query]
+            expected = joint.sum(axis=tuple(axis for axis in range(len(names)) if axis not in axes))
+            expected = expected.transpose([sorted(axes).index(axis) for axis in axes])
+            require(table.shape == expected.shape, f"{query}: shape {table.shape}, not {expected.shape}")
+            require(close(table, expected, 1e-8), f"{query}: not the sum over all records {say(theta)}")
 
 
 @CHECKS.add(needs="sample")

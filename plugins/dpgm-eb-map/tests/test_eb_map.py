@@ -174,8 +174,8 @@ def alone_each(evidence):
 
 
 def test_no_loud_clique_is_taken_for_a_silent_one():
-    """One parameter a clique, told with errors of .1: of 40 cliques 8 are on, or 1, or all, with scale 1. Those that lie
-    six errors from 0 have no chance to be off, and the others' mean square is a tenth of that of those that are on."""
+    """One parameter a clique, told with errors of .1: of 40 cliques 8 are on, or 1, or all, with scale 1. Those that
+    lie six errors from 0 have no chance to be off, and the others' mean square is a tenth of those that are on."""
     rng = np.random.default_rng(1)
     for loud in (8, 1, 40):
         told = np.concatenate([rng.normal(size=loud), np.zeros(40 - loud)]) + rng.normal(scale=0.1, size=40)
@@ -187,7 +187,7 @@ def test_no_loud_clique_is_taken_for_a_silent_one():
 
 
 def evidence_of(value, error):
-    """The log likelihood of each u on the grid of one parameter that is told as `value`, the same at every u left out."""
+    """The log likelihood of each u on the grid of one parameter that is told as `value`, up to a constant."""
     variance = np.exp(scales._GRID) + error**2
     return -0.5 * (np.log(variance) + value**2 / variance)
 
