@@ -282,7 +282,7 @@ def _worst(of_one: Callable[[int], float], sensitivity: Sensitivity) -> tuple[fl
 def _merged(losses: FloatArray, masses: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     """The same law with equal losses merged (equal up to 1e-10), and rounded down to a grid where they are many.
 
-    Equal losses are those of a lattice, as of whole-numbered noise; other laws have so many that sorting them is no use.
+    Equal losses are those of a lattice, as of whole-numbered noise; other laws have too many to sort.
     """
     finite = np.isfinite(losses)
     values, place = losses, np.arange(len(losses))
