@@ -280,10 +280,13 @@ def _worst(of_one: Callable[[int], float], sensitivity: Sensitivity) -> tuple[fl
 
 
 def _merged(losses: FloatArray, masses: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
-    """The same law with equal losses merged (equal up to 1e-10), and rounded down to a grid where they are many."""
+    """The same law with equal losses merged (equal up to 1e-10), and rounded down to a grid where they are many.
+
+    Equal losses are those of a lattice, as of whole-numbered noise; other laws have too many to sort.
+    """
     finite = np.isfinite(losses)
     values, place = losses, np.arange(len(losses))
-    if len(losses) < _SORTED:  # so many that are not on a lattice anyway are sorted for nothing
+    if len(losses) < _SORTED:
         values, place = np.unique(np.round(losses / 1e-10) * 1e-10, return_inverse=True)
     if len(values) > most and finite.any():
         low = losses[finite].min()
@@ -291,5 +294,5 @@ def _merged(losses: FloatArray, masses: FloatArray, most: int) -> tuple[FloatArr
         values = np.append(low + step * np.arange(most + 1), np.inf)
         place = np.full(len(losses), most + 1)
         place[finite] = np.floor((losses[finite] - low) / step)
-    summed = np.bincount(place, weights=masses, minlength=len(values))
+    summed = np.bincount(place, weights=masses, minlength=len(values)).astype(np.float64)
     return values[summed > 0], summed[summed > 0]
