@@ -201,8 +201,9 @@ class Model:
         >>> {names: table.tolist() for names, table in found.items()}
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
-        if isinstance(cliques, str):
-            raise StructureError(f"marginals_of takes a list of cliques, got {cliques!r}; write [{cliques!r}] for one")
+        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
+            shown = repr(cliques)[:40]
+            raise StructureError(f"marginals_of takes a list of cliques, got {shown}; write [{shown}] for one")
         given = given or {}
         asked = list(dict.fromkeys(self._names(clique, given) for clique in cliques))
         # Inside one clique the answer is a margin of the model's own marginals: no other inference is needed.
@@ -454,6 +455,8 @@ class Model:
         return self._engines[structure]
 
     def _names(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> Clique:
+        if not isinstance(attributes, (str, Iterable)):
+            raise StructureError(f"a query is the names of attributes, got {type(attributes).__name__}")
         names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         if not names:
             raise StructureError("name at least one attribute to query")

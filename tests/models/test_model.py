@@ -273,3 +273,10 @@ def test_the_guarantee_follows_the_release():
     assert done.model.private
     assert done.model.guarantee() == done.release.guarantee()
     assert done.model.provenance["learner"]["name"] == "eb-map"
+
+
+@pytest.mark.parametrize("wrong", [5, None, "ab", [5], [None]])
+def test_what_is_no_list_of_queries_is_refused(wrong):
+    """In words, whatever it is."""
+    with pytest.raises(DpgmError, match=r"list of cliques|names of attributes"):
+        model_of("chain").marginals_of(wrong)
