@@ -34,6 +34,7 @@ __all__ = [
     "numbered",
     "plain",
     "reading",
+    "synced",
     "write_archive",
 ]
 
@@ -163,7 +164,7 @@ def atomic_write(path: str | Path, content: bytes, replaces: str | None = None) 
             check_writable(path, replaces)
             shutil.copymode(path, temporary)
             temporary.replace(path)
-        _sync(path.parent)
+        synced(path.parent)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise ModelFileError(f"cannot write {str(path)!r}: {reason}") from None
@@ -198,7 +199,7 @@ def _holds(path: Path, content: bytes) -> bool:
     return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
 
 
-def _sync(folder: Path) -> None:
+def synced(folder: Path) -> None:
     """Make a new name survive a power cut, where the system can."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.files import synced
 from dpgm_core.ledger.access import SIDECARS, connected, part_name
 from dpgm_core.ledger.entries import NOT_RECORDED, LedgerEntry, LedgerTerms, check_conditions
 from dpgm_core.privacy.budget import Budget
@@ -33,7 +34,6 @@ __all__ = [
     "identified",
     "read",
     "rows",
-    "sync",
     "write_new",
 ]
 
@@ -160,7 +160,7 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
             connection.execute("COMMIT")
         # Unlike a rename, a link never replaces a file that is already there.
         os.link(part, path)
-        sync(path.parent)
+        synced(path.parent)
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):
             raise BudgetError(
@@ -193,13 +193,3 @@ def _damaged(path: Path) -> ModelFileError:
         f"ledger {path} is damaged: what it holds does not add up, as in a file that was copied or renamed in the "
         "middle of a charge; bring it and its -journal together again, and restore nothing older than its last charge"
     )
-
-
-def sync(folder: Path) -> None:
-    """Make a new name in a folder survive a power cut, where the system can."""
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

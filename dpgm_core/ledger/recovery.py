@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpgm_core.errors import DpgmError
+from dpgm_core.files import synced
 from dpgm_core.ledger import access
 from dpgm_core.ledger.access import SIDECARS, busy, connected, opened, part_name, unwritable
-from dpgm_core.ledger.file import read, sync
+from dpgm_core.ledger.file import read
 
 __all__ = ["recovered"]
 
@@ -69,7 +70,7 @@ def _removed(path: Path) -> bool:
             connection.execute("UPDATE tally SET charges = charges")
             connection.execute("COMMIT")
             _journal(path).unlink(missing_ok=True)
-            sync(path.parent)
+            synced(path.parent)
     except DpgmError:
         return False
     except OSError as error:
