@@ -229,7 +229,7 @@ def test_a_kill_while_a_needless_journal_is_removed_takes_no_charge_back(tmp_pat
         assert not Path(f"{path}-journal").exists() and path.stat().st_nlink == 1
 
 
-def test_four_processes_share_one_budget_exactly(tmp_path):
+def test_four_processes_share_one_budget_exactly(tmp_path, race):
     """4 processes x 10 charges of 0.1 against 1: exactly 10 succeed, whatever the race, and 30 are refused."""
     path = tmp_path / "s.ledger"
     Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
@@ -247,19 +247,7 @@ for _ in range(10):
     except Overspent:
         print("refused", flush=True)
 """
-    command = [sys.executable, "-c", script, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    racers = [subprocess.Popen(command, cwd=ROOT, text=True, **pipes) for _ in range(4)]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    lines = []
-    for racer in racers:
-        out, err = racer.communicate(timeout=60)
-        assert racer.returncode == 0, err
-        lines += out.split()
+    lines = race(script, path)
     assert Counter(lines) == Counter({"refused": 30, **{str(number): 1 for number in range(1, 11)}})
     ledger = Ledger.open(path)
     assert ledger.spent() == Budget.pure(1) and len(ledger.history()) == 10

@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -198,7 +196,7 @@ def test_torn_while_it_is_extended_the_file_shows_every_charge_or_is_refused(pat
     assert read >= 2
 
 
-def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger):
+def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger, race):
     """Four open and charge at the same time, the log of a killed one still there: all charges add up."""
     old_ledger(path, killed=True)
     script = """
@@ -215,18 +213,6 @@ try:
 except Overspent:
     pass
 """
-    command = [sys.executable, "-c", script, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    racers = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    numbers = []
-    for racer in racers:
-        out, err = racer.communicate(timeout=60)
-        assert racer.returncode == 0, err
-        numbers += map(int, out.split())
+    numbers = list(map(int, race(script, path)))
     assert sorted(numbers) == list(range(4, 11))
     assert Ledger.open(path).remaining().is_zero and facts(path) == ("delete", 2, SCHEMA)

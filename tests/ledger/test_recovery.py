@@ -6,15 +6,12 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-import dpgm_core
 from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import recovery
 from dpgm_core.ledger.access import connected
@@ -148,7 +145,7 @@ def test_the_journal_of_a_charge_under_way_is_left_alone(path):
     assert notes(path) == ["0", "1", "2", "under way"] and found in (["0", "1", "2"], ["0", "1", "2", "under way"])
 
 
-def test_processes_that_find_a_journal_at_once_agree(path):
+def test_processes_that_find_a_journal_at_once_agree(path, race):
     """Four open at the same time where one was killed; all see the same charges and can charge."""
     cut_off(path)
     script = (
@@ -156,21 +153,7 @@ def test_processes_that_find_a_journal_at_once_agree(path):
         "print('ready', flush=True)\nsys.stdin.readline()\n"
         "for _ in range(5):\n    print(Ledger.open(sys.argv[1]).charge(Budget.pure('0.01')), flush=True)\n"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    root = Path(dpgm_core.__file__).parents[1]
-    racers = [
-        subprocess.Popen([sys.executable, "-c", script, str(path)], text=True, cwd=root, **pipes) for _ in range(4)
-    ]
-    for racer in racers:
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers:
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    numbers = []
-    for racer in racers:
-        out, err = racer.communicate(timeout=60)
-        assert racer.returncode == 0, err
-        numbers += map(int, out.split())
+    numbers = list(map(int, race(script, path)))
     assert sorted(numbers) == list(range(4, 24)) and [one.name for one in path.parent.iterdir()] == [path.name]
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
