@@ -1,11 +1,14 @@
 """Which learner needs no tuning? Every rule beside the oracles, on many data sets.
 
-    python -m benchmarks.selftuning [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
+    python -m benchmarks.selftuning [--smoke | --full | --families | --report] [--jobs N] [--cells A,B]
+        [--only-methods A,B]
 
 Runs go to benchmarks/results/trials.jsonl. At the end, or with --report alone, selftuning.md is written
 beside the store, and the plot of docs/plots (beside another store: there). `--base 80000` is a study on fresh seeds;
 every base that the store holds is reported on its own. A ratio is the KL of a rule over the best that the truth could
-have chosen on the same data set: at k = 5 among all plain learners, elsewhere among the penalties of naive MLE.
+have chosen on the same data set: at k = 5 among all plain learners, elsewhere among the penalties of naive MLE. The
+families (protocol/families.py) are kinds of structure that no rule was chosen on, with seeds from 110000 on and a
+report of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from attrs import frozen
 from benchmarks.harness.main import main
 from benchmarks.harness.output import markdown, pyplot, save
 from benchmarks.harness.runs import Line
+from benchmarks.protocol import families
 from benchmarks.protocol.contenders import Results
 from benchmarks.protocol.scores import Scores, draws, geometric, kl_of, plain_oracle, scores, summary
 from benchmarks.protocol.trials import ROOM, Cell, Grid, cells, study
@@ -64,6 +68,7 @@ GRIDS = {
     "smoke": dict.fromkeys(cells(("chain1",), 3, ((3000, 0.5), (10**4, 1.0))), 2),
     "usual": dict.fromkeys(cells(BOTH, 5, POINTS), 2),
     "full": full(),
+    "families": families.GRID,
 }
 
 
@@ -106,16 +111,17 @@ TARGETS = (
 
 
 def tables(lines: Sequence[Line]) -> str:
-    """Targets, all groups, and every group cell by cell."""
+    """Targets, all groups, and every group cell by cell; then the families."""
+    everywhere, lines = lines, [line for line in lines if not Cell.parse(line["cell"]).family]
     bases = sorted({line["trial"] - line["trial"] % ROOM for line in lines})
     by_base = {base: scores(lines, lambda cell, of, base=base: of == base) for base in bases}
     everything = scores(lines)
     parts = [
         "# Self-tuning\n\nWritten by `python -m benchmarks.selftuning --report`; see benchmarks/README.md. Ratios are "
         "mean / worst: the geometric mean and the largest over data sets.\n",
-        targets(by_base),
-        overview(everything),
+        *([targets(by_base), overview(everything)] if lines else []),
         *(per_cell(everything, group) for group in GROUPS),
+        families.report(everywhere),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -202,7 +208,9 @@ def _beats_mbi(found: Scores, label: str) -> tuple[int, int, str]:
 
 def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     """Every data set a dot: ratio to the oracle by rule, k = 5 and k = 10."""
-    found = scores(lines)
+    found = scores(lines, lambda cell, base: not cell.family)
+    if not found:
+        return []
     plt = pyplot()
     import numpy as np
 

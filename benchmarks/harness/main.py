@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from benchmarks.harness.runs import Line, Task, Work, read, refuse, run, say
 
@@ -39,8 +39,8 @@ class Study:
     """Cells x draws x methods: what to run and how, and what to say of the finished runs.
 
     about: help for the command line. name: of its table and pictures. store: its file in `results`, by default named
-    like itself. arguments: adds its own to the parser. In the functions below `asked` is what was asked for, with
-    `asked.extent` one of "smoke", "usual" and "full".
+    like itself. arguments: adds its own to the parser. extents: grids of its own, name -> help. In the functions below
+    `asked` is what was asked for, with `asked.extent` one of "smoke", "usual", "full" and the names of `extents`.
 
     cells: how many draws each cell has, in order. methods: all that there are. serves: whether a method runs on a draw
     (0, 1, ...) of a cell. trial: the name of that draw in the store, mostly its seed. missing: why a method cannot run
@@ -55,6 +55,7 @@ class Study:
     work: Callable[[Namespace], Work]
     text: Callable[[Sequence[Line]], str]
     store: str = ""
+    extents: Mapping[str, str] = field(factory=dict)
     arguments: Callable[[ArgumentParser], None] = _nothing
     check: Callable[[Namespace, Sequence[str]], None] = lambda asked, cells: None
     serves: Callable[[str, int, str], bool] = lambda cell, draw, method: True
@@ -72,6 +73,8 @@ class Study:
         extent = parser.add_mutually_exclusive_group()
         extent.add_argument("--smoke", action="store_true", help="the smallest cells, in minutes, to see that it runs")
         extent.add_argument("--full", action="store_true", help="the whole grid, in hours")
+        for name, what in self.extents.items():
+            extent.add_argument(f"--{name}", action="store_true", help=what)
         extent.add_argument("--report", action="store_true", help="no runs: tables and plots from the store")
         parser.add_argument("--jobs", type=int, default=1, help="processes")
         parser.add_argument("--cells", default="*", help="names or patterns (*, ?), separated by commas")
@@ -82,7 +85,7 @@ class Study:
 
     def run(self, asked: Namespace) -> None:
         """What is missing in the store, then tables and pictures of everything in it."""
-        asked.extent = "smoke" if asked.smoke else "full" if asked.full else "usual"
+        asked.extent = next((name for name in ("smoke", "full", *self.extents) if vars(asked)[name]), "usual")
         if asked.smoke and asked.store == self.committed:  # which a smoke run never touches
             asked.store = RESULTS / "smoke" / asked.store.name
         if not asked.report:

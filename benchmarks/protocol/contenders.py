@@ -60,17 +60,50 @@ class Method:
     """A function of a data set; `missing` says why it cannot run here, None if it can.
 
     serves: which (size of an attribute, records, epsilon, noise) it is meant for. draws: at most so many by size.
+    family_draws: at most so many in a cell of the families, where neither of the two counts.
     """
 
     function: Callable[[DataSet], Results]
     missing: Callable[[], str | None] = lambda: None
     serves: Callable[[int, int, float, str], bool] = lambda size, records, epsilon, noise: True
     draws: dict[int, int] = field(factory=dict)
+    family_draws: int = 0
 
 
 def uniform(data: DataSet) -> Results:
     """The uniform model: what is known without any data."""
     return {"uniform": _timed(data, lambda: np.zeros(data.population.structure.cells))}
+
+
+def independent(data: DataSet) -> Results:
+    """Independent attributes: the product of the release's one-way margins (see `one_way_margins`)."""
+    structure = data.population.structure
+
+    def fit() -> FloatArray:
+        tables = [np.zeros(structure.domain.shape(clique)) for clique in structure.cliques]
+        for name, margin in one_way_margins(data.release).items():
+            number = next(number for number, clique in enumerate(structure.cliques) if name in clique)
+            axis = structure.cliques[number].index(name)
+            tables[number] += np.log(margin).reshape([-1 if at == axis else 1 for at in range(tables[number].ndim)])
+        return np.concatenate([table.reshape(-1) for table in tables])
+
+    return {"independent": _timed(data, fit)}
+
+
+def one_way_margins(release: NoisyTables) -> dict[str, FloatArray]:
+    """A distribution for each attribute: what the tables that hold it say, by inverse variance, at least one record."""
+    sums: dict[str, FloatArray] = {}
+    weights: dict[str, float] = {}
+    for clique, table, variance in zip(
+        release.structure.cliques, release.tables.arrays(), release.variances, strict=True
+    ):
+        for axis, name in enumerate(clique):
+            margin = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis), dtype=np.float64)
+            weight = margin.size / (table.size * float(variance))
+            sums[name] = sums.get(name, np.zeros(margin.size)) + weight * margin
+            weights[name] = weights.get(name, 0.0) + weight
+    counts = {name: np.maximum(total / weights[name], 1.0) for name, total in sums.items()}
+    return {name: count / count.sum() for name, count in counts.items()}
 
 
 def random(data: DataSet) -> Results:
@@ -222,6 +255,10 @@ def _laplace(size: int, records: int, epsilon: float, noise: str) -> bool:
     return noise == "laplace" and size <= 5
 
 
+def _nowhere(size: int, records: int, epsilon: float, noise: str) -> bool:
+    return False
+
+
 def _few(size: int, records: int, epsilon: float, noise: str) -> bool:
     # Below, the paper has no DP-SGD either; its own noise is Gaussian whatever the release's is.
     return size <= 5 and records <= 10**5 and epsilon >= 0.5 and noise == "laplace"
@@ -245,12 +282,14 @@ def _em(e_step: str, label: str, *, to_the_end: bool) -> Method:
 
 # Draws by k, where a method is slow or varies little; the plain oracle is wanted at k = 5 only.
 _SOME = {5: 2, 10: 1, 20: 1}
+_ALL = 1000
 _ONCE = {5: 1, 0: 1}
 _FIVE = {10: 2, 20: 1}
 _MOST = {5: 5, 10: 3, 20: 2}
 
 METHODS: dict[str, Method] = {
-    "uniform": Method(function=uniform),
+    "uniform": Method(function=uniform, family_draws=_ALL),
+    "independent": Method(function=independent, family_draws=_ALL),
     "random": Method(function=random, draws=_SOME),
     "non-private": Method(function=non_private, draws=_SOME),
     # Unpenalised maximum likelihood in all but name; it does not exist where the noise made cells negative, so that
@@ -258,16 +297,18 @@ METHODS: dict[str, Method] = {
     "naive-tiny": evolve(_learner("naive tiny", "naive-mle", l2=1e-6, max_iterations=300), draws=_SOME),
     "naive-discrepancy": _learner("naive discrepancy", "naive-mle", l2="discrepancy"),
     "naive-auto": _learner("naive auto", "naive-mle", l2="auto"),
-    "naive-path": _ridge("naive oracle", partial(targets, project=True)),
-    "ridge-path": evolve(_ridge("ridge oracle", partial(targets, project=False)), draws=_SOME),
+    "naive-path": evolve(_ridge("naive oracle", partial(targets, project=True)), family_draws=_ALL),
+    "ridge-path": evolve(_ridge("ridge oracle", partial(targets, project=False)), draws=_SOME, family_draws=_ALL),
     "consistent-path": evolve(_ridge("consistent oracle", _agreed_first), draws=_FIVE),
     "em-plateau": _learner("cgm-em plateau", "cgm-em", tau=10.0, stop="plateau"),
     "em-auto": _learner("cgm-em auto", "cgm-em", tau="auto"),
     "em-path": _em("collective-dual", "cgm-em", to_the_end=True),
+    # The same path as far as it falls, for the families.
+    "em-fall": evolve(_em("collective-dual", "cgm-em", to_the_end=False), serves=_nowhere, family_draws=2),
     "soft-path": evolve(_em("soft-sign", "soft-sign", to_the_end=False), draws=_FIVE),
     # Never the best, and slow where N is large. Under Gaussian noise it is the ridge on the raw tables.
     "one-shot": Method(function=one_shot, serves=_laplace, draws=_ONCE),
-    "eb-map": evolve(_learner("eb-map", "eb-map"), draws={20: 2}),
+    "eb-map": evolve(_learner("eb-map", "eb-map"), draws={20: 2}, family_draws=_ALL),
     "psgd": Method(function=psgd, missing=_no_accounting, serves=_few, draws={5: 3}),
     "mbi": Method(function=mbi, missing=mbi_missing, draws=_MOST),
 }

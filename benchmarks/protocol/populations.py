@@ -1,17 +1,18 @@
-"""The synthetic protocol of Bernstein et al. (2017): populations, releases and KL, for benchmarks and plots."""
+"""The synthetic protocol of Bernstein et al. (2017): populations, releases and KL, for benchmarks and plots.
+
+A population may have a structure of its own, another than the tables that are measured. KL is exact all the same: from
+the truth's marginals on the measured cliques, its entropy, and the log-partition of the learned model.
+"""
 
 import math
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 from attrs import frozen
 
-from benchmarks.protocol.references import non_private_mle
+from benchmarks.protocol.truths import HEALTH, draw_truth
 from dpgm_core import (
     Budget,
     Domain,
-    FloatArray,
     InferenceError,
     Model,
     NoisyTables,
@@ -21,26 +22,51 @@ from dpgm_core import (
     Terms,
 )
 from dpgm_core import release as release_tables
-from dpgm_core.counting.kernel import count
 from dpgm_core.inference.contract import Engine
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.sources import as_source
 from dpgm_core.spec import load_spec
 
-__all__ = ["TRUTHS", "Population", "draw_release", "structure_of"]
+__all__ = ["GRAPHS", "Population", "draw_release", "structure_of"]
 
-TRUTHS = ("dirichlet", "gaussian", "weak", "sparse", "health")
-HEALTH = Path(__file__).parents[2] / "docs" / "examples" / "health" / "health.toml"
+#: Graphs, and the least and the most labels that exact inference takes on them; 0: they have their own.
+GRAPHS = {"chain1": (1, 50), "chain3": (1, 10), "er": (1, 10), "health": (0, 0)}
+GRAPHS |= {"pairs4": (1, 6), "pairs6": (1, 4), "pairs8": (1, 3), "pairs12": (1, 2), "pairs16": (1, 2)}
+GRAPHS |= {
+    "grid4": (1, 4),
+    "grid5": (1, 3),
+    "star16": (1, 20),
+    "path52": (1, 20),
+    "uneven8": (0, 0),
+    "patients": (0, 0),
+}
+_UNEVEN = (2, 100, 3, 40, 5, 20, 8, 12)
 
 
 def structure_of(graph: str, size: int, attributes: int = 10) -> Structure:
-    """ "chain1" or "chain3" (edges up to so many places apart), "er": the first connected graph with 18 edges, or
-    "health": that of the example in docs, with its own sizes."""
+    """What is measured. "chain1" or "chain3" (edges up to so many places apart), "er": the first connected graph with
+    18 edges, both over so many attributes. "health": that of the example in docs; "patients": all pairs of its
+    attributes. "pairs8": all pairs of eight; "grid5": five by five; "star16": a class and sixteen features; "path52":
+    a chain of 52; "uneven8": a chain of eight attributes with 2 to 100 labels."""
     if graph == "health":
         return load_spec(HEALTH).structure
-    domain = Domain.from_sizes({f"x{place}": size for place in range(attributes)})
-    if graph.startswith("chain"):
-        return Structure.chain(domain, int(graph.removeprefix("chain")))
+    if graph == "patients":
+        return Structure.complete(load_spec(HEALTH).structure.domain)
+    if graph == "uneven8":
+        return Structure.chain(Domain.from_sizes({f"x{place}": labels for place, labels in enumerate(_UNEVEN)}))
+    kind, own = graph.rstrip("0123456789"), int("".join(filter(str.isdigit, graph)) or 0)
+    number = {"pairs": own, "grid": own**2, "star": own + 1, "path": own}.get(kind, attributes)
+    domain = Domain.from_sizes({f"x{place}": size for place in range(number)})
+    match kind:
+        case "pairs":
+            return Structure.complete(domain)
+        case "grid":
+            return Structure.grid(domain, own, own)
+        case "star":
+            return Structure(domain, [("x0", name) for name in domain.names[1:]])
+        case "path":
+            return Structure.chain(domain)
+        case "chain":
+            return Structure.chain(domain, own)
     seed = 0
     while len((found := Structure.erdos_renyi(domain, 0.4, seed)).cliques) != 18:
         seed += 1
@@ -49,42 +75,48 @@ def structure_of(graph: str, size: int, attributes: int = 10) -> Structure:
 
 @frozen(kw_only=True, eq=False)
 class Population:
-    """The true model; in the paper potentials are logarithms of Dirichlet(1) tables, one per edge."""
+    """The true model; in the paper potentials are logarithms of Dirichlet(1) tables, one per edge.
+
+    structure, engine: what is measured and learned over. potentials: the truth's, over its own structure. marginals:
+    the truth's on the measured cliques, (cells,). entropy: of the truth, nats.
+    """
 
     structure: Structure
     engine: Engine
     potentials: Tables
     marginals: np.ndarray
-    log_partition: float
+    entropy: float
 
     @classmethod
     def draw(cls, structure: Structure, seed: int, truth: str = "dirichlet") -> "Population":
-        """A population by its seed; truth is one of TRUTHS (see `_potentials`)."""
-        engine = JunctionTree().compile(structure)
-        potentials = Tables(structure, _potentials(truth, structure, np.random.default_rng(seed)))
-        beliefs = engine.infer(potentials)
+        """A population by its seed, measured over the structure; truth is one of TRUTHS (see `draw_truth`)."""
+        potentials = draw_truth(truth, structure, seed)
+        model = Model(potentials.structure, potentials)
+        own = model.marginals().values
+        if potentials.structure == structure:
+            marginals = own
+        else:
+            marginals = Tables.from_arrays(structure, model.marginals_of(structure.cliques)).values
         return cls(
             structure=structure,
-            engine=engine,
+            engine=JunctionTree().compile(structure),
             potentials=potentials,
-            marginals=beliefs.marginals.values,
-            log_partition=beliefs.log_partition,
+            marginals=marginals,
+            entropy=model.log_partition - math.fsum(own * potentials.values),
         )
 
     def kl(self, theta: np.ndarray) -> float:
         """KL(true || model with potentials theta), nats; one inference call. A value below 0 beyond rounding, which
         only a wrong log-partition can give, is an InferenceError and not a result."""
         learned = self.engine.infer(Tables(self.structure, theta)).log_partition
-        moved = theta - self.potentials.values
-        kl = learned - self.log_partition - math.fsum(self.marginals * moved)
+        kl = learned - math.fsum(self.marginals * theta) - self.entropy
         if not kl >= -1e-9 * max(1.0, float(np.abs(theta).max())):
             raise InferenceError(f"an impossible KL of {kl:.3g}: the engine's log-partition is wrong")
         return max(0.0, kl)
 
     def records(self, count: int, seed: int) -> np.ndarray:
         """`count` records as codes, (count, attributes)."""
-        model = Model(self.structure, self.potentials)
-        engine = model._engine(self.structure)
+        engine = Model(self.potentials.structure, self.potentials).engine
         codes = engine.sample(self.potentials, count, np.random.default_rng(seed))
         return np.stack(codes, axis=1)
 
@@ -102,25 +134,3 @@ def draw_release(
         terms=Terms(neighbours="add-remove", total="public"),
         randomness=SeededRandomness(seed),
     )
-
-
-def _potentials(truth: str, structure: Structure, rng: np.random.Generator) -> FloatArray:
-    """Log-potentials of a truth: "dirichlet", logarithms of Dirichlet(1) tables; "gaussian", N(0, 1); "weak",
-    N(0, .3^2); "sparse", Dirichlet with half of the cliques inactive; "health", fitted to the example's records."""
-    if truth == "health":
-        return _health()
-    if truth in ("gaussian", "weak"):
-        return rng.normal(scale=1.0 if truth == "gaussian" else 0.3, size=structure.cells)
-    tables = [np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]
-    if truth == "sparse":
-        for number in rng.permutation(len(tables))[: len(tables) // 2]:
-            tables[number] = np.zeros_like(tables[number])
-    return np.concatenate(tables)
-
-
-@cache
-def _health() -> FloatArray:
-    """The maximum-likelihood fit to the health example; the penalty keeps cells without records finite."""
-    spec = load_spec(HEALTH)
-    counts = count(as_source(spec.data), spec.structure).tables
-    return non_private_mle(JunctionTree().compile(spec.structure), counts, l2=1e-6)

@@ -1,9 +1,11 @@
 """Cells x draws x methods on the protocol of Bernstein et al. (2017), in one store that several reports read.
 
 A cell names a truth, a graph, the number of labels k, the number of records N, epsilon and the noise:
-`dirichlet/chain3/k5/N1e4/eps0.1/laplace`. Gaussian noise has the same epsilon and delta = 1/N. Attributes are 10 (the
-health example has its own, and its own k). A trial is a seed, base + draw: draws 0 to 4 are five populations, draws 5
-to 9 the same five again with other records and other noise, and so on. N is public, neighbours are add-remove.
+`dirichlet/chain3/k5/N1e4/eps0.1/laplace`. Gaussian noise has the same epsilon and delta = 1/N, or, where the name says
+rho, `matched/pairs8/k2/N5e3/rho0.01/zcdp`, that rho. Noise called "-split" is unequal, by a public split of the budget
+(`UNEQUAL`). Attributes are 10 unless the graph has its own; k0 says that they have labels of their own. A trial is a
+seed, base + draw: draws 0 to 4 are five populations, draws 5 to 9 the same five again with other records and other
+noise, and so on. N is public, neighbours are add-remove.
 """
 
 from __future__ import annotations
@@ -21,17 +23,32 @@ from attrs import frozen
 from benchmarks.harness.main import Study
 from benchmarks.harness.runs import Line, Task
 from benchmarks.protocol.contenders import METHODS, DataSet
-from benchmarks.protocol.populations import TRUTHS, Population, structure_of
-from dpgm_core import Budget, SeededRandomness, Terms, release
+from benchmarks.protocol.populations import GRAPHS, Population, structure_of
+from benchmarks.protocol.truths import TRUTHS
+from dpgm_core import (
+    Budget,
+    LiveCurator,
+    NoisyTables,
+    SeededRandomness,
+    Structure,
+    Terms,
+    make,
+    optimal_split,
+)
 from dpgm_core.counting.kernel import count
 from dpgm_core.sources import as_source
 
-__all__ = ["BASE", "ROOM", "Cell", "Grid", "cells", "data_set", "serves", "study", "work"]
+__all__ = ["BASE", "FAMILY_BASE", "ROOM", "Cell", "Grid", "cells", "data_set", "serves", "study", "work"]
 
 STORE = "trials.jsonl"
 BASE, POPULATIONS, ROOM = 70_000, 5, 1000  # seeds: base + draw, draw < ROOM
-GRAPHS = {"chain1": (1, 50), "chain3": (1, 10), "er": (1, 10), "health": (0, 0)}  # labels that exact inference takes
-NOISES = ("laplace", "gaussian")
+FAMILY_BASE = 110_000
+NOISES = ("laplace", "gaussian", "zcdp", "laplace-split", "zcdp-split")  # in the order of the seeds: add at the end
+# Of the first table, the second, the third, the fourth, ... in `optimal_split`: at equal sizes Laplace noise has
+# standard deviations in the ratios 16 : 4 : 1, Gaussian noise 8 : 2.8 : 1.
+UNEQUAL = (1, 64, 64**2)
+# Truths of the families, which have a grid, a base of seeds and a report of their own (families.py).
+FAMILY_TRUTHS = TRUTHS[TRUTHS.index("matched") :]
 # Cells with the number of draws wanted from each.
 Grid = dict["Cell", int]
 
@@ -48,15 +65,28 @@ class Cell:
     graph: str
     size: int
     records: int
-    epsilon: float
+    epsilon: float  # rho where the noise is of zCDP
     noise: str
+
+    @property
+    def family(self) -> bool:
+        """Whether it belongs to the families and not to the first study."""
+        return self.truth in FAMILY_TRUTHS
+
+    @property
+    def budget(self) -> Budget:
+        """For all tables together."""
+        if self.noise.startswith("zcdp"):
+            return Budget.zcdp(self.epsilon)
+        return Budget.approx(self.epsilon, 1 / self.records) if self.noise == "gaussian" else Budget.pure(self.epsilon)
 
     @property
     def name(self) -> str:
         """As in the store and on the command line."""
         short = f"{self.records:.0e}".replace("e+0", "e")
         records = short if float(short) == self.records else self.records
-        return f"{self.truth}/{self.graph}/k{self.size}/N{records}/eps{self.epsilon:g}/{self.noise}"
+        budget = f"{'rho' if self.noise.startswith('zcdp') else 'eps'}{self.epsilon:g}"
+        return f"{self.truth}/{self.graph}/k{self.size}/N{records}/{budget}/{self.noise}"
 
     @classmethod
     def parse(cls, name: str) -> Cell:
@@ -68,11 +98,13 @@ class Cell:
                 graph=graph,
                 size=int(size.removeprefix("k")),
                 records=int(float(records.removeprefix("N"))),
-                epsilon=float(epsilon.removeprefix("eps")),
+                epsilon=float(epsilon.removeprefix("rho" if noise.startswith("zcdp") else "eps")),
                 noise=noise,
             )
         except ValueError:
-            raise ValueError(f"{name!r} is not a cell: truth/graph/kSIZE/NRECORDS/epsEPSILON/noise") from None
+            raise ValueError(
+                f"{name!r} is not a cell: truth/graph/kSIZE/NRECORDS/epsEPSILON/noise (zcdp: rhoRHO)"
+            ) from None
         least, most = GRAPHS.get(graph, (1, 0))
         if truth not in TRUTHS or noise not in NOISES or not least <= cell.size <= most or cell.name != name:
             raise ValueError(f"{name!r} is not a cell: truths are {TRUTHS}, graphs {tuple(GRAPHS)}, noises {NOISES}")
@@ -128,22 +160,30 @@ def data_set(cell_name: str, trial: int) -> DataSet:
     of_population, of_records, of_noise = _seeds(cell, trial)
     population = _population(cell.truth, cell.graph, cell.size, of_population)
     codes = population.records(cell.records, of_records)
-    pure = cell.noise == "laplace"
     return DataSet(
         population=population,
         codes=codes,
         counts=count(as_source(codes), population.structure).tables,
-        release=release(
-            codes,
-            population.structure,
-            Budget.pure(cell.epsilon) if pure else Budget.approx(cell.epsilon, 1 / cell.records),
-            cell.noise,
-            terms=Terms(neighbours="add-remove", total="public"),
-            randomness=SeededRandomness(of_noise),
-        ),
+        release=_released(cell, codes, population.structure, of_noise),
         epsilon=cell.epsilon,
         seed=of_noise,
     )
+
+
+def _released(cell: Cell, codes: np.ndarray, structure: Structure, seed: int) -> NoisyTables:
+    """N is public, neighbours are add-remove."""
+    curator = LiveCurator(
+        as_source(codes),
+        structure,
+        make("mechanism", "laplace" if cell.noise.startswith("laplace") else "gaussian"),
+        terms=Terms(neighbours="add-remove", total="public"),
+        budget=cell.budget,
+        randomness=SeededRandomness(seed),
+    )
+    if not cell.noise.endswith("-split"):
+        return curator.release()
+    weights = {clique: UNEQUAL[number % 3] for number, clique in enumerate(structure.cliques)}
+    return curator.release(budget=optimal_split(structure, cell.budget, weights))
 
 
 def study(
@@ -153,10 +193,14 @@ def study(
     text: Callable[[Sequence[Line]], str],
     pictures: Callable[[Sequence[Line], Path], Iterable[Path]],
 ) -> Study:
-    """A report over trials. grids: of "smoke", "usual" and "full"; for the others see `Study`."""
+    """A report over trials. grids: of "smoke", "usual", "full" and perhaps "families"; for the others see `Study`."""
 
     def drawn(asked: Namespace) -> dict[str, int]:
         return {cell.name: min(draws, asked.draws) for cell, draws in grids[asked.extent].items()}
+
+    def trial(asked: Namespace, cell: str, draw: int) -> int:
+        usual = FAMILY_BASE if asked.extent == "families" else BASE
+        return draw + (usual if asked.base is None else int(asked.base))
 
     return Study(
         about=about,
@@ -166,7 +210,8 @@ def study(
         cells=drawn,
         methods=list(METHODS),
         serves=serves,
-        trial=lambda asked, cell, draw: int(asked.base) + draw,
+        trial=trial,
+        extents={"families": f"the families of truths; base {FAMILY_BASE}"} if "families" in grids else {},
         missing=lambda method: METHODS[method].missing(),
         work=lambda asked: work,
         text=text,
@@ -177,11 +222,13 @@ def study(
 def serves(cell_name: str, draw: int, method: str) -> bool:
     """Whether the method is meant for the cell, and for so many draws of it."""
     cell = Cell.parse(cell_name)
+    if cell.family:
+        return draw < METHODS[method].family_draws
     if draw >= METHODS[method].draws.get(cell.size, ROOM):
         return False
     return METHODS[method].serves(cell.size, cell.records, cell.epsilon, cell.noise)
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--base", type=int, default=BASE, help="of the seeds; a fresh base is a fresh study")
+    parser.add_argument("--base", type=int, help=f"of the seeds, by default {BASE}; a fresh base is a fresh study")
     parser.add_argument("--draws", type=int, default=ROOM, help="at most so many from each cell")

@@ -133,7 +133,7 @@ def test_an_impossible_kl_is_refused():
             engine=Wrong(),
             potentials=population.potentials,
             marginals=population.marginals,
-            log_partition=population.log_partition,
+            entropy=population.entropy,
         ).kl(far)
 
 

@@ -1,0 +1,229 @@
+"""The families: kinds of structure that users bring and on which no rule was chosen, and what is reported of them.
+
+Seeds have a base of their own (`FAMILY_BASE`); nobody tunes on it. On each data set the default learner is compared
+with the best that the truth could have chosen among naive MLE and ridge, at their best penalties, and EM, at its best
+stop (EM on the first draws of a cell only), and with a floor: the better of the uniform and the independent model. A
+ratio is (KL + .01) / (best + .01) nats, so that nobody wins or loses by what nobody would see.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from attrs import frozen
+
+from benchmarks.harness.output import markdown
+from benchmarks.harness.runs import Line
+from benchmarks.protocol.contenders import Results
+from benchmarks.protocol.scores import Scores, geometric, scores
+from benchmarks.protocol.trials import ROOM, Cell, Grid
+
+__all__ = ["GRID", "ORACLES", "family_of", "floor", "report", "told_ratio"]
+
+DEFAULT = "eb-map"
+ORACLES = ("naive oracle", "ridge oracle", "cgm-em oracle")
+FLOOR = ("uniform", "independent")
+SLACK = 0.01  # nats
+# What issue 13 asks for: the mean and the worst ratio of a family, and what no data set may exceed.
+MEAN, WORST, NEVER = 1.0, 1.15, 1.5
+
+_TITLES = {
+    "matched": "all pairs, p/2 disjoint loud",
+    "half": "all pairs, 1/2 loud",
+    "sixth": "all pairs, 1/6 loud",
+    "fourteenth": "all pairs, 1/14 loud",
+    "one": "one loud among 50 silent",
+    "signs": "grids, random signs",
+    "classes": "naive Bayes stars",
+    "uneven": "uneven sizes, 2 to 100",
+    "faint": "weak everywhere",
+    "independent": "independent truth",
+    "flat": "uniform truth",
+    "drowned": "drowned in noise, k = 5, 10",
+    "patients": "health data, all pairs",
+}
+_UNEQUAL = "unequal noise"
+
+# Cells by the number of draws they get.
+_CELLS = {
+    3: """
+        matched/pairs8/k2/N1e3/rho0.01/zcdp     matched/pairs8/k2/N5e3/rho0.01/zcdp
+        matched/pairs8/k2/N2e4/rho0.01/zcdp     matched/pairs8/k2/N1e6/rho0.01/zcdp
+        matched/pairs8/k2/N5e3/eps1/laplace     matched/pairs8/k2/N5e3/eps5/laplace
+        half/pairs8/k2/N1e3/rho0.05/zcdp        half/pairs8/k2/N1e4/eps1/laplace     half/pairs8/k2/N1e6/eps0.1/laplace
+        sixth/pairs8/k2/N1e3/rho0.05/zcdp       sixth/pairs8/k2/N1e4/eps1/laplace    sixth/pairs8/k2/N1e6/eps0.1/laplace
+        fourteenth/pairs8/k2/N1e3/rho0.05/zcdp  fourteenth/pairs8/k2/N1e4/eps1/laplace
+        fourteenth/pairs8/k2/N1e6/eps0.1/laplace
+        half/pairs8/k3/N1e4/rho0.05/zcdp        sixth/pairs8/k3/N1e4/rho0.05/zcdp
+        fourteenth/pairs8/k3/N1e4/rho0.05/zcdp  fourteenth/pairs8/k3/N1e5/eps1/laplace
+        half/pairs6/k4/N1e4/rho0.05/zcdp        sixth/pairs6/k4/N1e4/eps1/laplace
+        fourteenth/pairs6/k4/N1e5/rho0.01/zcdp
+        half/pairs12/k2/N1e4/rho0.05/zcdp       sixth/pairs12/k2/N1e4/rho0.05/zcdp
+        fourteenth/pairs12/k2/N1e4/rho0.05/zcdp fourteenth/pairs12/k2/N1e5/eps1/laplace
+        one/path52/k2/N1e4/rho0.1/zcdp          one/path52/k2/N1e5/eps1/laplace      one/path52/k3/N1e4/rho0.1/zcdp
+        signs/grid5/k2/N1e3/rho0.1/zcdp         signs/grid5/k2/N1e4/eps1/laplace     signs/grid4/k3/N1e5/rho0.01/zcdp
+        classes/star16/k2/N1e4/eps1/laplace     classes/star16/k4/N1e4/rho0.1/zcdp
+        faint/pairs8/k2/N1e4/rho0.05/zcdp       faint/pairs8/k2/N1e6/eps1/laplace    faint/chain3/k5/N1e5/eps1/laplace
+        flat/pairs8/k2/N1e3/rho0.01/zcdp        flat/pairs8/k3/N1e4/eps1/laplace     flat/path52/k2/N1e4/eps1/laplace
+        flat/chain3/k5/N1e5/eps0.1/laplace
+        independent/pairs8/k2/N1e4/rho0.01/zcdp independent/pairs8/k3/N1e4/eps1/laplace
+        independent/chain3/k5/N1e5/eps1/laplace
+        sixth/pairs8/k2/N1e4/rho0.05/zcdp-split sixth/pairs8/k2/N1e4/eps1/laplace-split
+        half/pairs8/k3/N1e5/rho0.05/zcdp-split  signs/grid5/k2/N1e4/rho0.1/zcdp-split
+        drowned/chain3/k5/N1e4/eps0.01/laplace  drowned/er/k5/N1e3/rho0.001/zcdp
+    """,
+    2: """
+        half/pairs16/k2/N1e4/rho0.05/zcdp       sixth/pairs16/k2/N1e4/rho0.05/zcdp
+        fourteenth/pairs16/k2/N1e4/eps1/laplace
+        classes/star16/k4/N1e6/eps0.1/laplace   classes/star16/k4/N1e4/rho0.1/zcdp-split
+        uneven/uneven8/k0/N1e4/eps1/laplace     uneven/uneven8/k0/N1e5/rho0.1/zcdp
+        uneven/uneven8/k0/N1e6/eps0.1/laplace   uneven/uneven8/k0/N1e5/eps1/laplace-split
+        patients/patients/k0/N20190/eps1/laplace  patients/patients/k0/N20190/rho0.01/zcdp
+        patients/patients/k0/N1e6/eps1/laplace
+    """,
+    1: """
+        drowned/chain3/k10/N1e4/eps0.01/laplace drowned/er/k10/N1e4/eps0.01/laplace
+    """,
+}
+GRID: Grid = {Cell.parse(name): draws for draws, names in _CELLS.items() for name in names.split()}
+
+
+def family_of(cell: Cell) -> str:
+    """The title of the family."""
+    return _UNEQUAL if cell.noise.endswith("-split") else _TITLES[cell.truth]
+
+
+def told_ratio(kl: float, best: float) -> float:
+    """(KL + .01) / (best + .01), nats."""
+    return (kl + SLACK) / (best + SLACK)
+
+
+def floor(results: Results) -> float | None:
+    """The KL of the better of the models that see no interaction; None where one of them was not run."""
+    return min(results[label]["kl"] for label in FLOOR) if set(FLOOR) <= set(results) else None
+
+
+@frozen(kw_only=True)
+class Compared:
+    """The default learner on one data set."""
+
+    cell: Cell
+    trial: int
+    kl: float
+    best: float
+    floor: float | None
+    with_em: bool
+
+    @property
+    def ratio(self) -> float:
+        """To the best that the truth could have chosen."""
+        return told_ratio(self.kl, self.best)
+
+    @property
+    def sunk(self) -> bool:
+        """Whether it is more than .01 nats worse than the floor."""
+        return self.floor is not None and self.kl > self.floor + SLACK
+
+    def __str__(self) -> str:
+        return f"{self.cell.name}, {self.trial}"
+
+
+def compared(found: Scores) -> list[Compared]:
+    """The data sets that have the default learner and naive MLE's oracle; the best is of the oracles that are there."""
+    return [
+        Compared(
+            cell=cell,
+            trial=trial,
+            kl=results[DEFAULT]["kl"],
+            best=min(results[label]["kl"] for label in ORACLES if label in results),
+            floor=floor(results),
+            with_em=ORACLES[-1] in results,
+        )
+        for cell, trials in found.items()
+        for trial, results in sorted(trials.items())
+        if {DEFAULT, ORACLES[0]} <= set(results)
+    ]
+
+
+def report(lines: Sequence[Line]) -> str:
+    """For each base of seeds: the targets, family by family; then cells, and what methods took. Empty without runs."""
+    lines = [line for line in lines if Cell.parse(line["cell"]).family]
+    bases = sorted({line["trial"] - line["trial"] % ROOM for line in lines})
+    parts = []
+    for base in bases:
+        everything = compared(scores(lines, lambda cell, of, base=base: cell.family and of == base))
+        if everything:
+            parts += [f"## Families, seeds from {base}\n", by_family(everything), by_cell(everything)]
+    return "\n".join([*parts, times(lines)]) if parts else ""
+
+
+def by_family(everything: Sequence[Compared]) -> str:
+    """What issue 13 asks for, as measured."""
+    rows = [_row(title, group) for title, group in _grouped(everything).items()]
+    rows.append(_row("all", everything))
+    losses = [f"{each} ({each.ratio:.2f})" for each in everything if each.ratio > NEVER]
+    sunk = [f"{each} ({each.kl:.3g} against {each.floor:.3g})" for each in everything if each.sunk]
+    head = ["family", "data sets", "with EM", "mean", "worst", f"> {WORST}", f"> {NEVER}", "below floor", "met"]
+    return (
+        f"Asked: {DEFAULT}, untouched, over the best of naive MLE, ridge and EM told the truth, (KL + .01) / (best + "
+        f".01): every family's geometric mean at most {MEAN}, worst {WORST}, nothing above {NEVER}; nowhere more than "
+        ".01 nats worse than the floor, the better of the uniform and the independent model.\n\n"
+        + markdown([*head, "worst at"], rows)
+        + f"\nAbove {NEVER}: {'; '.join(losses) or 'none'}.\n\nBelow the floor: {'; '.join(sunk) or 'none'}.\n"
+    )
+
+
+def _row(title: str, group: Sequence[Compared]) -> list[object]:
+    mean, worst = geometric(each.ratio for each in group), max(group, key=lambda each: each.ratio)
+    sunk = sum(each.sunk for each in group)
+    counts = [sum(each.ratio > bound for each in group) for bound in (WORST, NEVER)]
+    # A mean of 1 is met as it is printed, to three digits.
+    met = round(mean, 3) <= MEAN and worst.ratio <= WORST and not sunk
+    where = "" if worst.ratio <= 1 else str(worst)
+    numbers = [len(group), sum(each.with_em for each in group), f"{mean:.3f}", f"{worst.ratio:.2f}", *counts, sunk]
+    return [title, *numbers, "yes" if met else "no", where]
+
+
+def by_cell(everything: Sequence[Compared]) -> str:
+    """KLs (geometric means) and ratios, cell by cell."""
+    cells: dict[Cell, list[Compared]] = defaultdict(list)
+    for each in everything:
+        cells[each.cell].append(each)
+    rows = []
+    for cell, group in sorted(cells.items(), key=lambda item: (_order(item[0]), item[0])):
+        floors = [each.floor for each in group if each.floor is not None]
+        ratios = [each.ratio for each in group]
+        kls = (geometric(values) for values in ([each.kl for each in group], [each.best for each in group], floors))
+        shown = [f"{kl:.3g}" for kl in kls] if floors else ["-"] * 3
+        rows.append([cell.name, len(group), *shown, f"{geometric(ratios):.3f}", f"{max(ratios):.2f}"])
+    return markdown(["cell", "draws", DEFAULT, "best told", "floor", "mean", "worst"], rows)
+
+
+def times(lines: Iterable[Line]) -> str:
+    """CPU seconds of a run, with the search of an oracle; the median, and in brackets the sum in minutes."""
+    spent: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for line in lines:
+        spent[family_of(Cell.parse(line["cell"])), line["method"]].append(line.get("cpu", 0.0))
+    methods = list(dict.fromkeys(method for _, method in spent))
+    rows = [
+        [title, *(_spent(spent.get((title, method), ())) for method in methods)]
+        for title in dict.fromkeys(title for title, _ in spent)
+    ]
+    return f"## What runs of the families took\n\n{times.__doc__}\n\n{markdown(['family', *methods], rows)}"
+
+
+def _spent(seconds: Sequence[float]) -> str:
+    return f"{median(seconds):.2g} ({sum(seconds) / 60:.1f})" if seconds else "-"
+
+
+def _grouped(everything: Iterable[Compared]) -> dict[str, list[Compared]]:
+    groups: dict[str, list[Compared]] = defaultdict(list)
+    for each in sorted(everything, key=lambda each: _order(each.cell)):
+        groups[family_of(each.cell)].append(each)
+    return dict(groups)
+
+
+def _order(cell: Cell) -> int:
+    return [*_TITLES.values(), _UNEQUAL].index(family_of(cell))
