@@ -304,7 +304,7 @@ METHODS: dict[str, Method] = {
     "em-auto": _learner("cgm-em auto", "cgm-em", tau="auto"),
     "em-path": _em("collective-dual", "cgm-em", to_the_end=True),
     # The same path as far as it falls, for the families.
-    "em-fall": evolve(_em("collective-dual", "cgm-em", to_the_end=False), serves=_nowhere, family_draws=2),
+    "em-fall": evolve(_em("collective-dual", "cgm-em", to_the_end=False), serves=_nowhere, family_draws=_ALL),
     "soft-path": evolve(_em("soft-sign", "soft-sign", to_the_end=False), draws=_FIVE),
     # Never the best, and slow where N is large. Under Gaussian noise it is the ridge on the raw tables.
     "one-shot": Method(function=one_shot, serves=_laplace, draws=_ONCE),
