@@ -124,6 +124,7 @@ def learner(data: DataSet, *, label: str, name: str, **options: object) -> Resul
     def fit() -> FloatArray:
         done = learn(data.release, make("learner", name, **options), randomness=SeededRandomness(data.seed))
         tuning.update({key: value for key, value in done.certificate.items() if key in ("l2", "tau")})
+        tuning["converged"] = float(done.converged)
         values: FloatArray = done.model.potentials.values
         return values
 
