@@ -20,7 +20,7 @@ from dpgm_naive_mle.projection import targets
 
 from benchmarks.peers.mbi_peer import mbi_kls, mbi_missing
 from benchmarks.protocol.populations import Population
-from benchmarks.protocol.references import non_private_mle, random_estimator
+from benchmarks.protocol.references import independent_model, non_private_mle, random_estimator
 from dpgm_core import FloatArray, Likelihood, NoisyTables, SeededRandomness, Tables, consistent, learn, make
 from dpgm_core.progress import silent
 
@@ -76,34 +76,8 @@ def uniform(data: DataSet) -> Results:
 
 
 def independent(data: DataSet) -> Results:
-    """Independent attributes: the product of the release's one-way margins (see `one_way_margins`)."""
-    structure = data.population.structure
-
-    def fit() -> FloatArray:
-        tables = [np.zeros(structure.domain.shape(clique)) for clique in structure.cliques]
-        for name, margin in one_way_margins(data.release).items():
-            number = next(number for number, clique in enumerate(structure.cliques) if name in clique)
-            axis = structure.cliques[number].index(name)
-            tables[number] += np.log(margin).reshape([-1 if at == axis else 1 for at in range(tables[number].ndim)])
-        return np.concatenate([table.reshape(-1) for table in tables])
-
-    return {"independent": _timed(data, fit)}
-
-
-def one_way_margins(release: NoisyTables) -> dict[str, FloatArray]:
-    """A distribution for each attribute: what the tables that hold it say, by inverse variance, at least one record."""
-    sums: dict[str, FloatArray] = {}
-    weights: dict[str, float] = {}
-    for clique, table, variance in zip(
-        release.structure.cliques, release.tables.arrays(), release.variances, strict=True
-    ):
-        for axis, name in enumerate(clique):
-            margin = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis), dtype=np.float64)
-            weight = margin.size / (table.size * float(variance))
-            sums[name] = sums.get(name, np.zeros(margin.size)) + weight * margin
-            weights[name] = weights.get(name, 0.0) + weight
-    counts = {name: np.maximum(total / weights[name], 1.0) for name, total in sums.items()}
-    return {name: count / count.sum() for name, count in counts.items()}
+    """Independent attributes, from the release's own margins."""
+    return {"independent": _timed(data, lambda: independent_model(data.release))}
 
 
 def random(data: DataSet) -> Results:

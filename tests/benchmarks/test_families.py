@@ -15,8 +15,9 @@ from benchmarks import selftuning
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import Task
 from benchmarks.protocol import families
-from benchmarks.protocol.contenders import METHODS, one_way_margins
+from benchmarks.protocol.contenders import METHODS
 from benchmarks.protocol.populations import GRAPHS, Population, structure_of
+from benchmarks.protocol.references import one_way_margins
 from benchmarks.protocol.trials import FAMILY_BASE, FAMILY_TRUTHS, Cell, data_set, serves, work
 from dpgm_core import Tables
 
