@@ -22,6 +22,7 @@ __all__ = ["Curvature", "Walkers"]
 # Directions walked at once: enough to pay for the calls, few enough for the cache. Doubles that the tangents of the
 # largest table, and those of all of the structure's tables, may take.
 _COLUMNS, _LARGEST, _ALL = 64, 2**14, 2**17
+_TURNED_COLUMNS, _TURNED_ROWS, _ROOM = 64, 512, 2**21  # turned at once, and doubles that this may take
 _FEW = 4  # where fewer than one in so many of the directions of a walk are left, they go one by one
 _FAR = 1e8  # directions whose largest entry is beyond this, or below its inverse, are scaled
 
@@ -75,17 +76,25 @@ class Curvature:
                 f"got {wanted.shape}"
             )
         columns = wanted.reshape(len(wanted), math.prod(wanted.shape[1:]))
-        found = np.empty(columns.shape)
-        low = 0
-        while low < columns.shape[1]:
-            many, left = self._walkers.many, columns.shape[1] - low
-            at_once = many if left * _FEW > many else 1
+        product = np.empty(columns.shape)
+        most = max(self._walkers.many, min(_TURNED_COLUMNS, _ROOM // len(columns)))
+        for low in range(0, columns.shape[1], most):
+            part = slice(low, low + most)
+            # One row per direction: what a walk takes lies together.
+            rows = np.empty(columns[:, part].T.shape)
+            _turn(columns[:, part], rows)
+            self._walk(rows)
+            _turn(rows, product[:, part])
+        return product.reshape(wanted.shape)
+
+    def _walk(self, rows: FloatArray) -> None:
+        """Replace directions (m, cells) by their products."""
+        low, many = 0, self._walkers.many
+        while low < len(rows):
+            at_once = many if (len(rows) - low) * _FEW > many else 1
             part = slice(low, low + at_once)
-            # One row per direction: a block that stays in the cache from here to its end.
-            rows = np.array(columns[:, part].T, order="C")
-            found[:, part] = self._scaled(rows, at_once).T
+            rows[part] = self._scaled(rows[part], at_once)
             low += at_once
-        return found.reshape(wanted.shape)
 
     def _scaled(self, rows: FloatArray, at_once: int) -> FloatArray:
         """The products (m, cells) of directions (m, cells), which are overwritten."""
@@ -109,3 +118,11 @@ class Curvature:
         if self._logarithms is None:
             self._logarithms = self._in_logarithms()
         return self._logarithms(rows.T).T
+
+
+def _turn(table: FloatArray, into: FloatArray) -> None:
+    """into = table transposed, in blocks that the cache holds on both sides."""
+    for low in range(0, table.shape[0], _TURNED_ROWS):
+        for first in range(0, table.shape[1], _TURNED_ROWS):
+            part, other = slice(low, low + _TURNED_ROWS), slice(first, first + _TURNED_ROWS)
+            into[other, part] = table[part, other].T
