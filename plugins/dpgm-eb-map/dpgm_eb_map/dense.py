@@ -76,7 +76,7 @@ def _factor(matrix: FloatArray) -> FloatArray:
 
 
 def _squared(lower: FloatArray, vector: FloatArray) -> FloatArray:
-    """L'L v. Zeros are read too: OpenBLAS's product with a triangle wakes all threads however small it is, and they wait
+    """L'L v. Zeros are read too: OpenBLAS's product with a triangle wakes all threads however small it is, which wait
     for each other a thousand times longer than the product takes."""
     found: FloatArray = (lower @ vector) @ lower
     return found
