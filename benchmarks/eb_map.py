@@ -1,6 +1,6 @@
 """eb-map, untouched, beside other learners tuned by the truth, on the protocol of Bernstein et al. (2017).
 
-    python -m benchmarks.eb_map [--smoke] [--draws 3] [--only accuracy,wide,curvature]
+    python -m benchmarks.eb_map [--smoke] [--draws 3] [--only accuracy,wide]
 
 KL(true || learned) in nats; CPU seconds of one process on one thread. Populations have Dirichlet(1) edge potentials
 over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: the defaults were chosen on 4000 to
@@ -12,15 +12,13 @@ from __future__ import annotations
 import itertools
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 
 import numpy as np
 
 from benchmarks.harness.main import Measurement, main
-from benchmarks.harness.timing import wall_seconds
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from benchmarks.protocol.tuned import oracle, path
-from dpgm_core import NoisyTables, Tables, learn, make
+from dpgm_core import NoisyTables, learn, make
 
 SEED = 9100
 
@@ -89,45 +87,11 @@ def wide(asked: Namespace) -> None:
     print(f"geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, worst {max(ratios):.3f}")
 
 
-def least(call: Callable[[], object], runs: int) -> float:
-    """Milliseconds of the fastest of several calls."""
-    return 1e3 * wall_seconds(call, runs)
-
-
-def curvature(asked: Namespace) -> None:
-    """Milliseconds: one inference, preparing Cov(T), and a product with it per direction; all directions are wanted."""
-    names = ("infer", "prepare", "one", "of 128", "of all")
-    print(f"{'graph':8}{'k':>4}{'cells':>7}" + "".join(f"{name:>9}" for name in names) + f"{'all/2 infer':>13}")
-    for graph, size in (("chain3", 5), ("chain3", 10), ("er", 10), ("chain1", 20))[: 1 if asked.smoke else None]:
-        structure = structure_of(graph, size)
-        engine = make("inference", "junction-tree").compile(structure)
-        rng = np.random.default_rng(0)
-        theta = Tables(structure, rng.normal(size=structure.cells))
-        product = engine.curvature(theta)
-        some = rng.normal(size=(structure.cells, 128))
-        product(some)
-        figures = [
-            least(lambda engine=engine, theta=theta: engine.infer(theta), 50),
-            least(lambda engine=engine, theta=theta: engine.curvature(theta), 10),
-            least(lambda product=product, some=some: product(some[:, 0]), 10),
-            least(lambda product=product, some=some: product(some), 5) / 128,
-            least(lambda product=product, cells=structure.cells: product(np.eye(cells)), 3) / structure.cells,
-        ]
-        print(
-            f"{graph:8}{size:4}{structure.cells:7}"
-            + "".join(f"{one:9.3f}" for one in figures)
-            + f"{figures[-1] / (2 * figures[0]):13.2f}",
-            flush=True,
-        )
-
-
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--draws", type=int, default=3, help="populations per cell")
 
 
-MEASUREMENT = Measurement(
-    about=__doc__, parts={"accuracy": accuracy, "wide": wide, "curvature": curvature}, arguments=_arguments
-)
+MEASUREMENT = Measurement(about=__doc__, parts={"accuracy": accuracy, "wide": wide}, arguments=_arguments)
 
 if __name__ == "__main__":
     main(MEASUREMENT)

@@ -2,7 +2,8 @@
 
     python -m benchmarks.inference [--smoke] [--mbi VENV] [--pyagrum VENV] [--models chain3-k10,...] [--json FILE]
 
-Milliseconds per call, parameters changed on every call, fastest of many; the ratio is ours / fastest peer.
+Milliseconds per call, parameters changed on every call, fastest of many; the ratio is ours / fastest peer. `--only
+curvature` measures second derivatives, ours alone, in inferences.
 """
 
 import json
@@ -12,11 +13,13 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.harness.main import Measurement, choose, main
+from benchmarks.harness.timing import cpu_seconds
 from dpgm_core.domain import Domain
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
@@ -146,6 +149,53 @@ def exact(asked: Namespace) -> None:
         asked.json.write_text(json.dumps(figures, indent=1) + "\n")
 
 
+def trees_and_pairs(count: int = 40) -> Structure:
+    """A random tree over attributes of 2 to 5 labels, and a fifth as many pairs besides."""
+    rng = np.random.default_rng(0)
+    mixed = Domain.from_sizes({f"x{i}": int(rng.choice([2, 2, 2, 3, 4, 5])) for i in range(count)})
+    pairs = {(f"x{rng.integers(i)}", f"x{i}") for i in range(1, count)}
+    while len(pairs) < count - 1 + count // 5:
+        one, two = sorted(rng.choice(count, 2, replace=False))
+        pairs.add((f"x{one}", f"x{two}"))
+    return Structure(mixed, sorted(pairs))
+
+
+#: What second derivatives are measured on.
+CURVED = {
+    "chain3-k5": lambda: Structure.chain(domain(10, 5), 3),
+    "chain3-k10": MODELS["chain3-k10"],
+    "chain3-k20": MODELS["chain3-k20"],
+    "chain50-k20": lambda: Structure.chain(domain(50, 20)),
+    "tree40": trees_and_pairs,
+}
+
+
+def curvature(asked: Namespace) -> None:
+    """Cov(T) product / inference: CPU of preparing a map, with one product, of one product, and of one of 64 or 500."""
+    columns = ("prepare", "with one", "one", "of 64", "of 500")
+    print(f"{'model':14}{'cells':>7}{'infer ms':>10}" + "".join(f"{name:>10}" for name in columns))
+    for name in list(CURVED)[: 1 if asked.smoke else None]:
+        structure = CURVED[name]()
+        engine = JunctionTree().compile(structure)
+        rng = np.random.default_rng(0)
+        theta = Tables(structure, rng.normal(size=structure.cells))
+        one, some, many = (rng.normal(size=(structure.cells, count)) for count in (1, 64, 500))
+        product = engine.curvature(theta)
+        calls: list[tuple[Callable[[], object], int, int]] = [
+            (lambda engine=engine, theta=theta: engine.infer(theta), 20, 1),
+            (lambda engine=engine, theta=theta: engine.curvature(theta), 20, 1),
+            (lambda engine=engine, theta=theta, one=one: engine.curvature(theta)(one), 20, 1),
+            (lambda product=product, one=one: product(one), 20, 1),
+            (lambda product=product, some=some: product(some), 3, 64),
+            (lambda product=product, many=many: product(many), 1, 500),
+        ]
+        for call, _, _ in calls:
+            call()
+        seconds = [cpu_seconds(call, runs) / count for call, runs, count in calls]
+        ratios = "".join(f"{part / seconds[0]:10.2f}" for part in seconds[1:])
+        print(f"{name:14}{structure.cells:7}{1e3 * seconds[0]:10.3f}{ratios}", flush=True)
+
+
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--mbi", type=Path, help="virtual environment with mbi 2.0 (pip install mbi)")
     parser.add_argument("--pyagrum", type=Path, help="virtual environment with pyAgrum (pip install pyagrum)")
@@ -153,7 +203,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="write all figures to this file")
 
 
-MEASUREMENT = Measurement(about=__doc__, parts={"exact": exact}, arguments=_arguments)
+MEASUREMENT = Measurement(about=__doc__, parts={"exact": exact, "curvature": curvature}, arguments=_arguments)
 
 if __name__ == "__main__":
     main(MEASUREMENT)

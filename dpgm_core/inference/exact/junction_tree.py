@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from attrs import field, frozen, validators
@@ -17,7 +17,8 @@ from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.contraction import Contraction, candidates
-from dpgm_core.inference.exact.curvature import Curvature, Means, means_of
+from dpgm_core.inference.exact.curvature import Curvature, Walkers
+from dpgm_core.inference.exact.log_curvature import LogCurvature, Means, means_of
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import Program, lower
 from dpgm_core.inference.exact.queries import TreeQueries
@@ -104,6 +105,17 @@ def _readable(count: int) -> str:
     return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
 
 
+class _Ready(NamedTuple):
+    """Tables' probabilities: what writes them, bounds of their logarithms, and what they were divided by."""
+
+    fill: Callable[[FloatArray], None]
+    lows: list[float]
+    highs: list[float]
+    zeros: bool
+    shift: float
+    above: FloatArray | None
+
+
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
@@ -167,24 +179,12 @@ class JunctionTreeEngine:
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
         theta, top = self._checked(potentials)
         with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
-            low = np.minimum.reduceat(theta, self._starts)
-            zeros = not np.isfinite(low).all()
-            if zeros:
-                low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
-            shift, above = self._log_free, None
-            if max(float(top.max()), -float(low.min())) > self._mild:
-                shift += float(top @ self._multiplicities)
-                above = np.repeat(top, self._sizes)
-                low, top = low - top, np.zeros_like(top)
-
-            def fill(out: FloatArray) -> None:
-                np.exp(theta if above is None else np.subtract(theta, above, out), out)
-
-            found = self._run(fill, low.tolist(), top.tolist(), zeros=zeros)
+            ready = self._ready(theta, top)
+            found = self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
             if found is None:
-                found = self._in_logarithms(theta if above is None else theta - above)
+                found = self._in_logarithms(theta if ready.above is None else theta - ready.above)
         marginals, log_partition = found
-        log_partition += shift
+        log_partition += ready.shift
         _refuse_infinite(log_partition)
         if total != 1.0:
             marginals *= total
@@ -241,11 +241,24 @@ class JunctionTreeEngine:
         >>> JunctionTree().compile(structure).curvature(Tables.zeros(structure))(np.eye(2)).tolist()
         [[0.25, -0.25], [-0.25, 0.25]]
         """
+        theta, top = self._checked(potentials)
+        walkers, run = self._keeping
+        with np.errstate(all="ignore"):
+            ready = self._ready(theta, top)
+            found = run.calibrate(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
+        logarithms = partial(self._log_curvature, potentials)
+        if found is None:
+            known = logarithms()
+            return Curvature(self._structure, walkers, None, lambda: known)
+        _refuse_infinite(found.log_partition + ready.shift)
+        return Curvature(self._structure, walkers, found, logarithms)
+
+    def _log_curvature(self, potentials: Tables) -> LogCurvature:
         theta, _ = self._checked(potentials)
         with np.errstate(over="ignore", invalid="ignore"):
             values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
         _refuse_infinite(self._value(values))
-        return Curvature(
+        return LogCurvature(
             self.contraction, self._structure, self._means, values, logspace.backward(self.contraction, values)
         )
 
@@ -287,6 +300,32 @@ class JunctionTreeEngine:
     @cached_property
     def _means(self) -> Means:
         return means_of(self.contraction)
+
+    @cached_property
+    def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
+        """What second derivatives need: an executor that keeps what it makes, and who walks on it."""
+        program = lower(self.contraction, self._structure, keep=True)
+        return (
+            Walkers(self.contraction, self._structure, program),
+            ProbabilityExecutor(self.contraction, program, self._structure),
+        )
+
+    def _ready(self, theta: FloatArray, top: FloatArray) -> _Ready:
+        """What the executor is given for potentials of these maxima."""
+        low = np.minimum.reduceat(theta, self._starts)
+        zeros = not np.isfinite(low).all()
+        if zeros:
+            low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
+        shift, above = self._log_free, None
+        if max(float(top.max()), -float(low.min())) > self._mild:
+            shift += float(top @ self._multiplicities)
+            above = np.repeat(top, self._sizes)
+            low, top = low - top, np.zeros_like(top)
+
+        def fill(out: FloatArray) -> None:
+            np.exp(theta if above is None else np.subtract(theta, above, out), out)
+
+        return _Ready(fill, low.tolist(), top.tolist(), zeros, shift, above)
 
     def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
         """The potentials as float64 and the maximum of each table."""

@@ -19,23 +19,44 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
-from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.arrays import FloatArray
 from dpgm_core.inference.exact.contraction import Contraction
-from dpgm_core.inference.exact.program import Instruction, Program, View
+from dpgm_core.inference.exact.lowering import Call, Instruction, Space, View, bind, viewed
+from dpgm_core.inference.exact.program import Program
 from dpgm_core.structure import Structure
 
-__all__ = ["ProbabilityExecutor"]
+__all__ = ["Calibration", "ProbabilityExecutor", "Scales"]
 
 REACH = 300.0
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 
-_Call = tuple[Callable[..., Any], tuple[Array, ...]]
+#: What the value of each step was divided by; empty where none was.
+Scales = tuple[float, ...]
+
+
+@frozen(kw_only=True, eq=False)
+class Calibration:
+    """One inference with all that was made on the way.
+
+    potentials: probabilities, unnormalised (cells,). kept: values and adjoints of all steps, as the program lays them
+    out. roots: their values. marginals: of one record (cells,). log_partition: of one record, less what was shifted;
+    where it is -inf the rest means nothing.
+    """
+
+    potentials: FloatArray
+    kept: FloatArray
+    roots: FloatArray
+    scales: Scales
+    marginals: FloatArray
+    log_partition: float
 
 
 class ProbabilityExecutor:
@@ -60,6 +81,7 @@ class ProbabilityExecutor:
         ]
         self._log_terms = sum(self._log_sizes)
         self._pool: list[_Workspace] = []
+        self._spare: list[FloatArray] = []
         self._lock = threading.Lock()
 
     def __call__(
@@ -72,29 +94,66 @@ class ProbabilityExecutor:
         bounds on the logarithms of its nonzero cells. zeros: whether there may be cells of exactly 0. The caller
         silences floating-point warnings: what they would say is looked for here.
         """
-        groups = self._contraction.groups
         with self._workspace() as work:
-            fill(work.potentials)
-            low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
-            if low >= -2 * REACH and high + self._log_terms <= REACH:
-                for function, arguments in work.forward:
+            found = self._walk(work, fill, lows, highs, zeros=zeros)
+            return None if found is None else (found[0], found[1])
+
+    def calibrate(
+        self, fill: Callable[[FloatArray], object], lows: list[float], highs: list[float], *, zeros: bool
+    ) -> Calibration | None:
+        """As a call, and every value and adjoint on the way; of a program that keeps them."""
+        with self._workspace() as work:
+            found = self._walk(work, fill, lows, highs, zeros=zeros)
+            if found is None:
+                return None
+            marginals, log_partition, scales = found
+            # The memory of an earlier one that nobody has any more: new pages would cost as much as the inference.
+            kept = self._spare.pop() if self._spare else np.empty_like(work.kept)
+            np.copyto(kept, work.kept)
+            calibration = Calibration(
+                potentials=work.potentials.copy(),
+                kept=kept,
+                roots=np.array([float(value[0]) for value, _ in work.roots]),
+                scales=scales,
+                marginals=marginals,
+                log_partition=log_partition,
+            )
+            if len(kept) <= _POOLED_CELLS:
+                weakref.finalize(calibration, self._spare.append, kept).atexit = False
+            return calibration
+
+    def _walk(
+        self,
+        work: _Workspace,
+        fill: Callable[[FloatArray], object],
+        lows: list[float],
+        highs: list[float],
+        *,
+        zeros: bool,
+    ) -> tuple[FloatArray, float, Scales] | None:
+        groups = self._contraction.groups
+        fill(work.potentials)
+        low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
+        scales: Scales = ()
+        if low >= -2 * REACH and high + self._log_terms <= REACH:
+            for function, arguments in work.forward:
+                function(*arguments)
+            log_partition = work.turn()
+            if log_partition > -math.inf:
+                for function, arguments in work.backward:
                     function(*arguments)
-                log_partition = work.turn()
-                if log_partition > -math.inf:
-                    for function, arguments in work.backward:
-                        function(*arguments)
-            else:
-                measured = self._guarded(work, lows, highs)
-                if measured is None:
-                    return None
-                log_partition = measured
-            marginals = work.potentials * work.adjoints
+        else:
+            measured = self._guarded(work, lows, highs)
+            if measured is None:
+                return None
+            log_partition, scales = measured
+        marginals = work.potentials * work.adjoints
         # A sum is finite only if each of its terms is.
         if zeros and log_partition > -math.inf and not math.isfinite(float(marginals.sum())):
             return None
-        return marginals, log_partition
+        return marginals, log_partition, scales
 
-    def _guarded(self, work: _Workspace, lows: list[float], highs: list[float]) -> float | None:
+    def _guarded(self, work: _Workspace, lows: list[float], highs: list[float]) -> tuple[float, Scales] | None:
         groups = self._contraction.groups
         low = [lows[group] for group in groups] + [0.0] * len(self._steps)
         high = [highs[group] for group in groups] + [0.0] * len(self._steps)
@@ -113,7 +172,7 @@ class ProbabilityExecutor:
                 value = work.values[number]
                 largest = float(value.max())
                 if largest == 0.0:
-                    return -math.inf
+                    return -math.inf, ()
                 smallest = float(value.min())
                 if smallest == 0.0:
                     smallest = float(value[value > 0].min())
@@ -125,14 +184,14 @@ class ProbabilityExecutor:
                 log_scale += math.log(largest)
         log_partition = work.turn()
         if log_partition == -math.inf:
-            return log_partition
+            return log_partition, ()
         for number in range(len(scales) - 1, -1, -1):
             if scales[number] != 1.0:
                 adjoint = work.adjoint_values[number]
                 adjoint /= scales[number]
             for function, arguments in work.backward_steps[number]:
                 function(*arguments)
-        return log_partition + log_scale
+        return log_partition + log_scale, tuple(scales)
 
     @contextmanager
     def _workspace(self) -> Iterator[_Workspace]:
@@ -141,7 +200,7 @@ class ProbabilityExecutor:
         if work is None:
             work = _Workspace(self._contraction, self._program, self._structure)
         yield work
-        if self._structure.cells + self._program.arena <= _POOLED_CELLS:
+        if self._structure.cells + self._program.arena + self._program.kept <= _POOLED_CELLS:
             with self._lock:
                 self._pool.append(work)
 
@@ -156,28 +215,24 @@ class _Workspace:
         self.potentials = np.empty(structure.cells)
         # Tables without letters are never written by the program: each of their cliques has probability 1.
         self.adjoints = np.repeat(np.asarray(structure.multiplicities, dtype=np.float64), structure.sizes)
-        spaces = {
+        self.kept = np.empty(program.kept)
+        spaces: dict[Space, FloatArray] = {
             "potentials": self.potentials,
             "adjoints": self.adjoints,
             "arena": np.empty(program.arena),
             "ones": np.ones(program.ones),
+            "kept": self.kept,
         }
 
         def array(view: View) -> FloatArray:
-            flat = spaces[view.space][view.start : view.start + math.prod(view.shape)]
-            return flat.reshape(view.shape).transpose(view.axes)
+            return viewed(view, spaces)
 
-        def bind(instruction: Instruction) -> _Call:
-            out, inputs = array(instruction.out), tuple(map(array, instruction.inputs))
-            if instruction.call == "copy":
-                return np.copyto, (out, *inputs)
-            if instruction.call == "add":
-                return np.add, (out, *inputs, out)
-            return (np.multiply if instruction.call == "multiply" else np.matmul), (*inputs, out)
+        def bound(instruction: Instruction) -> Call:
+            return bind(instruction, spaces)
 
-        self.forward_steps = [list(map(bind, step)) for step in program.forward]
+        self.forward_steps = [list(map(bound, step)) for step in program.forward]
         # The program holds the backward steps in their order of execution, the last step's first.
-        self.backward_steps = [list(map(bind, step)) for step in reversed(program.backward)]
+        self.backward_steps = [list(map(bound, step)) for step in reversed(program.backward)]
         self.forward = [call for step in self.forward_steps for call in step]
         self.backward = [call for step in reversed(self.backward_steps) for call in step]
         self.values = [array(program.values[step.out]) for step in contraction.steps]

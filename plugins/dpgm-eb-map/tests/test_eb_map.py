@@ -3,10 +3,12 @@
 import itertools
 import math
 from types import SimpleNamespace
+from unittest import mock
 
 import attrs
 import numpy as np
 import pytest
+import scipy.linalg
 from dpgm_eb_map import scales
 from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
@@ -461,3 +463,18 @@ def test_says_what_it_did(small):
     assert 0 < fit.certificate["determined_parameters"] < 20
     short = learn(small, rounds=1)
     assert not short.converged and "raise rounds" in short.notes[1] and len(short.trace) == 2
+
+
+def test_products_of_a_round_keep_away_from_triangles():
+    """OpenBLAS runs its product with a triangle on all threads however small it is, which then wait for each other."""
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(9, 9))
+    information, variances, drift = half @ half.T, rng.uniform(1, 2, 9), rng.normal(size=9)
+    system = Dense(information, variances, drift)
+    system.set_prior(np.ones(9))
+    full = np.linalg.inv(information + np.diag(variances) + np.outer(drift, drift))
+    residual = rng.normal(size=9)
+    with mock.patch.object(scipy.linalg.blas, "dtrmv", side_effect=AssertionError("a product with a triangle")):
+        np.testing.assert_allclose(system.weighted(residual), full @ residual, rtol=1e-9, atol=1e-12)
+        curved = np.linalg.inv(information @ full @ information + np.eye(9))
+        np.testing.assert_allclose(system.newton(residual), curved @ residual, rtol=1e-8, atol=1e-10)

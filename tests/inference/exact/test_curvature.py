@@ -1,16 +1,24 @@
 """Second derivatives of the exact engine: against all records, and against its first derivatives."""
 
 import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.contract import SecondOrder
 from dpgm_core.inference.exact import curvature as second_order
+from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.exact.probability import ProbabilityExecutor
+from dpgm_core.inference.exact.program import lower
+from dpgm_core.inference.exact.tangents import TangentExecutor, lower_tangents
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -109,7 +117,7 @@ def test_is_the_derivative_of_the_marginals(tied):
 
 
 def test_columns_are_independent_of_their_company():
-    """One direction alone, in a batch, and split over several walks: the same answer; also without kept weights."""
+    """One direction alone, in a batch, and split over several walks, the last one half empty: the same answer."""
     structure = AWKWARD["large cliques, odd axes"]
     rng = np.random.default_rng(2)
     engine = JunctionTree().compile(structure)
@@ -117,8 +125,123 @@ def test_columns_are_independent_of_their_company():
     directions = rng.normal(size=(structure.cells, 7))
     together = engine.curvature(theta)(directions)
     np.testing.assert_allclose(engine.curvature(theta)(directions[:, 4]), together[:, 4], rtol=1e-10, atol=1e-14)
-    with mock.patch.object(second_order, "_COLUMNS", 2), mock.patch.object(second_order, "_KEPT", 0):
-        np.testing.assert_allclose(engine.curvature(theta)(directions), together, rtol=1e-10, atol=1e-14)
+    for at_once in (1, 2, 5, 6):
+        with mock.patch.object(second_order, "_COLUMNS", at_once):
+            apart = JunctionTree().compile(structure)
+        np.testing.assert_allclose(apart.curvature(theta)(directions), together, rtol=1e-10, atol=1e-14)
+
+
+@st.composite
+def problems(draw):
+    """A structure of up to five attributes of 1 to 3 labels, perhaps tied, and potentials of up to +-700 or -inf."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
+    names = "abcde"[: len(sizes)]
+    domain = Domain.from_sizes(dict(zip(names, sizes, strict=True)))
+    cliques = draw(
+        st.lists(
+            st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True).map(tuple), min_size=1, max_size=5
+        )
+    )
+    shapes = [tuple(domain[name].size for name in clique) for clique in cliques]
+    tied = []
+    if draw(st.booleans()):
+        mates = [clique for clique, shape in zip(cliques, shapes, strict=True) if shape == shapes[0]]
+        if len(set(mates)) == len(mates) > 1:
+            tied, cliques = [mates], [clique for clique in cliques if clique not in mates]
+    structure = Structure(domain, cliques, tied=tied)
+    reach = draw(st.sampled_from([1.0, 40.0, 700.0]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    theta = rng.uniform(-reach, reach, structure.cells)
+    if draw(st.booleans()):
+        theta[rng.random(structure.cells) < 0.25] = -np.inf
+    size = draw(st.sampled_from([1.0, 1e-200, 1e200]))
+    return structure, theta, size * rng.normal(size=(structure.cells, draw(st.sampled_from([1, 2, 70])))), size
+
+
+@given(problems())
+def test_whatever_the_structure_and_the_potentials(problem):
+    """Ties, hard zeros, one attribute, components, potentials of +-700, directions of any size: Cov(T) V over all
+    records, or a refusal where no record is possible."""
+    structure, theta, directions, size = problem
+    told = indicators(structure)
+    with np.errstate(invalid="ignore"):
+        possible = np.isfinite(np.where(told > 0, told * theta, 0.0).sum(axis=1)).any()
+    engine = JunctionTree().compile(structure)
+    if not possible:
+        with pytest.raises(InferenceError, match="probability 0"):
+            engine.curvature(Tables(structure, theta))
+        return
+    found = engine.curvature(Tables(structure, theta))(directions)
+    np.testing.assert_allclose(found / size, covariance(structure, theta) @ directions / size, rtol=1e-8, atol=1e-10)
+
+
+def test_probabilities_and_logarithms_agree_where_tables_are_large():
+    """A loop of clusters too large to enumerate, unequal sizes: both ways to the product, and finite differences."""
+    domain = Domain.from_sizes({"a": 7, "b": 11, "c": 5, "d": 9, "e": 2, "f": 6})
+    structure = Structure(domain, [("a", "b", "c"), ("c", "d"), ("d", "e", "b"), ("e", "f"), ("f", "a")])
+    rng = np.random.default_rng(8)
+    theta, directions = rng.normal(size=structure.cells), rng.normal(size=(structure.cells, 5))
+    engine = JunctionTree().compile(structure)
+    found = engine.curvature(Tables(structure, theta))(directions)
+    with mock.patch.object(ProbabilityExecutor, "calibrate", return_value=None):
+        slow = engine.curvature(Tables(structure, theta))(directions)
+    np.testing.assert_allclose(found, slow, rtol=1e-9, atol=1e-14)
+    up, down = (engine.infer(Tables(structure, theta + step * directions[:, 3])) for step in (1e-5, -1e-5))
+    np.testing.assert_allclose(found[:, 3], (up.marginals.values - down.marginals.values) / 2e-5, atol=1e-9)
+
+
+def test_what_overflows_beside_an_exact_zero_is_left_to_logarithms():
+    """Where y = 0 is impossible the adjoints of 29 mild tables that favour it grow beyond double precision."""
+    domain = Domain.from_sizes({"y": 2} | {f"c{i}": 2 for i in range(29)})
+    structure = Structure(domain, [("y",), *(("y", f"c{i}") for i in range(29))])
+    tables = {("y",): np.array([-np.inf, 0.0])}
+    for i in range(29):
+        tables["y", f"c{i}"] = np.array([[29.0, 29.0], [0.0, 0.0]] if i < 9 else [[0.0, 0.0], [-29.0, -29.0]])
+    theta = Tables.from_arrays(structure, tables)
+    product = JunctionTree().compile(structure).curvature(theta)(np.eye(structure.cells)[:, 4])
+    # c0 is free given y = 1: variance 1/4 of its own table, and nothing of any other.
+    expected = np.zeros(structure.cells)
+    expected[4:6] = 0.25, -0.25
+    np.testing.assert_allclose(product, expected, atol=1e-12)
+
+
+def test_a_product_that_is_not_finite_is_made_in_logarithms():
+    """Tangents that overflow where nothing else does, here by decree, are found out."""
+    structure = AWKWARD["nested"]
+    theta = Tables(structure, np.random.default_rng(7).normal(size=structure.cells))
+    product = JunctionTree().compile(structure).curvature(theta)
+    with mock.patch.object(TangentExecutor, "__call__", return_value=np.full((1, structure.cells), np.nan)):
+        found = np.array([product(direction) for direction in np.eye(structure.cells)])
+    np.testing.assert_allclose(found, covariance(structure, theta.values), rtol=1e-9, atol=1e-13)
+
+
+def test_costs_about_two_inferences():
+    """In calls of numpy, which small models wait for: 3 for each of an inference's; logarithms are not touched."""
+    engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({f"x{i}": 5 for i in range(10)}), 3))
+    theta = Tables.zeros(engine.structure)
+    with mock.patch.object(logspace, "forward", side_effect=AssertionError("logarithms")):
+        engine.curvature(theta)(np.ones(engine.structure.cells))
+    plain = lower(engine.contraction, engine.structure)
+    walked = lower_tangents(
+        engine.contraction, engine.structure, lower(engine.contraction, engine.structure, keep=True), 1
+    )
+    calls = [sum(map(len, [*program.forward, *program.backward])) for program in (plain, walked)]
+    assert calls[1] <= 3 * calls[0]
+
+
+def test_survives_pickling_and_threads():
+    """An engine that has made products can be sent to another process; many threads share one map."""
+    structure = AWKWARD["large cliques, odd axes"]
+    rng = np.random.default_rng(4)
+    theta, directions = Tables(structure, rng.normal(size=structure.cells)), rng.normal(size=(20, structure.cells))
+    engine = JunctionTree().compile(structure)
+    product = engine.curvature(theta)
+    alone = [product(direction) for direction in directions]
+    again = pickle.loads(pickle.dumps(engine)).curvature(theta)
+    np.testing.assert_allclose(again(directions[0]), alone[0], rtol=1e-12, atol=1e-15)
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(pool.map(product, directions), alone, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_is_declared():

@@ -1,0 +1,274 @@
+"""Derivatives along directions, in probabilities: the program of an inference, differentiated line by line.
+
+Where a step is out = sum left * right, its tangent is d out = sum d left * right + sum left * d right, and that of its
+adjoint d adjoint(left) = sum d adjoint(out) * right + sum adjoint(out) * d right: the work of two inferences, on values
+and adjoints that one calibration has left behind. The root's adjoint is 1 / Z, its tangent -dZ / Z^2.
+
+Why its answer can be trusted. A value is a sum of products of non-negative numbers, so its tangent is at most C times
+the value, C the sum of the direction's largest potential in each table; likewise an adjoint's, 2 C times. What
+`probability` shows of values and adjoints therefore holds of tangents: nothing that matters under- or overflows while C
+is far below exp(100), which the caller sees to. Only where a value is exactly 0 may its adjoint be so large that its
+tangent overflows; then the product is not finite, and None says so. Source: Pearlmutter (1994).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.inference.exact.contraction import Contraction, Letters
+from dpgm_core.inference.exact.lowering import (
+    Buffer,
+    Call,
+    Instruction,
+    Lowering,
+    Sketch,
+    Space,
+    Table,
+    View,
+    bind,
+    viewed,
+)
+from dpgm_core.inference.exact.probability import Calibration
+from dpgm_core.inference.exact.program import Program
+from dpgm_core.structure import Structure
+
+__all__ = ["TangentExecutor", "TangentProgram", "lower_tangents"]
+
+_POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
+
+
+@frozen(kw_only=True)
+class TangentProgram:
+    """The instructions of each step, forwards, at the roots and backwards, and the memory they need.
+
+    columns: directions at once. values, adjoints: the tangents of each step's value and of its adjoint. The tangents
+    of a table of n cells, (columns, n), start at columns times its place.
+    """
+
+    columns: int
+    forward: tuple[tuple[Instruction, ...], ...]
+    turn: tuple[Instruction, ...]
+    backward: tuple[tuple[Instruction, ...], ...]
+    values: tuple[View, ...]
+    adjoints: tuple[View, ...]
+    arena: int
+    ones: int
+
+
+def lower_tangents(contraction: Contraction, structure: Structure, program: Program, columns: int) -> TangentProgram:
+    """Differentiate a program that keeps its values and adjoints, along `columns` directions at once."""
+    return _Tangents(contraction, structure, program, columns).program()
+
+
+class _Tangents(Lowering):
+    def __init__(self, contraction: Contraction, structure: Structure, program: Program, columns: int) -> None:
+        # The directions are one more letter, in front; one direction needs none.
+        super().__init__((*contraction.sizes, columns), len(contraction.sizes))
+        self.contraction, self.columns = contraction, columns
+        self.front: Letters = (len(contraction.sizes),) if columns > 1 else ()
+        self.starts = [columns * part.start for part in structure.slices]
+        self.value = [self.known(node, view) for node, view in enumerate(program.values)]
+        # Those of inputs are not asked for.
+        steps = {step.out for step in contraction.steps}
+        self.above = {
+            node: self.known(node, view) for node, view in enumerate(program.adjoints) if view and node in steps
+        }
+        self.tangent: list[Table] = []
+        for node, letters in enumerate(contraction.nodes):
+            where: tuple[Space, int] | None = None
+            if node < len(contraction.groups):
+                where = ("tangents", self.starts[contraction.groups[node]])
+            self.tangent.append((self.wide(node, where), (*self.front, *letters)))
+        self.adjoint: dict[int, Table] = {}
+
+    def known(self, node: int, view: View) -> Table:
+        return self.buffer(self.contraction.cells(node), (view.space, view.start)), self.contraction.nodes[node]
+
+    def wide(self, node: int, where: tuple[Space, int] | None = None) -> Buffer:
+        return self.buffer(self.columns * self.contraction.cells(node), where)
+
+    def program(self) -> TangentProgram:
+        contraction, value, tangent = self.contraction, self.value, self.tangent
+        ends = []
+        for step in contraction.steps:
+            out = tangent[step.out]
+            if step.right is None:
+                self.sum_out(tangent[step.left], out)
+            else:
+                self.contract(tangent[step.left], value[step.right], out)
+                self.contract_into(tangent[step.right], value[step.left], out)
+            ends.append(len(self.code))
+        for number, root in enumerate(contraction.roots):
+            self.adjoint[root] = self.wide(root), self.front
+            slope = self.buffer(1, ("turns", number)), ()
+            self.multiply(tangent[root], slope, self.adjoint[root])
+        ends.append(len(self.code))
+        filled: set[int] = set()
+        for step in reversed(contraction.steps):
+            self.into_adjoint(step.left, step.right, step.out, filled)
+            if step.right is not None:
+                self.into_adjoint(step.right, step.left, step.out, filled)
+            ends.append(len(self.code))
+        parts, view, arena = self.place(ends, {}, {})
+
+        def flat(table: Table) -> View:
+            sketch: Sketch = (table[0], (table[0].cells,), (0,))
+            return view(sketch)
+
+        steps = len(contraction.steps)
+        return TangentProgram(
+            columns=self.columns,
+            forward=tuple(parts[:steps]),
+            turn=parts[steps],
+            backward=tuple(parts[steps + 1 :]),
+            values=tuple(flat(tangent[step.out]) for step in contraction.steps),
+            adjoints=tuple(flat(self.adjoint[step.out]) for step in contraction.steps),
+            arena=arena,
+            ones=self.ones_cells,
+        )
+
+    def contract_into(self, p: Table, q: Table, r: Table) -> None:
+        """Add the sum of p * q to r."""
+        more = self.buffer(r[0].cells), r[1]
+        self.contract(p, q, more)
+        self.emit("add", self.whole(r), self.whole(more))
+
+    def into_adjoint(self, node: int, other: int | None, out: int, filled: set[int]) -> None:
+        """Bring the tangents of the adjoint of a step's output, and those of its other operand, to an operand."""
+        letters = (*self.front, *self.contraction.nodes[node])
+        where: tuple[Space, int] | None = None
+        tied = False
+        if node < len(self.contraction.groups):
+            group = self.contraction.groups[node]
+            where, tied = ("adjoints", self.starts[group]), group in filled
+            filled.add(group)
+        table = self.wide(node, where), letters
+        above = self.adjoint[out]
+        if other is None:
+            # `above` has the same letters in the same order, without the one summed.
+            shape = tuple(self.sizes[letter] if letter in above[1] else 1 for letter in letters)
+            self.emit("add" if tied else "copy", self.whole(table), (above[0], shape, tuple(range(len(shape)))))
+        else:
+            (self.contract_into if tied else self.contract)(above, self.value[other], table)
+            self.contract_into(self.tangent[other], self.above[out], table)
+        self.adjoint[node] = table
+
+
+class TangentExecutor:
+    """Products of calibrations with directions, so many at once; safe to call from several threads."""
+
+    def __init__(self, contraction: Contraction, structure: Structure, keeping: Program, columns: int) -> None:
+        self._structure, self._keeping = structure, keeping
+        self.columns = columns
+        self._program = lower_tangents(contraction, structure, keeping, columns)
+        free = [group for node, group in enumerate(contraction.groups) if not contraction.nodes[node]]
+        self._constant = [structure.slices[group] for group in free]  # tables without letters
+        self._pool: list[_Workspace] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, calibration: Calibration, directions: FloatArray) -> FloatArray:
+        """The derivatives (m, cells) of the marginals of one record along directions (m, cells), m at most `columns`.
+
+        The caller silences floating-point warnings, and looks whether all is finite.
+        """
+        with self._lock:
+            work = self._pool.pop() if self._pool else None
+        if work is None:
+            work = _Workspace(self._structure, self._keeping, self._program)
+        product = work.product(calibration, directions)
+        for part in self._constant:
+            product[:, part] = 0.0
+        if len(work.tangents) + len(work.kept) + self._program.arena <= _POOLED_CELLS:
+            with self._lock:
+                self._pool.append(work)
+        return product
+
+
+class _Workspace:
+    """The buffers of one call, and the program's calls bound to views of them."""
+
+    def __init__(self, structure: Structure, keeping: Program, program: TangentProgram) -> None:
+        self.columns = program.columns
+        # Whose values and adjoints are here; it may be gone.
+        self.loaded: Callable[[], Calibration | None] = lambda: None
+        self.potentials, self.kept = np.empty(structure.cells), np.empty(keeping.kept)
+        self.tangents = np.zeros(program.columns * structure.cells)
+        # Tables without letters are never written by the program.
+        self.adjoints = np.zeros(program.columns * structure.cells)
+        self.turns = np.empty(len(program.turn))
+        spaces: dict[Space, FloatArray] = {
+            "potentials": self.potentials,
+            "kept": self.kept,
+            "tangents": self.tangents,
+            "adjoints": self.adjoints,
+            "turns": self.turns,
+            "arena": np.empty(program.arena),
+            "ones": np.ones(program.ones),
+        }
+
+        def calls(instructions: tuple[Instruction, ...]) -> list[Call]:
+            return [bind(instruction, spaces) for instruction in instructions]
+
+        self.forward, self.turn, self.backward = (
+            [calls(step) for step in program.forward],
+            calls(program.turn),
+            [calls(step) for step in program.backward],
+        )
+        self.calls = [call for step in [*self.forward, self.turn, *self.backward] for call in step]
+        self.values = [viewed(view, spaces) for view in program.values]
+        self.above = [viewed(view, spaces) for view in program.adjoints]
+        # (columns, cells) of each table
+        places = [slice(program.columns * part.start, program.columns * part.stop) for part in structure.slices]
+        self.blocks = [
+            (part, self.tangents[place].reshape(program.columns, -1), self.adjoints[place].reshape(program.columns, -1))
+            for part, place in zip(structure.slices, places, strict=True)
+        ]
+
+    def product(self, calibration: Calibration, directions: FloatArray) -> FloatArray:
+        if self.loaded() is not calibration:
+            np.copyto(self.potentials, calibration.potentials)
+            np.copyto(self.kept, calibration.kept)
+            np.divide(-1.0, calibration.roots * calibration.roots, self.turns)
+            self.loaded = weakref.ref(calibration)
+        count = len(directions)
+        if self.columns == 1:
+            np.multiply(self.potentials, directions[0], self.tangents)
+        else:
+            for part, tangents, _ in self.blocks:
+                np.multiply(directions[:, part], self.potentials[part], tangents[:count])
+                tangents[count:] = 0.0
+        if calibration.scales:
+            self.rescaled(calibration.scales)
+        else:
+            for function, arguments in self.calls:
+                function(*arguments)
+        product = directions * calibration.marginals
+        if self.columns == 1:
+            self.adjoints *= self.potentials
+            product[0] += self.adjoints
+        else:
+            for part, _, adjoints in self.blocks:
+                adjoints *= self.potentials[part]
+                product[:, part] += adjoints[:count]
+        return product
+
+    def rescaled(self, scales: tuple[float, ...]) -> None:
+        """Run the program where steps were divided by something."""
+        for step, tangent, scale in zip(self.forward, self.values, scales, strict=True):
+            for function, arguments in step:
+                function(*arguments)
+            if scale != 1.0:
+                tangent /= scale
+        for function, arguments in self.turn:
+            function(*arguments)
+        for number, step in zip(reversed(range(len(scales))), self.backward, strict=True):
+            if scales[number] != 1.0:
+                self.above[number] /= scales[number]
+            for function, arguments in step:
+                function(*arguments)
