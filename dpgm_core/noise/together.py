@@ -43,13 +43,18 @@ __all__ = ["largest_rho", "normal_parts_delta", "together_delta"]
 _UNIT = 2.0**-53
 # Noise from this sigma^2 on is taken as continuous: it costs a ten-thousandth of its variance.
 _WIDE = 20_000
-# Cells whose losses are convolved at most; of more, comparison with the continuous costs little.
-_MOST_CELLS = 2048
+# Cells whose losses are convolved at most, and their different widths, so that no file takes long to read; of more,
+# comparison with the continuous costs little.
+_MOST_CELLS, _MOST_WIDTHS = 2048, 256
 # What splitting may add to the variance of the loss, relatively; half of it is the error of sigma.
 _COARSE = 1e-5
 # exp(-_FAR) of a tail is left out; standard deviations of the loss on the grid, each way.
 _FAR, _REACH = 45.0, 9.0
-_FEWEST_POINTS, _MOST_POINTS = 2**14, 2**20
+# Whole numbers around it, and their squares, are exact enough.
+_MOST_TILT = 2.0**24
+# Added where a logarithm of an underflow would be taken.
+_TINY = 1e-300
+_FEWEST_POINTS, _MOST_POINTS = 2**14, 2**17
 
 
 def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
@@ -160,12 +165,14 @@ class _Cell:
     def tilted(cls, variance: float, tilt: float) -> _Cell:
         reach = math.ceil(math.sqrt(2 * variance * _FAR)) + 1
         w = round(tilt) + np.arange(-reach, reach + 1, dtype=np.float64)
-        masses = np.exp(-np.square(w - tilt) / (2 * variance))
+        squares = np.square(w - tilt)
+        nearest = float(squares.min())  # the largest mass is 1, so that not all underflow
+        masses = np.exp((nearest - squares) / (2 * variance))
         whole = math.fsum(masses)
         # beyond, |w - tilt| is at least reach + 1/2, and each mass at most exp(-(reach + 1/2) / variance) of the last
         far = reach + 0.5
-        tails = 2 * math.exp(-(far**2) / (2 * variance)) / -math.expm1(-far / variance)
-        log_moment = tilt * (1 + tilt) / (2 * variance) + math.log(whole) - log_normaliser(variance)
+        tails = 2 * math.exp((nearest - far**2) / (2 * variance)) / -math.expm1(-far / variance)
+        log_moment = (tilt * (1 + tilt) - nearest) / (2 * variance) + math.log(whole) - log_normaliser(variance)
         return cls(tilt, (1 + 2 * w) / (2 * variance), masses / whole, tails / whole, log_moment)
 
     def on_grid(self, step: float) -> tuple[FloatArray, FloatArray, float]:
@@ -196,11 +203,13 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
             wide[variance, sensitivity] = count
     moved = cells.total()
     mu, price, factor = smoothed(wide) if wide else (0.0, 0.0, 1.0)
-    if not 0 < moved <= _MOST_CELLS or not math.isfinite(mu):
+    if not 0 < moved <= _MOST_CELLS or len(cells) > _MOST_WIDTHS or not math.isfinite(mu):
         return 1.0
     rho = sum(count / variance for variance, count in cells.items()) / 2 + mu**2 / 2
     target = float(epsilon) - price
     tilt = max(0.0, (target - rho) / (2 * rho))
+    if tilt > _MOST_TILT:
+        return 1.0
     laws = [(_Cell.tilted(variance, tilt), count) for variance, count in cells.items()]
     nominal = sum(count / variance for variance, count in cells.items())
     step = math.sqrt(4 * _COARSE * 2 * rho / moved)
@@ -225,14 +234,14 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
         pushed = push * (place * step - float(law.losses @ law.masses))
         if float(pushed.max()) > 600:
             return 1.0
-        log_beyond += count * math.log(float(masses @ np.exp(pushed)))
+        log_beyond += count * math.log(float(masses @ np.exp(pushed)) + _TINY)
         lost += count * law.lost
         exponent += count * log_moment
     law_of_sum = np.maximum(np.fft.irfft(transform, points), 0.0)
     number = first + np.mod(np.arange(points) - first, points)
     weights, log_weight = _weights(number * step, target, tilt, mu)
     rounding = (moved + len(laws) + 1) * 16 * math.log2(points) * _UNIT * math.sqrt(float(weights @ weights))
-    lost += math.exp(min(log_beyond, 0.0)) + rounding
+    lost += math.exp(min(log_beyond, 0.0)) + rounding + _TINY
     exponent += log_weight - tilt * target
     exponent += 1e-14 * (moved + tilt * (1 + tilt) * 2 * rho + tilt * abs(target))
     log_delta = exponent + math.log(float(law_of_sum @ weights) + lost * ROUNDING) + math.log(factor * ROUNDING)

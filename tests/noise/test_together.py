@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
@@ -217,9 +218,25 @@ def test_out_of_reach_is_one_and_not_less():
     assert convolved(Counter(small), 1) == 1
     assert together_delta(small, Fraction(30)) == concentrated_delta(Fraction(4) + Fraction(1, 18), Fraction(30)) < 1
     assert together_delta({}, Fraction(1)) == normal_parts_delta({}, Fraction(1)) == 0
-    for epsilon in ("1e-9", "1e-3", "1", "50", "1e6"):
-        for variances in ((Fraction(1, 2**29), 10), (Fraction(1, 100), Fraction(1, 50)), (1, 10**12), (2**57, 2**58)):
+    for epsilon in ("1e-9", "1e-3", "1", "50", "1e6", "4.4e7", "1e24"):
+        for variances in (
+            (Fraction(1, 2**29), 10),
+            (Fraction(1, 10**8), 50),
+            (Fraction(1, 100), Fraction(1, 50)),
+            (1, 10**12),
+            (2**57, 2**58),
+        ):
             assert 0 < together_delta(parts(variances), Fraction(epsilon)) <= 1
+
+
+def test_no_file_keeps_its_reader_long():
+    """Many widths, or many cells, are left to the closed forms; what is convolved takes some 10 MB."""
+    widths = {(Fraction(1000 + one), units(2)): 1 for one in range(300)}
+    assert convolved(Counter(widths), 1) == 1 and together_delta(widths, Fraction(1)) < 1
+    tracemalloc.start()
+    assert convolved(Counter({(Fraction(3000), units(2000)): 1}), 1) < 1
+    assert tracemalloc.get_traced_memory()[1] < 24 * 2**20
+    tracemalloc.stop()
 
 
 # --- how much rho -------------------------------------------------------------------------------------------------
