@@ -54,15 +54,10 @@ if TYPE_CHECKING:
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
     from dpgm_core.models.reading import load_model
+    from dpgm_core.noise.continuous import analytic_delta
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
     from dpgm_core.noise.exactness import Exactness, residuals
-    from dpgm_core.noise.gaussian import (
-        analytic_delta,
-        discrete_delta,
-        discrete_variance,
-        least_variance,
-        log_normaliser,
-    )
+    from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
     from dpgm_core.noise.measurement import Calibration, Measurement
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.split import optimal_split
@@ -125,9 +120,10 @@ _LAZY = {
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.reading": ["load_model"],
+    "noise.continuous": ["analytic_delta"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
     "noise.exactness": ["Exactness", "residuals"],
-    "noise.gaussian": ["analytic_delta", "discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
+    "noise.gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
     "noise.measurement": ["Calibration", "Measurement"],
     "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "noise.split": ["optimal_split"],

@@ -80,6 +80,7 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
     from dpgm_core.pipeline import release as release_records
     from dpgm_core.releases.stamps import caveats_of, stamp_of
+    from dpgm_core.releases.totals import contradictions
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
@@ -104,6 +105,8 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
         )
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
+    for note in contradictions([noisy]):
+        talk(f"note: {note}")
     say(f"release: {noisy.saved_as}")
     say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
     say(noisy.guarantee())

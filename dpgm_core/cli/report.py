@@ -71,6 +71,7 @@ def print_fit(
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
     from dpgm_core.releases.stamps import caveats_of
+    from dpgm_core.releases.totals import contradictions
 
     stamp(path, caveats_of(done.model.releases))
     surest, cost = _surest(done), _cost(done)
@@ -83,7 +84,7 @@ def print_fit(
     say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         say("WARNING: the learner did not converge; the model carries this flag")
-    for note in done.notes if verbose or not done.converged else ():
+    for note in done.notes if verbose or not done.converged else contradictions(done.releases):
         talk(f"note: {note}")
     say()
     try:

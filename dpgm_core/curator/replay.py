@@ -153,8 +153,10 @@ class ReplayCurator(Single):
 
 
 def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool:
-    """Whether each table was calibrated for the budget asked now."""
+    """Whether each table was calibrated for the budget asked now, and paid for as such."""
     measurement = release.measurement
+    if measurement.together is not None:
+        return False  # its tables were paid for together
     own = {measurement.structure.find(clique)[0]: budget for clique, budget in budgets.items()}
     if len(measurement.calibrations) == 1 and len(own) > 1:
         return False

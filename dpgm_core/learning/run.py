@@ -17,6 +17,7 @@ from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import implausible
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.totals import contradictions
 
 __all__ = ["run"]
 
@@ -91,7 +92,7 @@ def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Infere
     What a model cost is the curator's word: a learner may show less than it was given.
     """
     registry = default_registry()
-    notes = [*learned.notes, *_moved(curator.released)]
+    notes = [*learned.notes, *_moved(curator.released), *contradictions(curator.released)]
     provenance = {
         **learned.model.provenance,
         "learner": registry.record("learner", learner),

@@ -7,6 +7,7 @@ and from the sensitivity, which nobody types in:
 * Laplace kinds: epsilon = L1 / scale; rho = epsilon^2 / 2; an (epsilon', delta) as in `laplace_delta`.
 * Gaussian kinds: rho = L2^2 / (2 scale^2); delta as in `discrete_delta` and `analytic_delta`; no pure epsilon at all.
 * truncated Laplace: delta as in `truncated_delta`; neither pure epsilon nor zCDP.
+* Gaussian noises of several widths, drawn together: delta as in `together_delta`, or `normal_parts_delta` (textbook).
 
 These are the bounds that core can prove: a mechanism with a sharper analysis must say less noise cost more. A
 sensitivity of 0 (one-cell tables under replace-one) costs nothing; otherwise no cost is 0.
@@ -23,25 +24,31 @@ These are declared facts. Whether the draws follow them is what the conformance 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
 
 from dpgm_core.errors import BudgetError, IncompatiblePlugin
+from dpgm_core.noise.continuous import Part, analytic_delta
 from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.gaussian import analytic_delta, discrete_delta
+from dpgm_core.noise.gaussian import discrete_delta
+from dpgm_core.noise.together import normal_parts_delta, together_delta
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.truncated import laplace_delta, truncated_delta
 
-__all__ = ["check_claims", "check_cost", "event_of"]
+__all__ = ["DELTAS_TOGETHER", "check_claims", "check_cost", "check_together", "event_of", "parts_of"]
 
 # What the doubles of an event may have lost to rounding, relatively. A delta feels the last digits of a scale more.
 _ROOM, _DELTA_ROOM = 1 - Fraction(1, 10**12), 1 + 1e-8
 _VARIANCE_ROOM = 1 - 1e-6
 _GAUSSIAN = ("discrete-gaussian", "gaussian")
+#: By kind of event: the delta of noises of several widths.
+DELTAS_TOGETHER = {"discrete-gaussian": together_delta, "gaussian": normal_parts_delta}
 _TRUNCATED = "truncated-discrete-laplace"
 # The variance of a truncated law is summed up to there; that of a wider one is larger.
 _FURTHEST = 10**5
@@ -103,6 +110,29 @@ def check_cost(cost: Budget, event: PrivacyEvent, sensitivity: Sensitivity) -> N
             f"its noise claims to cost {cost}, but {event.kind} noise of scale {event.scale:g} at "
             f"{'L2' if gaussian else 'L1'} = {norm:.6g} costs {costs}"
         )
+
+
+def check_together(noises: Sequence[tuple[Noise, Sensitivity]], cost: Budget) -> None:
+    """Refuse, with BudgetError, an (epsilon, delta) below what core can prove for noises that are drawn together.
+
+    noises: of each table, or of all, with what one person can change there; fixed before any of them was drawn.
+    """
+    kinds = {event_of(noise).kind for noise, _ in noises}
+    delta_of = DELTAS_TOGETHER.get(kinds.pop()) if len(kinds) == 1 else None
+    if delta_of is None or cost.kind != "approx":
+        raise BudgetError(
+            "what noises cost together is proven for Gaussian ones of one kind, in (epsilon, delta), not for these; "
+            "ask for split = 'even', or for pure or zCDP budgets, which add"
+        )
+    parts = parts_of((Fraction(event_of(noise).scale) ** 2, sensitivity) for noise, sensitivity in noises)
+    needed = delta_of(parts, cost.epsilon, float(cost.delta))
+    if needed > float(cost.delta) * _DELTA_ROOM:
+        raise BudgetError(f"its noises together claim to cost {cost}, but at this epsilon their delta is {needed:.6g}")
+
+
+def parts_of(noises: Iterable[Part]) -> Counter[Part]:
+    """How often each noise occurs, without those of tables that nobody can change."""
+    return Counter(one for one in noises if one[1].l2_squared)
 
 
 def event_of(noise: Noise) -> PrivacyEvent:

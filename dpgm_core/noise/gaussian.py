@@ -20,16 +20,15 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
+from dpgm_core.noise.continuous import ROUNDING, analytic_delta, moved_cells, smoothed_delta
 from dpgm_core.noise.samplers import VARIANCE_LIMIT, bounded_variance
 from dpgm_core.privacy.conversion import concentrated_exponent
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
-    "analytic_delta",
     "any_shift_delta",
     "concentrated_delta",
     "discrete_delta",
@@ -40,8 +39,7 @@ __all__ = [
     "unit_shift_delta",
 ]
 
-# Relative errors of all sums here are below 1e-10: positive terms, exponents below 1e4, fewer than 2^20 operations.
-_ROUNDING = 1 + 1e-9
+# Sums here have positive terms, exponents below 1e4 and fewer than 2^20 operations: relative errors below 1e-10.
 # The mass left out is below exp(-60) of the first that counts.
 _NEGLIGIBLE = 60.0
 # No delta below exp(-650) is told from it, so that no sum underflows.
@@ -118,7 +116,7 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
     else:
         mass = np.exp(-np.square(w) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
     gain = -np.expm1(-(float(first - w0) + (w - first)) / sigma2)
-    return min(1.0, float(np.sum(mass * gain)) * _ROUNDING + beyond)
+    return min(1.0, float(np.sum(mass * gain)) * ROUNDING + beyond)
 
 
 def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
@@ -153,7 +151,7 @@ def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fract
     largest = math.exp(-(top**2) / (2 * spread)) / math.sqrt(2 * math.pi * spread) * (top - w0) / float(variance)
     divisor = min(max(sensitivity.linf, 1), math.isqrt(square))
     smooth = analytic_delta(variance, sensitivity, epsilon)
-    return min(1.0, (1 + excess) * (smooth + divisor * largest) * _ROUNDING + math.exp(-_LARGEST))
+    return min(1.0, (1 + excess) * (smooth + divisor * largest) * ROUNDING + math.exp(-_LARGEST))
 
 
 def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
@@ -176,14 +174,14 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
             high = middle
     # alpha - 1: any value gives a valid bound, so that only what it gives is computed exactly
     log_delta = concentrated_exponent(rho, epsilon, high)
-    return min(1.0, math.exp(min(0.0, max(log_delta, -_LARGEST))) * _ROUNDING)
+    return min(1.0, math.exp(min(0.0, max(log_delta, -_LARGEST))) * ROUNDING)
 
 
 def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
     """A sound delta(epsilon) of discrete Gaussian noise over every admissible whole-numbered shift.
 
-    The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the smaller of
-    `any_shift_delta`, within a few percent, and `concentrated_delta`.
+    The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the least of
+    `smoothed_delta` and `any_shift_delta`, within a few percent, and `concentrated_delta`.
 
     >>> pair = Sensitivity(l0=2, l1=2, l2_squared=2, linf=1)
     >>> discrete_delta(Fraction(50), pair, Fraction(1)) < concentrated_delta(Fraction(2, 100), Fraction(1))
@@ -191,30 +189,11 @@ def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fracti
     """
     rho = Fraction(max(sensitivity.l2_squared, 1)) / (2 * variance)
     general = min(concentrated_delta(rho, epsilon), any_shift_delta(variance, sensitivity, epsilon))
-    cells = max(1, min(sensitivity.l0, sensitivity.l1, sensitivity.l2_squared))
+    general = min(general, smoothed_delta({(variance, sensitivity): 1}, epsilon))
+    cells = moved_cells(sensitivity)
     if sensitivity.linf > 1 or cells > _MOST_CELLS or cells * variance > _WIDE:
         return general
     return min(general, unit_shift_delta(variance, cells, epsilon))
-
-
-def analytic_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """The exact delta(epsilon) of continuous Gaussian noise at L2 sensitivity D; for textbook noise only.
-
-    Phi(D / (2 sigma) - epsilon sigma / D) - e^epsilon Phi(-D / (2 sigma) - epsilon sigma / D): Balle and Wang (2018),
-    Theorem 8. Discrete noise of small sigma has a larger delta.
-
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> round(analytic_delta(Fraction(1), one, Fraction(1)), 6)
-    0.126937
-    """
-    ratio = math.sqrt(max(sensitivity.l2_squared, 1) / variance)  # D / sigma
-    near, far = float(epsilon) / ratio - ratio / 2, float(epsilon) / ratio + ratio / 2
-    # e^epsilon Phi(-far) = exp(-near^2 / 2) erfcx(far / sqrt 2) / 2, and so Phi(-near) where that keeps its digits
-    scaled = special.erfcx(far / math.sqrt(2)) / 2 * math.exp(-(near**2) / 2)
-    if near < -5:
-        return min(1.0, float(special.ndtr(-near) - scaled) * _ROUNDING)
-    delta = special.erfcx(near / math.sqrt(2)) / 2 * math.exp(-(near**2) / 2) - scaled
-    return min(1.0, float(delta) * (_ROUNDING + 1e-14 / ratio))
 
 
 def least_variance(

@@ -16,9 +16,10 @@ from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import BudgetError, IncompatiblePlugin, OptionError, StructureError
-from dpgm_core.noise.claims import check_claims
+from dpgm_core.noise.claims import DELTAS_TOGETHER, check_claims, check_together, event_of, parts_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.split import check_split, optimal_split
+from dpgm_core.noise.split import check_split, optimal_shares, optimal_split
+from dpgm_core.noise.together import largest_rho
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
@@ -62,12 +63,14 @@ class Measurement:
     """What is measured, and with which noise.
 
     structure: the tables. calibrations: the noises; one for all tables, or one for each. of_group: for each group of
-    the structure the number of its calibration.
+    the structure the number of its calibration. together: the (epsilon, delta) of Gaussian noises of several widths,
+    all fixed before the first is drawn; each alone costs a rho. None: what they cost adds up.
     """
 
     structure: Structure
     calibrations: tuple[Calibration, ...]
     of_group: tuple[int, ...]
+    together: Budget | None = None
 
     @classmethod
     def shared(cls, structure: Structure, calibration: Calibration) -> Measurement:
@@ -76,13 +79,13 @@ class Measurement:
 
     @property
     def cost(self) -> Budget:
-        """What one release costs: the sum over the noises."""
-        return Budget.sum(one.noise.cost for one in self.calibrations)
+        """What one release costs: the sum over the noises, or what they cost together."""
+        return self.together or Budget.sum(one.noise.cost for one in self.calibrations)
 
     @property
     def asked(self) -> Budget:
         """The budget that the noises were calibrated for; the cost is at most that."""
-        return Budget.sum(one.budget for one in self.calibrations)
+        return self.together or Budget.sum(one.budget for one in self.calibrations)
 
     @property
     def noise(self) -> tuple[Noise, ...]:
@@ -131,8 +134,8 @@ def measure(
     """Calibrate the noise of every table; touches no data, spends nothing.
 
     budget: for all tables together, divided as `split` says ("even": one noise for all; "optimal": see
-    `optimal_split`), or one for each clique, which add up. Raises BudgetError, OptionError and what the mechanism
-    refuses.
+    `optimal_split`; an (epsilon, delta) is then spent by all noises together), or one for each clique, which add up.
+    Raises BudgetError, OptionError and what the mechanism refuses.
     """
     check_mechanism(mechanism)
     check_structure(structure)
@@ -142,6 +145,8 @@ def measure(
             raise BudgetError(f"budget is {budget}; it must be positive")
         if check_split(split) == "even":
             return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget))
+        if budget.kind == "approx":
+            return _together(mechanism, structure, terms, budget)
         budget = optimal_split(structure, budget)
     shares = _by_group(structure, budget)
     return Measurement(
@@ -193,6 +198,36 @@ def check_structure(structure: object) -> None:
 def _calibration(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Calibration:
     sensitivity = terms.sensitivity(structure)
     return calibrated(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
+
+
+def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Measurement:
+    """Gaussian noises in the proportions of an optimal split that cost (epsilon, delta) together."""
+    shares = optimal_shares(structure, "zcdp")
+    alone = [terms.sensitivity(structure.only(number)) for number in range(len(shares))]
+    delta_of = DELTAS_TOGETHER.get(event_of(mechanism.noise(alone[0], Budget.zcdp(1))).kind)
+    if delta_of is None:
+        raise BudgetError(
+            f"{budget} can be split over tables for Gaussian noise only, not for {type(mechanism).__name__}; ask for "
+            "mechanism 'gaussian', for split = 'even', or for a pure or zCDP budget"
+        )
+    alike = parts_of(zip(shares, alone, strict=True))
+    rho = largest_rho(
+        delta_of,
+        lambda rho: {(one.l2_squared / (2 * share * rho), one): count for (share, one), count in alike.items()},
+        budget.epsilon,
+        budget.delta,
+    )
+    calibrations = tuple(
+        _calibration(mechanism, structure.only(number), terms, Budget.zcdp(share * rho))
+        for number, share in enumerate(shares)
+    )
+    try:
+        check_together([(one.noise, one.sensitivity) for one in calibrations], budget)
+    except BudgetError as error:
+        raise BudgetError(f"mechanism fault: {error}") from None
+    return Measurement(
+        structure=structure, calibrations=calibrations, of_group=tuple(range(len(shares))), together=budget
+    )
 
 
 def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Budget]:

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, BudgetKind
 from dpgm_core.privacy.conversion import zcdp_rho
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["SPLITS", "check_split", "optimal_split"]
+__all__ = ["SPLITS", "check_split", "optimal_shares", "optimal_split"]
 
 #: even: one noise for all tables. optimal: see `optimal_split`.
 SPLITS = ("even", "optimal")
@@ -42,7 +42,8 @@ def optimal_split(
     one size and weight get equal shares, and nothing is gained. weights: w > 0 per table, 1 where none is given.
 
     The shares are decimals that sum to exactly the whole. Raises BudgetError for (epsilon, delta), which does not add
-    without loss: ask for its `Budget.zcdp_within`. Source: Lagrange's conditions.
+    without loss: one release with split = "optimal" divides it without, all tables together; for several ask for its
+    `Budget.zcdp_within`. Source: Lagrange's conditions.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 4, "c": 8}), [("a", "b"), ("b", "c", "a")])
@@ -58,17 +59,28 @@ def optimal_split(
     if budget.kind == "approx":
         rho = zcdp_rho(budget.epsilon, budget.delta)
         raise BudgetError(
-            f"{budget} cannot be split over tables without loss; ask for an even split, or for "
-            f"Budget.zcdp({decimal_text(rho, 12)}), the most that stays within it"
+            f"{budget} cannot be split into budgets of tables without loss; ask one release for it with split = "
+            f"'optimal', or for Budget.zcdp({decimal_text(rho, 12)}), the most that stays within it"
             if rho
             else f"{budget} cannot be split over tables; ask for Budget.zcdp(rho), or for an even split"
         )
-    own = _weights(structure, weights)
-    power = Fraction(1, 3) if budget.kind == "pure" else Fraction(1, 2)
-    tables = zip(structure.sizes, structure.multiplicities, own, strict=True)
-    sizes = [float(weight * cells * tied**2) ** float(power) for cells, tied, weight in tables]
-    shares = _decimals(sizes)
+    shares = optimal_shares(structure, budget.kind, weights)
     return {group[0]: budget * share for group, share in zip(structure.groups, shares, strict=True)}
+
+
+def optimal_shares(
+    structure: Structure, kind: BudgetKind, weights: Mapping[Clique, Amount] | None = None
+) -> list[Fraction]:
+    """Each group's share of a budget, as `optimal_split` has it: of epsilon for a pure budget, else of rho.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 8}), [("a",), ("b",)])
+    >>> [float(share) for share in optimal_shares(structure, "zcdp")]
+    [0.33334, 0.66666]
+    """
+    power = 1 / 3 if kind == "pure" else 1 / 2
+    tables = zip(structure.sizes, structure.multiplicities, _weights(structure, weights), strict=True)
+    return _decimals([float(weight * cells * tied**2) ** power for cells, tied, weight in tables])
 
 
 def _weights(structure: Structure, weights: Mapping[Clique, Amount] | None) -> list[Fraction]:

@@ -12,7 +12,7 @@ import attrs
 
 from dpgm_core.arrays import Array
 from dpgm_core.errors import BudgetError, ModelFileError
-from dpgm_core.noise.claims import check_claims
+from dpgm_core.noise.claims import check_claims, check_together
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.accounting import MOST_ROUNDS, amplified, compose, sampling_probability
@@ -23,7 +23,14 @@ from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import Round
 
-__all__ = ["check_noise_facts", "check_sensitivities", "is_round_cost_proven", "read_round", "stated_unsafe"]
+__all__ = [
+    "check_noise_facts",
+    "check_sensitivities",
+    "check_sum",
+    "is_round_cost_proven",
+    "read_round",
+    "stated_unsafe",
+]
 
 #: Room for the rounding of an accountant's doubles.
 _ROOM = 1 + 1e-8
@@ -56,6 +63,16 @@ def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSco
                 f"{terms.rows_per_person} one person can change {needed}; the file was edited"
             )
         _check_cost(one)
+
+
+def check_sum(measurement: Measurement) -> None:
+    """Refuse noises whose cost together, if it is stated, is below what is proven; see `dpgm_core.noise.together`."""
+    if measurement.together is None:
+        return
+    try:
+        check_together([(one.noise, one.sensitivity) for one in measurement.calibrations], measurement.together)
+    except BudgetError as error:
+        raise ModelFileError(f"{error}; the file was edited") from None
 
 
 def read_round(plain: object, neighbours: Neighbours) -> Round:

@@ -121,6 +121,7 @@ def levelled(release: NoisyTables) -> NoisyTables:
                 for noise, factor, number in zip(release.noise, factors, release.measurement.of_group, strict=True)
             ),
             of_group=tuple(range(len(factors))),
+            together=release.measurement.together,
         ),
         terms=evolve(release.terms, contributions=None),
         original=release,

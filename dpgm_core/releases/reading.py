@@ -24,6 +24,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.claims import (
     check_noise_facts,
     check_sensitivities,
+    check_sum,
     is_round_cost_proven,
     read_round,
     stated_unsafe,
@@ -61,14 +62,19 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     tables = Tables(structure, archive.array(values, structure.cells))
     if not np.all(np.isfinite(tables.values)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")
+    cost = Budget.parse(document["cost"])
+    calibrations = tuple(_read_calibration(one, registry) for one in document["calibrations"])
+    # several noises, each of a rho, and one (epsilon, delta): so they were drawn together
+    drawn = document["round"] is None and cost.kind == "approx" and len(calibrations) > 1
     measurement = Measurement(
         structure=structure,
-        calibrations=tuple(_read_calibration(one, registry) for one in document["calibrations"]),
+        calibrations=calibrations,
         of_group=tuple(converter.structure(document["calibration_of"], list[int])),
+        together=cost if drawn and all(one.noise.cost.kind == "zcdp" for one in calibrations) else None,
     )
     total = converter.structure(document["total"], float)
     variance = converter.structure(document["total_variance"], float)
-    calibrations, of_group = measurement.calibrations, measurement.of_group
+    of_group = measurement.of_group
     if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
         raise ModelFileError(f"{archive.path}: the noise does not fit the tables")
     if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
@@ -76,11 +82,11 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     if not calibrations:
         raise ModelFileError(f"{archive.path}: it has no noise")
     terms = _read_terms(document["terms"])
-    cost = Budget.parse(document["cost"])
     round = None if document["round"] is None else read_round(document["round"], terms.neighbours)
     if terms.contributions is not None and round is not None:
         raise ModelFileError(f"{archive.path}: normalised contributions go without rounds")
     check_sensitivities(measurement, terms, None if round is None else round.clip)
+    check_sum(measurement)
     proven = True
     if round is None:
         if measurement.cost != cost:

@@ -11,7 +11,8 @@ from attrs import frozen
 from numpy.random import default_rng
 
 from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, Sensitivity, option
-from dpgm_core.noise.gaussian import analytic_delta, least_variance
+from dpgm_core.noise.continuous import analytic_delta
+from dpgm_core.noise.gaussian import least_variance
 from dpgm_core.noise.samplers import bounded_variance, discrete_laplace
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.reference import (

@@ -13,8 +13,8 @@ from scipy import integrate
 
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise import gaussian as gaussian_privacy
+from dpgm_core.noise.continuous import analytic_delta
 from dpgm_core.noise.gaussian import (
-    analytic_delta,
     any_shift_delta,
     concentrated_delta,
     discrete_delta,

@@ -32,6 +32,13 @@ def released(tmp_path_factory, members_of):
         "gaussian replace-one": ("gaussian", Budget.zcdp("1/3"), {"neighbours": "replace-one"}),
         "optimal": ("laplace", Budget.pure(1), {"split": "optimal"}),
         "optimal gaussian": ("gaussian", Budget.zcdp(1), {"split": "optimal"}),
+        "together": ("gaussian", Budget.approx(1, "1e-6"), {"split": "optimal"}),
+        "together replace-one": (
+            "gaussian",
+            Budget.approx(1, "1e-6"),
+            {"split": "optimal", "neighbours": "replace-one"},
+        ),
+        "textbook together": (textbook("gaussian"), Budget.approx(1, "1e-6"), {"split": "optimal"} | simulated),
         "textbook": (textbook("laplace"), Budget.pure(8), simulated),
         "textbook gaussian": (textbook("gaussian"), Budget.zcdp(1), simulated),
     }

@@ -52,6 +52,14 @@ LIES = {
     "more rounds": ("rounds zcdp 1", {(*ROUND, "of"): 6}),
     "no rounds": ("rounds approx 1", {ROUND: None}),
     "other kind": ("rounds zcdp 1", {("cost",): {"epsilon": "1"}}),
+    "smaller delta together": ("together", {("cost",): {"epsilon": "1", "delta": "1/1010000"}}),
+    "smaller epsilon together": ("together", {("cost",): {"epsilon": "999/1000", "delta": "1/1000000"}}),
+    "smaller delta of textbook noise together": (
+        "textbook together", {("cost",): {"epsilon": "1", "delta": "1/1010000"}}
+    ),
+    "together as a sum": ("together", {("cost",): {"rho": "1/100"}}),
+    "a sum as together": ("optimal gaussian", {("cost",): {"epsilon": "1", "delta": "1/1000000"}}),
+    "neighbours together": ("together", {(*TERMS, "neighbours"): "replace-one"}),
     "clip norm": ("rounds zcdp 1 clipped", {(*ROUND, "clip_norm"): "1/4"}),
     "grid": ("rounds zcdp 1 clipped", {(*ROUND, "grid"): 32}),
     "counts": ("rounds zcdp 1 clipped", {(*ROUND, "clip_norm"): None, (*ROUND, "grid"): None}),

@@ -1,0 +1,165 @@
+"""A public total against the noisy tables' own: when it is said, when it is not, and how often by chance."""
+
+import math
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
+from dpgm_core.cli import main
+from dpgm_core.releases.totals import contradictions, false_alarm
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
+PLAIN = Structure(DOMAIN, [("a", "b"), ("b",), ("c",)])
+TIED = Structure(DOMAIN, [("b",)], tied=[[("a",), ("c",)]])
+ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+
+
+def released(total, structure=PLAIN, budget="1/2", mechanism="laplace", records=400, **more):
+    codes = np.zeros((records, 3), dtype=int)
+    kind = Budget.pure if mechanism == "laplace" else Budget.zcdp
+    randomness = dpgm.SeededRandomness(3)
+    terms = Terms(neighbours="add-remove", total=total)
+    return dpgm.release(codes, structure, kind(budget), mechanism, terms=terms, randomness=randomness, **more)
+
+
+def off_by(release, errors):
+    """The release with all noise taken away and one stated total that many standard errors from the tables' own.
+
+    The standard error is that of the best linear combination, by the textbook: the inverse of the summed precisions.
+    """
+    precision = sum(
+        m**2 / (cells * noise.variance)
+        for m, cells, noise in zip(
+            release.structure.multiplicities, release.structure.sizes, release.noise, strict=True
+        )
+    )
+    values = np.zeros(release.structure.cells)
+    values[np.cumsum([0, *release.structure.sizes[:-1]])] = 400 * np.array(release.structure.multiplicities)
+    tables = Tables(release.structure, values)
+    total = 400 + errors / math.sqrt(precision)
+    return evolve(release, tables=tables, total=total, terms=evolve(release.terms, total=total))
+
+
+@pytest.mark.parametrize("structure", [PLAIN, TIED], ids=["plain", "tied"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("split", ["even", "optimal"])
+def test_a_total_beyond_six_standard_errors_is_said(structure, mechanism, split):
+    """On both sides of 6, and on both sides of the truth; with tied cliques and unequal noise."""
+    release = released(9.0, structure, mechanism=mechanism, split=split)
+    for errors in (-6.01, 6.01, 40):
+        assert len(contradictions([off_by(release, errors)])) == 1
+    for errors in (-5.99, 0, 5.99):
+        assert contradictions([off_by(release, errors)]) == []
+
+
+def test_the_sentence_has_both_numbers():
+    """What was stated, what the tables sum to, its standard error, and how far that is."""
+    release = released(9_000)
+    (sentence,) = contradictions([release])
+    estimated, variance = dpgm.releases.release.estimate_total(release.tables, release.variances)
+    assert f"total of 9,000 is stated as public, but the noisy tables sum to {estimated:,.1f} " in sentence
+    assert f"(standard error {math.sqrt(variance):,.2g})" in sentence
+    assert f"{(9000 - estimated) / math.sqrt(variance):.3g} standard errors away" in sentence
+
+
+def test_a_right_total_and_an_estimated_one_are_not_spoken_of():
+    """Nor public ones, nor rounds, whose totals are those of subsamples."""
+    for total in (400, "estimated", "public"):
+        assert contradictions([released(total)]) == []
+    with dpgm.LiveCurator(
+        dpgm.sources.as_source(np.zeros((400, 3), dtype=int)),
+        PLAIN,
+        dpgm.make("mechanism", "gaussian"),
+        terms=Terms(neighbours="add-remove", total=9_000),
+        budget=Budget.zcdp(1),
+    ).rounds(2, sampling_rate=0.5) as rounds:
+        assert contradictions([rounds.next()]) == []
+
+
+def test_releases_of_one_total_speak_together():
+    """Three of 4 standard errors each come to 6.9; of different totals each speaks for itself."""
+    one = off_by(released(9.0, mechanism="gaussian"), 4)
+    assert contradictions([one]) == [] and len(contradictions([one] * 3)) == 1
+    other = evolve(one, total=one.total + 1e-3)
+    assert contradictions([one, other]) == []
+
+
+@pytest.mark.parametrize(("budget", "records"), [("5", 1), ("8", 1), ("12", 1), ("5", 2), ("30", 1)])
+def test_noise_below_a_record_raises_no_alarm_by_a_unit(budget, records):
+    """Noise of which one draw in thousands is not 0 is off by many standard errors where it is off at all."""
+    structure = Structure(DOMAIN, [("c",)])
+    release = released(9.0, structure, budget=budget)
+    quiet = off_by(release, 0)
+    stated = evolve(quiet, total=400.0 + records)
+    chance = false_alarm(release.noise, np.array([2.0]), np.array([1.0]), float(records))
+    exact = 4 * math.exp(-float(budget) * records)  # 2 cells, 2 signs, at most
+    assert exact * 0.4 < chance and records > 6 * math.sqrt(2 * release.variances[0])
+    assert bool(contradictions([stated])) == ((budget, records) != ("5", 1)) == (chance <= 0.01)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("cells", [1, 2, 16])
+@pytest.mark.parametrize("budget", ["1/100", "1", "4"])
+def test_the_chance_is_an_upper_bound(mechanism, cells, budget):
+    """Against the exact law of the sum of the cells' noise, convolved, from 1 to 12 standard errors."""
+    kind = Budget.pure if mechanism == "laplace" else Budget.zcdp
+    noise = dpgm.make("mechanism", mechanism).noise(ONE, kind(budget))
+    reach = math.ceil(40 * math.sqrt(noise.variance)) + 12
+    law = one = np.exp(noise.logpdf(np.arange(-reach, reach + 1.0)))
+    for _ in range(cells - 1):
+        law = np.convolve(law, one)
+    distances = np.abs(np.arange(len(law)) - len(law) // 2)
+    for errors in (1, 3, 6, 12):
+        distance = errors * math.sqrt(cells * noise.variance)
+        exact = float(law[distances > distance].sum())
+        assert exact <= false_alarm([noise], np.array([float(cells)]), np.array([1.0]), distance) * (1 + 1e-9) + 1e-13
+
+
+def test_the_false_alarms_that_are_stated():
+    """At 6 standard errors: 3e-8 for Gaussian noise; 5e-3 to 1e-7 for Laplace noise of 1 to 100 cells."""
+
+    def chance(mechanism, budget, cells):
+        noise = dpgm.make("mechanism", mechanism).noise(ONE, budget)
+        size = np.array([float(cells)])
+        return false_alarm([noise], size, np.array([1.0]), 6 * math.sqrt(cells * noise.variance))
+
+    assert chance("gaussian", Budget.zcdp("0.001"), 6) == pytest.approx(2 * math.exp(-18), rel=1e-3)
+    for cells, least, most in ((1, 4e-3, 6e-3), (2, 5e-4, 1e-3), (16, 2e-6, 4e-6), (100, 5e-8, 2e-7)):
+        assert least < chance("laplace", Budget.pure("0.01"), cells) < most
+
+
+def test_a_fit_notes_it_and_estimates_as_before():
+    """In Fit.notes and in the model's file; the tables and the total are taken as they are stated."""
+    release = released(9_000)
+    fit = dpgm.learn(release, "naive-mle")
+    (sentence,) = contradictions([release])
+    assert fit.notes.count(sentence) == 1 and sentence in fit.model.provenance["notes"]
+    assert fit.release.total == 9_000
+    assert not [note for note in dpgm.learn(released(400), "naive-mle").notes if "stated as public" in note]
+
+
+SPEC = """
+data = "data.csv"
+neighbours = "add-remove"
+total = {total}
+learner = "naive-mle"
+domain.attributes = {{ a = {{ labels = ["0", "1"], unknown = "0" }}, b = {{ labels = ["0", "1"], unknown = "0" }} }}
+budget = {{ epsilon = 5 }}
+structure.cliques = [["a", "b"]]
+"""
+
+
+@pytest.mark.parametrize("command", ["fit", "release"])
+@pytest.mark.parametrize("total", [300, 3000])
+def test_the_command_line_says_it_once(command, total, tmp_path, capsys):
+    """With and without --verbose; false alarm at 300: below 1/1000 (epsilon = 5, 4 cells)."""
+    (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 150)
+    (tmp_path / "spec.toml").write_text(SPEC.format(total=total))
+    for place, verbose in (("quiet", []), ("loud", ["--verbose"])):
+        (tmp_path / place).mkdir()
+        main([*verbose, command, str(tmp_path / "spec.toml"), "--set", f"name={place}"])
+        said = capsys.readouterr()
+        assert said.err.count("is stated as public") == (total == 3000)
