@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from attrs import asdict, frozen
+from numpy.random import default_rng
 
 from dpgm_core.errors import BudgetError
 from dpgm_core.inference.contract import Inference
+from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import check_structure, measure
+from dpgm_core.noise.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -86,7 +89,7 @@ def make_plan(
     *,
     terms: Terms,
     records: float | None = None,
-    split: str = "even",
+    split: str | Mapping[str, Any] = "even",
 ) -> Plan:
     """Calibrate, compile and price; touches no data. The calibration is the one that a curator draws from.
 
@@ -98,7 +101,10 @@ def make_plan(
         raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
     check_structure(structure)
     terms.check(structure)
-    measurement = measure(mechanism, structure, terms, budget, split)
+    over_tables, share = read_split(split)
+    aside, left = divided(budget, share)
+    measurement = measure(mechanism, structure, terms, left, over_tables)
+    checking = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(structure.multiplicities, np.float64)
@@ -114,7 +120,7 @@ def make_plan(
         terms=terms,
         sensitivity=terms.sensitivity(structure),
         asked=budget,
-        cost=measurement.cost,
+        cost=measurement.cost if checking is None else measurement.cost + checking.cost,
         scale=max(one.event.scale for one in noise),
         tables=tuple(
             TableError(
@@ -129,8 +135,19 @@ def make_plan(
         ),
         seconds_per_inference=seconds,
         inference_cost=engine.cost,
-        notes=tuple(filter(None, [delta_note(budget, records)])),
+        notes=tuple(filter(None, [delta_note(budget, records), _check_note(checking, structure)])),
         unsafe=measurement.unsafe,
+    )
+
+
+def _check_note(checking: Measurement | None, structure: Structure) -> str | None:
+    """What a structure check measures, and how noisy; which pairs is drawn only when the run begins."""
+    if checking is None:
+        return None
+    return (
+        f"{checking.asked} of the budget is set aside for a structure check: {len(checking.structure.cliques)} of the "
+        f"{len(unmeasured_pairs(structure)):,} pairs that no clique holds, drawn at random, with noise of standard "
+        f"deviation {math.sqrt(float(checking.variances[0])):.4g} per cell"
     )
 
 

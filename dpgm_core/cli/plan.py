@@ -44,7 +44,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         run.inference,
         terms=run.terms,
         records=run.terms.declared if records is None else records,
-        split=run.split,
+        split={"tables": run.split, "check": run.check},
     )
     for note in planned.notes:
         talk(f"dpgm: {note}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError
@@ -22,8 +22,9 @@ class Interval:
     """An estimate and how far to trust it, entry by entry: arrays of the estimate's shape.
 
     estimate: what the model says. standard_error: the root mean square error to expect, from its two parts: `spread`,
-    what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
-    contain the truth with probability `level`, as far as the model is right.
+    what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from; and where a
+    structure check widened an answer by structure, from `structure` too, a standard deviation. low, high: contain the
+    truth with probability `level`, as far as the model is right.
 
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
@@ -36,11 +37,12 @@ class Interval:
     low: FloatArray
     high: FloatArray
     level: float
+    structure: FloatArray | float = 0.0
 
     @property
     def spread(self) -> FloatArray:
-        """The standard deviation over the replicates, without the bias."""
-        return np.sqrt(np.maximum(self.standard_error**2 - self.bias**2, 0.0))
+        """The standard deviation over the replicates, without bias and structure."""
+        return np.sqrt(np.maximum(self.standard_error**2 - self.bias**2 - self.structure**2, 0.0))
 
     def __repr__(self) -> str:
         return f"Interval(level={self.level:g}, shape={self.estimate.shape})"
@@ -70,6 +72,19 @@ def interval(
         low=np.clip(estimate - width, *within),
         high=np.clip(estimate + width, *within),
         level=level,
+    )
+
+
+def widened(found: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
+    """An interval of `replicates` refits with what the structure may miss in it, a standard deviation per entry."""
+    error = np.sqrt(found.standard_error**2 + structure**2)
+    width = student(found.level, replicates - 1) * error
+    return evolve(
+        found,
+        standard_error=error,
+        structure=structure,
+        low=np.clip(found.estimate - width, *within),
+        high=np.clip(found.estimate + width, *within),
     )
 
 

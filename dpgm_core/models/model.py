@@ -27,9 +27,11 @@ from dpgm_core.errors import (
 )
 from dpgm_core.files import MODEL_FILE, plain, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
+from dpgm_core.models.checked import distance_of, measured_error, structure_variance
 from dpgm_core.models.conditioning import collected, expectation
-from dpgm_core.models.intervals import Interval, interval
+from dpgm_core.models.intervals import Interval, checked_level, interval, widened
 from dpgm_core.models.labelled import labelled
+from dpgm_core.models.misfit import Component, table_scores
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
@@ -105,6 +107,7 @@ class Model:
         self._beliefs: Beliefs | None = None
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
+        self._component: Component | None = None
 
     # --- what it is ---------------------------------------------------------------------------------------------
 
@@ -115,8 +118,9 @@ class Model:
 
     @property
     def release(self) -> NoisyTables | None:
-        """The last of the releases, which for most learners is the only one."""
-        return self.releases[-1] if self.releases else None
+        """The last of the releases that were learned from, which for most learners is the only one."""
+        learned = [one for one in self.releases if not one.check]
+        return learned[-1] if learned else None
 
     @property
     def private(self) -> bool | None:
@@ -151,6 +155,10 @@ class Model:
             "cost": None if self.cost is None else self.cost.to_dict(),
             "provenance": plain(makers),
         }
+
+    def noted(self, notes: Sequence[str]) -> Model:
+        """The same model with these notes in its provenance, instead of those it had."""
+        return self._with(self._inference, self._refits, {**self.provenance, "notes": list(notes)})
 
     def using(self, inference: str | Inference) -> Model:
         """The same model answering through another inference component, such as "loopy-bp"."""
@@ -343,10 +351,81 @@ class Model:
     ) -> Interval:
         """Intervals that contain the population's p(attributes | given) with probability `level`, entry by entry.
 
-        Sampling, noise and the learner's own bias are in them, a wrong structure is not. Costs one query of each
-        replicate. Raises OptionError before `bootstrap`.
+        Sampling, noise and the learner's own bias are in them; what the structure misses is where the model has a
+        structure check, for answers that need its independences. Costs one query of each replicate. Raises OptionError
+        before `bootstrap`.
         """
-        return self.interval_of(lambda model: model.marginal(attributes, given), level=level, within=(0.0, 1.0))
+        names = self._names(attributes, given or {})
+        found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
+        if not any(one.check for one in self.releases):
+            return found
+        lever = structure_variance(self.structure, names, self._codes(given or {}), found.estimate, self.marginals_of)
+        if lever is None:
+            return found
+        return widened(found, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
+
+    # --- how wrong ----------------------------------------------------------------------------------------------
+
+    def misfit(self) -> dict[Clique, float]:
+        """How many standard errors each table that it was learned from lies from the model, by clique.
+
+        One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does, for
+        whatever noise, N and size of table (see `dpgm_core.models.misfit`). Of a clique measured several times the
+        largest; none of sums of clipped scores. Without a release it is empty. Raises what `marginals_of` does.
+
+        >>> from dpgm_core import Budget, SeededRandomness, fit
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 500)
+        >>> done = fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
+        >>> bool(done.model.misfit()["a", "b"] < 2)
+        True
+        """
+        scores: dict[Clique, float] = {}
+        for one in self.releases:
+            if one.check or (one.round is not None and one.round.clip is not None):
+                continue
+            answers = self.marginals_of(one.structure.cliques)
+            tables = [sum(answers[clique] for clique in group) for group in one.structure.groups]
+            expected = Tables(one.structure, np.concatenate([np.reshape(table, -1) for table in tables]))
+            for clique, score in table_scores(one, expected).items():
+                scores[clique] = max(score, scores.get(clique, -math.inf))
+        return scores
+
+    def structure_error(self, *, level: float = 0.9) -> Interval:
+        """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
+
+        From the tables of its structure check. Once there are replicates, what the fit is off by is taken out of it;
+        without them it is in it. Raises OptionError for a model without a check.
+        """
+        level = checked_level(level)
+        found, unit = self._error(), distance_of(self.structure, self.marginals_of)
+        low, high = (unit * math.sqrt(one) for one in found.limits(level))
+        tau = math.sqrt(max(found.variance, 0.0))
+        error = found.error / max(2 * tau, math.sqrt(found.error))  # the delta method, off 0
+        return Interval(
+            estimate=np.asarray(unit * tau),
+            standard_error=np.asarray(unit * error),
+            bias=np.zeros(()),
+            low=np.asarray(low),
+            high=np.asarray(high),
+            level=level,
+        )
+
+    def _error(self) -> Component:
+        """The structure's error as a variance component, measured once."""
+        if self._component is None:
+            spreads = self._spreads if self.replicates else None
+            self._component = measured_error(self.structure, self.releases, self.marginals_of, spreads)
+        return self._component
+
+    def _spreads(self, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
+        """The squared errors to expect of several answers, beside the structure's."""
+        found = [one.marginals_of(cliques) for one in (self, *self.replicates)]
+        drawn = {clique: np.stack([one[clique] for one in found[1:]]) for clique in cliques}
+        return {
+            clique: rows.var(axis=0, ddof=1) + (rows.mean(axis=0) - found[0][clique]) ** 2
+            for clique, rows in drawn.items()
+        }
 
     def interval_of(
         self,
@@ -418,14 +497,16 @@ class Model:
 
     # --- inside -------------------------------------------------------------------------------------------------
 
-    def _with(self, inference: str | Inference, replicates: Array | None) -> Model:
+    def _with(
+        self, inference: str | Inference, replicates: Array | None, provenance: Mapping[str, Any] | None = None
+    ) -> Model:
         """The same model and its engines, if the inference stays."""
         made = Model(
             self.structure,
             self.potentials,
             releases=self.releases,
             conversion_delta=self.conversion_delta,
-            provenance=self.provenance,
+            provenance=self.provenance if provenance is None else provenance,
             inference=inference,
             replicates=replicates,
         )

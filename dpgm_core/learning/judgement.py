@@ -1,0 +1,55 @@
+"""What a finished fit is told of itself: how far it is from its own tables, and from those of a structure check."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.learning.contract import Fit
+from dpgm_core.models.misfit import joint_score
+from dpgm_core.models.model import Model
+
+__all__ = ["judged"]
+
+#: A right model is said to be off once in so many fits at most: one-sided, 3.09 standard errors.
+_NOTED_FROM = 3.0902
+
+
+def judged(fit: Fit) -> Fit:
+    """The fit with a note where its model is further from the tables it was learned from than their noise explains, and
+    one on what the structure misses where there was a check. A right model gets the first in at most one of 1,000 fits.
+
+    Where exact inference does not fit, nothing is noted.
+    """
+    try:
+        notes = [*_misfit(fit.model), *_missed(fit.model)]
+    except (TooLarge, InferenceError):
+        return fit
+    if not notes:
+        return fit
+    told = [*fit.notes, *notes]
+    model = fit.model.noted(told)
+    return evolve(fit, model=model, notes=told)
+
+
+def _misfit(model: Model) -> list[str]:
+    scores = model.misfit()
+    if not scores or joint_score(list(scores.values())) <= _NOTED_FROM:
+        return []
+    worst = max(scores, key=lambda clique: scores[clique])
+    beyond = sum(score > _NOTED_FROM for score in scores.values())
+    others = "" if beyond < 2 else f", and {beyond - 1} more of {len(scores)} by more than {_NOTED_FROM:.1f}"
+    return [
+        f"table ({', '.join(worst)}) lies {scores[worst]:.1f} standard errors from the model{others}: it does not fit "
+        "what it was learned from; try another learner, or see whether the total is right"
+    ]
+
+
+def _missed(model: Model) -> list[str]:
+    if not any(one.check for one in model.releases):
+        return []
+    found = model.structure_error()
+    return [
+        f"the structure misses about {float(found.estimate):.3f} TV on pairs it did not measure "
+        f"({float(found.low):.3f} to {float(found.high):.3f})"
+    ]
