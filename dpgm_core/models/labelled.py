@@ -1,4 +1,4 @@
-"""Tables of numbers with their labels beside them, as Arrow tables."""
+"""Numbers with their labels beside them, and records as labels: Arrow tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.structure import Clique
@@ -17,7 +17,7 @@ from dpgm_core.structure import Clique
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["labelled"]
+__all__ = ["labelled", "records"]
 
 
 def labelled(domain: Domain, names: Clique, columns: Mapping[str, FloatArray], stamp: Mapping[str, Any]) -> pa.Table:
@@ -43,3 +43,19 @@ def labelled(domain: Domain, names: Clique, columns: Mapping[str, FloatArray], s
         arrays.append(labels.take(pa.array(np.tile(codes, math.prod(shape[:at])))))
     arrays += [pa.array(column.reshape(-1)) for column in columns.values()]
     return pa.table(arrays, names=[*names, *columns], metadata={"dpgm": json.dumps(stamp)})
+
+
+def records(domain: Domain, codes: Codes, stamp: Mapping[str, Any]) -> pa.Table:
+    """Records as labels, a column per attribute of the domain. stamp: as in `labelled`.
+
+    >>> domain = Domain.from_dict({"sex": ["F", "M"]})
+    >>> records(domain, [np.array([1, 0])], {}).to_pydict()
+    {'sex': ['M', 'F']}
+    """
+    import pyarrow as pa
+
+    columns = [
+        pa.array(attribute.labels, pa.string()).take(pa.array(column))
+        for attribute, column in zip(domain, codes, strict=True)
+    ]
+    return pa.table(columns, names=list(domain.names), metadata={"dpgm": json.dumps(stamp)})

@@ -5,7 +5,6 @@ Everything here is post-processing of the release and free in privacy; what comp
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -16,20 +15,14 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain
-from dpgm_core.errors import (
-    InferenceError,
-    OptionError,
-    StructureError,
-    TooLarge,
-    did_you_mean,
-)
+from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, plain, write_archive
-from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
-from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, interval
-from dpgm_core.models.labelled import labelled
+from dpgm_core.models.labelled import labelled, records
+from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
@@ -45,8 +38,6 @@ __all__ = ["Model", "SCHEMA"]
 
 #: Of the file format. 1 held one release at most; it is read for ever.
 SCHEMA = 2
-
-_FARTHEST = 1e9  # nats; sums of a few potentials have seven digits left there
 
 
 class Model:
@@ -84,13 +75,7 @@ class Model:
         if replicates is not None and (replicates.ndim != 2 or len(replicates) < 2):
             raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
         for values in (potentials.values, np.empty(0) if replicates is None else replicates):
-            if np.any(np.isnan(values)) or np.any(values == np.inf):
-                raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
-            if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _FARTHEST):
-                raise InferenceError(
-                    f"log-potentials must lie within {_FARTHEST:g} nats of 0; farther out no digits are left for the "
-                    "probabilities, and answers would be wrong without a word"
-                )
+            check_potentials(values)
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
         self.releases = tuple(one.original or one for one in releases)
@@ -100,9 +85,7 @@ class Model:
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
-        self._inference = inference
-        self._engines: dict[Structure, Engine] = {}
-        self._beliefs: Beliefs | None = None
+        self._law = Distribution(self.potentials, inference)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
 
@@ -161,13 +144,11 @@ class Model:
     @property
     def engine(self) -> Engine:
         """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
-        return self._engine(self.structure)
+        return self._law.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole model; computed once."""
-        if self._beliefs is None:
-            self._beliefs = self.engine.infer(self.potentials)
-        return self._beliefs
+        return self._law.beliefs()
 
     @property
     def log_partition(self) -> float:
@@ -201,20 +182,9 @@ class Model:
         >>> {names: table.tolist() for names, table in found.items()}
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
-        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
-            shown = repr(cliques)[:40]
-            raise StructureError(f"marginals_of takes a list of cliques, got {shown}; write [{shown}] for one")
         given = given or {}
-        asked = list(dict.fromkeys(self._names(clique, given) for clique in cliques))
-        # Inside one clique the answer is a margin of the model's own marginals: no other inference is needed.
-        hosts = {} if given else {names: host for names in asked if (host := self._host(names)) is not None}
-        left = [names for names in asked if names not in hosts]
-        found = dict(zip(left, self._across(left, given), strict=True))
-        for names, host in hosts.items():
-            order = [name for name in host if name in names]
-            inside = self.marginals()[host].sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
-            found[names] = inside.transpose([order.index(name) for name in names]).copy()
-        return {names: found[names] for names in asked}
+        asked = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
+        return dict(zip(asked, self._law.marginals_of(asked, coded(self.domain, given)), strict=True))
 
     def table(
         self,
@@ -233,7 +203,7 @@ class Model:
         >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
         [{'sex': 'F', 'probability': 0.25}, {'sex': 'M', 'probability': 0.75}]
         """
-        names = self._names(attributes, given or {})
+        names = named(self.domain, attributes, given or {})
         if level is None:
             columns = {"probability": self.marginal(names, given)}
         else:
@@ -263,24 +233,12 @@ class Model:
 
         Raises InferenceError when the engine cannot maximise or `given` has probability 0.
         """
-        given = given or {}
-        fixed = self._codes(given)
-        codes = dict(fixed)
-        if len(fixed) == len(self.domain):
-            if self._log_weight(fixed) == -math.inf:
-                raise InferenceError("the given record has probability 0 under the model")
-        else:
-            structure, potentials = self._conditioned(fixed)
-            engine = self._engine(structure)
-            if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
-                raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
-            codes |= engine.maximize(potentials)[0]
+        codes = self._law.most_probable(coded(self.domain, given or {}))
         return {name: self.domain[name].labels[codes[name]] for name in self.domain.names}
 
     def entropy(self) -> float:
         """Entropy of one record, nats: log Z - theta . mu."""
-        beliefs = self.beliefs()
-        return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
+        return self._law.entropy()
 
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
@@ -289,13 +247,7 @@ class Model:
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
-        union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = self.potentials.embed(union)
-        theirs = other.potentials.embed(union)
-        beliefs = self._engine(union).infer(ours)
-        mu = beliefs.marginals.values
-        entropy = beliefs.log_partition - expectation(mu, ours.values)
-        return max(0.0, other.log_partition - expectation(mu, theirs.values) - entropy)
+        return self._law.divergence(other._law)
 
     def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
         """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
@@ -303,20 +255,10 @@ class Model:
         The table's schema has `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it.
         randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
         """
-        import pyarrow as pa
-
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
             raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
-        engine = self.engine
-        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
-            raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
-        source = given_or_system(randomness)
-        codes = engine.sample(self.potentials, int(count), source.generator())
-        columns = [
-            pa.array(attribute.labels, pa.string()).take(pa.array(column))
-            for attribute, column in zip(self.domain, codes, strict=True)
-        ]
-        return pa.table(columns, names=list(self.domain.names), metadata={"dpgm": json.dumps(self.stamp())})
+        codes = self._law.sample(int(count), given_or_system(randomness).generator())
+        return records(self.domain, codes, self.stamp())
 
     # --- how sure -----------------------------------------------------------------------------------------------
 
@@ -325,7 +267,7 @@ class Model:
 
         `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
         """
-        return self._with(self._inference, potentials)
+        return self._with(self._law.inference, potentials)
 
     @property
     def replicates(self) -> tuple[Model, ...]:
@@ -429,8 +371,8 @@ class Model:
             inference=inference,
             replicates=replicates,
         )
-        if inference is self._inference:
-            made._engines, made._beliefs = self._engines, self._beliefs
+        if inference is self._law.inference:
+            made._law = self._law
         return made
 
     def _replicate(self, potentials: Array) -> Model:
@@ -441,91 +383,7 @@ class Model:
             releases=self.releases,
             conversion_delta=self.conversion_delta,
             provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
-            inference=self._inference,
+            inference=self._law.inference,
         )
-        made._engines = self._engines
+        made._law = Distribution(made.potentials, self._law.inference, self._law.engines)
         return made
-
-    def _engine(self, structure: Structure) -> Engine:
-        if structure not in self._engines:
-            inference: Inference = make("inference", self._inference)
-            if len(self._engines) >= 16:
-                self._engines.clear()
-            self._engines[structure] = inference.compile(structure)
-        return self._engines[structure]
-
-    def _names(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> Clique:
-        if not isinstance(attributes, (str, Iterable)):
-            raise StructureError(f"a query is the names of attributes, got {type(attributes).__name__}")
-        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        if not names:
-            raise StructureError("name at least one attribute to query")
-        for name in names:
-            if name not in self.domain:
-                raise StructureError(f"the model has no attribute {name!r}{did_you_mean(name, self.domain.names)}")
-            if name in given:
-                raise StructureError(f"attribute {name!r} is both asked for and given; leave it out of one")
-        if len(set(names)) < len(names):
-            raise StructureError(f"query {names!r} names an attribute twice")
-        return names
-
-    def _codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        for name in given:
-            if name not in self.domain:
-                raise StructureError(
-                    f"given names {name!r}, which the model lacks{did_you_mean(name, self.domain.names)}"
-                )
-        return {name: self.domain[name].label_code(label) for name, label in given.items()}
-
-    def _log_weight(self, record: Mapping[str, int]) -> float:
-        """theta of one whole record, nats, unnormalised."""
-        return math.fsum(
-            float(self.potentials.group(number)[tuple(record[name] for name in clique)])
-            for number, group in enumerate(self.structure.groups)
-            for clique in group
-        )
-
-    def _conditioned(self, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
-        """The model over the other attributes once some are fixed, unnormalised; ties are resolved."""
-        if not fixed and max(self.structure.multiplicities) == 1:
-            return self.structure, self.potentials
-        domain = self.domain.subset(name for name in self.domain.names if name not in fixed)
-        pieces = []
-        for number, group in enumerate(self.structure.groups):
-            table = self.potentials.group(number)
-            for clique in group:
-                at = tuple(fixed.get(name, slice(None)) for name in clique)
-                pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
-        return collected(domain, pieces)
-
-    def _host(self, names: Clique) -> Clique | None:
-        """The smallest clique that holds the names, unless its table is shared with others."""
-        host = self.structure.covering(names)
-        return None if host is None or len(self.structure.groups[self.structure.find(host)[0]]) > 1 else host
-
-    def _across(self, queries: Sequence[Clique], given: Mapping[str, object]) -> list[FloatArray]:
-        """All queries at once where the engine can, else each on a structure with a clique for it."""
-        if not queries:
-            return []
-        fixed = self._codes(given)
-        structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
-        engine = self._engine(structure)
-        if "query" in engine.capabilities and isinstance(engine, Querier):
-            try:
-                return engine.answers(potentials, queries)
-            except TooLarge:
-                pass  # a structure for each may fit yet, as it holds one query at a time; what does not fit it refuses
-        found = []
-        for names in queries:
-            structure, potentials = self._joined(names, given)
-            found.append(np.array(self._engine(structure).infer(potentials).marginals[names]))
-        return found
-
-    def _joined(self, names: Clique, given: Mapping[str, object]) -> tuple[Structure, Tables]:
-        """Structure and potentials in which the query's attributes share one clique."""
-        structure, potentials = self._conditioned(self._codes(given))
-        if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
-            return structure, potentials
-        wider = Structure(structure.domain, [*structure.cliques, names])
-        self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, potentials.embed(wider)
