@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
@@ -23,6 +24,7 @@ from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.models.labelled import labelled, records
 from dpgm_core.models.questions import coded, listed, named
+from dpgm_core.models.standing import Basis
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
@@ -85,6 +87,7 @@ class Model:
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
+        self._basis = Basis(self.domain, (one.structure for one in self.releases))
         self._law = Distribution(self.potentials, inference)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
@@ -110,6 +113,25 @@ class Model:
     def converged(self) -> bool:
         """Whether the learner said that it had converged."""
         return bool(self.provenance.get("converged", True))
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The attributes that no release behind it measured; none of a model without a release, which is as it is."""
+        return self._basis.unmeasured
+
+    def standing(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> str:
+        """What p(attributes | given) rests on, those given counted among the attributes.
+
+        "measured": one released table holds them all. "by structure": each was measured, but together they need the
+        independences of the structure, or what ties its tables. "not measured": some attribute is in no table. "by
+        definition": the model carries no release. Raises StructureError.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
+        'by definition'
+        """
+        given = given or {}
+        return self._basis.standing((*named(self.domain, attributes, given), *coded(self.domain, given)))
 
     def guarantee(self) -> str:
         """The guarantee of all releases behind it together: learning and querying add nothing to it."""
@@ -283,12 +305,14 @@ class Model:
     def intervals(
         self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float = 0.9
     ) -> Interval:
-        """Intervals that contain the population's p(attributes | given) with probability `level`, entry by entry.
+        """Intervals for the population's p(attributes | given), entry by entry.
 
-        Sampling, noise and the learner's own bias are in them, a wrong structure is not. Costs one query of each
-        replicate. Raises OptionError before `bootstrap`.
+        Sampling, noise and the learner's own bias are in them. Where `standing` is "measured" they contain the truth
+        with probability `level`; "by structure" only as far as the structure is right, whose error is not in them.
+        Costs one query of each replicate. Raises OptionError before `bootstrap`.
         """
-        return self.interval_of(lambda model: model.marginal(attributes, given), level=level, within=(0.0, 1.0))
+        found = self.interval_of(lambda model: model.marginal(attributes, given), level=level, within=(0.0, 1.0))
+        return evolve(found, standing=self.standing(attributes, given))
 
     def interval_of(
         self,
