@@ -5,6 +5,7 @@ Everything here is post-processing of the release and free in privacy; what comp
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -14,21 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
-from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, StructureError
-from dpgm_core.files import MODEL_FILE, plain, write_archive
+from dpgm_core.files import MODEL_FILE, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference
 from dpgm_core.models.distribution import Distribution, check_potentials
+from dpgm_core.models.facts import Facts
 from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.models.labelled import labelled, records
 from dpgm_core.models.questions import coded, listed, named
-from dpgm_core.models.standing import Basis
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.models.standing import Unmeasured, refuse
 from dpgm_core.randomness import Randomness, given_or_system
-from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
-from dpgm_core.releases.stamps import UNKNOWN, stamp_of
+from dpgm_core.releases.release import NoisyTables, member_names
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -36,13 +34,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["Model", "SCHEMA"]
-
-#: Of the file format. 1 held one release at most; it is read for ever.
-SCHEMA = 2
+__all__ = ["Model"]
 
 
-class Model:
+class Model(Facts):
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
     structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
@@ -55,6 +50,7 @@ class Model:
     Raises StructureError and InferenceError for potentials that fit no model, and BudgetError for releases whose costs
     or guarantees do not add up.
 
+    >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
     >>> model.marginal(["a"]).round(3).tolist(), model.marginal(["a"], given={"b": "1"}).round(3).tolist()
@@ -78,88 +74,32 @@ class Model:
             raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
         for values in (potentials.values, np.empty(0) if replicates is None else replicates):
             check_potentials(values)
-        self.structure = structure
+        super().__init__(structure, releases, provenance, conversion_delta)
         self.potentials = potentials.astype(np.float64)
-        self.releases = tuple(one.original or one for one in releases)
-        check_alike(self.releases)
-        self.conversion_delta = conversion_delta
-        self.cost: Budget | None = (
-            composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
-        )
-        self.provenance: Mapping[str, Any] = dict(provenance or {})
-        self._basis = Basis(self.domain, (one.structure for one in self.releases))
         self._law = Distribution(self.potentials, inference)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
 
     # --- what it is ---------------------------------------------------------------------------------------------
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        return self.structure.domain
+    def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
+        """The same model answering through another inference component, such as "loopy-bp", or about other attributes.
 
-    @property
-    def release(self) -> NoisyTables | None:
-        """The last of the releases, which for most learners is the only one."""
-        return self.releases[-1] if self.releases else None
+        unmeasured: of attributes in no released table a model knows nothing. "omit", as every model starts: records
+        are sampled without them, and a query that names one is refused. "uniform": they are answered as the potentials
+        have them, which is uniform unless the learner made it otherwise, and their standing says "not measured". None
+        leaves either as it is. Raises OptionError.
 
-    @property
-    def private(self) -> bool | None:
-        """Whether all releases behind it were drawn without a seed; None for a model without a release."""
-        return all(one.private for one in self.releases) if self.releases else None
-
-    @property
-    def converged(self) -> bool:
-        """Whether the learner said that it had converged."""
-        return bool(self.provenance.get("converged", True))
-
-    @property
-    def unmeasured(self) -> tuple[str, ...]:
-        """The attributes that no release behind it measured; none of a model without a release, which is as it is."""
-        return self._basis.unmeasured
-
-    def standing(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> str:
-        """What p(attributes | given) rests on, those given counted among the attributes.
-
-        "measured": one released table holds them all. "by structure": each was measured, but together they need the
-        independences of the structure, or what ties its tables. "not measured": some attribute is in no table. "by
-        definition": the model carries no release. Raises StructureError.
-
-        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-        >>> Model(structure, Tables.zeros(structure)).standing("a", given={"b": 0})
-        'by definition'
-        """
-        given = given or {}
-        return self._basis.standing((*named(self.domain, attributes, given), *coded(self.domain, given)))
-
-    def guarantee(self) -> str:
-        """The guarantee of all releases behind it together: learning and querying add nothing to it."""
-        if self.cost is None:
-            return UNKNOWN
-        return guarantee_of(self.releases, self.cost)
-
-    def stamp(self) -> dict[str, Any]:
-        """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
-
-        private, unsafe and conditions say what the guarantee says in words. provenance: learner and inference with
-        their settings, and nothing that was learned.
-
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
-        ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unsafe']
+        >>> Model(structure, Tables.zeros(structure)).using("loopy-bp", unmeasured="uniform").left_out
+        ()
         """
-        makers = {kind: self.provenance[kind] for kind in ("learner", "inference") if kind in self.provenance}
-        return {
-            "dpgm": __version__,
-            **stamp_of(self.releases, self.guarantee()),
-            "cost": None if self.cost is None else self.cost.to_dict(),
-            "provenance": plain(makers),
-        }
-
-    def using(self, inference: str | Inference) -> Model:
-        """The same model answering through another inference component, such as "loopy-bp"."""
-        return self._with(inference, self._refits)
+        if unmeasured not in (None, "omit", "uniform"):
+            raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
+        made = self._with(self._law.inference if inference is None else inference, self._refits)
+        made._unmeasured_as = unmeasured or self._unmeasured_as
+        return made
 
     # --- inference ----------------------------------------------------------------------------------------------
 
@@ -185,8 +125,9 @@ class Model:
         """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
 
         given: attribute -> label (text) or code (whole number). Outside the cliques it takes an inference of its own:
-        ask `marginals_of` for many. Raises TooLarge when that does not fit, InferenceError when `given` has
-        probability 0.
+        ask `marginals_of` for many. `standing` says what the answer rests on. Raises TooLarge when that does not fit,
+        InferenceError when `given` has probability 0, and StructureError for attributes that no release measured,
+        unless they are taken as uniform (`using`).
         """
         return next(iter(self.marginals_of([attributes], given).values()))
 
@@ -199,6 +140,7 @@ class Model:
         order. Whatever the sets share is computed once: all pairs of 100 attributes take about a second. Raises what
         `marginal` does, before any table that does not fit is made.
 
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
         >>> found = Model(structure, Tables.zeros(structure)).marginals_of([("c", "a"), "b"])
         >>> {names: table.tolist() for names, table in found.items()}
@@ -206,7 +148,9 @@ class Model:
         """
         given = given or {}
         asked = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
-        return dict(zip(asked, self._law.marginals_of(asked, coded(self.domain, given)), strict=True))
+        fixed = coded(self.domain, given)
+        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
+        return dict(zip(asked, self._law.marginals_of(asked, fixed), strict=True))
 
     def table(
         self,
@@ -215,15 +159,17 @@ class Model:
         *,
         level: float | None = None,
     ) -> pa.Table:
-        """p(attributes | given) with its labels, as an Arrow table: a column of labels each, then `probability`.
+        """p(attributes | given) as an Arrow table: a column of labels each, then `probability`, and last `standing`.
 
         level: adds `standard_error`, `low` and `high` of `intervals` at that level. One row per combination of labels,
         the last attribute's fastest; `.to_pandas()` makes a frame. `stamp()` is in the schema's metadata, as `sample`
         has it. Raises what `marginal` and `intervals` do, StructureError where an attribute has the name of a column.
 
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
         >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
-        [{'sex': 'F', 'probability': 0.25}, {'sex': 'M', 'probability': 0.75}]
+        [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
+         {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
         """
         names = named(self.domain, attributes, given or {})
         if level is None:
@@ -232,13 +178,14 @@ class Model:
             found = self.intervals(names, given, level=level)
             columns = {"probability": found.estimate, "standard_error": found.standard_error}
             columns |= {"low": found.low, "high": found.high}
-        return labelled(self.domain, names, columns, self.stamp())
+        return labelled(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
 
         Where a value of `on` has probability 0 its slice is 0.
 
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
         >>> Model(structure, Tables.zeros(structure)).conditional("a", on="b").tolist()
         [[0.5, 0.5], [0.5, 0.5]]
@@ -253,19 +200,22 @@ class Model:
     def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
         """A most probable record, attribute -> label, with the given attributes held fixed.
 
-        Raises InferenceError when the engine cannot maximise or `given` has probability 0.
+        What no release measured is left out (see `using`). Raises InferenceError when the engine cannot maximise or
+        `given` has probability 0, StructureError where nothing that is given or left over was measured.
         """
+        refuse(given or (), self.left_out)
         codes = self._law.most_probable(coded(self.domain, given or {}))
-        return {name: self.domain[name].labels[codes[name]] for name in self.domain.names}
+        return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
 
     def entropy(self) -> float:
-        """Entropy of one record, nats: log Z - theta . mu."""
+        """Entropy of one record, nats: log Z - theta . mu, over all attributes; see `kl` on those not measured."""
         return self._law.entropy()
 
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
 
-        Exact: -H(p) + log Z_q - E_p[theta_q], the expectation over a junction tree that holds both models' cliques.
+        Exact: -H(p) + log Z_q - E_p[theta_q], the expectation over a junction tree that holds both models' cliques. All
+        attributes count, those that no release measured as the potentials have them.
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
@@ -274,13 +224,16 @@ class Model:
     def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
         """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
 
-        The table's schema has `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it.
-        randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
+        Attributes that no release measured are left out, or uniform where `using` says so. The table's schema has
+        `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it. randomness: SeededRandomness
+        repeats the draw; None takes the operating system's. Free in privacy.
         """
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
             raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
+        names = self._answered()
         codes = self._law.sample(int(count), given_or_system(randomness).generator())
-        return records(self.domain, codes, self.stamp())
+        columns = dict(zip(self.domain.names, codes, strict=True))
+        return records([(self.domain[name], columns[name]) for name in names], self.stamp())
 
     # --- how sure -----------------------------------------------------------------------------------------------
 
@@ -363,26 +316,20 @@ class Model:
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""
-        return {
-            "format": "dpgm-model",
-            "schema": SCHEMA,
-            "dpgm": __version__,
-            "private": self.private,
-            "cost": None if self.cost is None else self.cost.to_dict(),
-            "conversion_delta": None if self.conversion_delta is None else str(self.conversion_delta),
-            "releases": len(self.releases),
-            "guarantee": self.guarantee(),
-            "converged": self.converged,
-            "provenance": plain(self.provenance),
-            "replicates": 0 if self._refits is None else len(self._refits),
-            "structure": self.structure.to_dict(),
-            "domain": self.domain.to_dict(),
-        }
+        return super().to_document() | {"replicates": 0 if self._refits is None else len(self._refits)}
 
     def __repr__(self) -> str:
         return f"Model({len(self.domain)} attributes, {len(self.structure.cliques)} cliques, private={self.private})"
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _answered(self) -> list[str]:
+        """The attributes of a whole record. Raises StructureError if there are none."""
+        left_out = set(self.left_out)
+        names = [name for name in self.domain.names if name not in left_out]
+        if not names:
+            refuse(self.domain.names, left_out)
+        return names
 
     def _with(self, inference: str | Inference, replicates: Array | None) -> Model:
         """The same model and its engines, if the inference stays."""
@@ -395,6 +342,7 @@ class Model:
             inference=inference,
             replicates=replicates,
         )
+        made._unmeasured_as = self._unmeasured_as
         if inference is self._law.inference:
             made._law = self._law
         return made
@@ -409,5 +357,6 @@ class Model:
             provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
             inference=self._law.inference,
         )
+        made._unmeasured_as = self._unmeasured_as
         made._law = Distribution(made.potentials, self._law.inference, self._law.engines)
         return made

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.structure import Structure
 
-__all__ = ["BY_DEFINITION", "BY_STRUCTURE", "MEASURED", "NOT_MEASURED", "Basis"]
+__all__ = ["BY_DEFINITION", "BY_STRUCTURE", "MEASURED", "NOT_MEASURED", "Basis", "Unmeasured", "refuse", "spelled"]
 
 #: The attributes lie inside one released table.
 MEASURED = "measured"
@@ -18,6 +19,10 @@ BY_STRUCTURE = "by structure"
 NOT_MEASURED = "not measured"
 #: The model carries no release: it was written down, and its answers are what it says. Also what has one label only.
 BY_DEFINITION = "by definition"
+
+
+#: What to do with attributes that no release measured: leave them out, or take them as the potentials have them.
+Unmeasured: TypeAlias = Literal["omit", "uniform"]
 
 
 class Basis:
@@ -55,15 +60,17 @@ class Basis:
         around = min((self._around.get(name, []) for name in asked), key=len)
         return MEASURED if any(asked <= clique for clique in around) else BY_STRUCTURE
 
-    def refuse(self, names: Iterable[str]) -> None:
-        """Refuse, with StructureError, a question that names an attribute of which nothing was measured."""
-        unknown = [name for name in dict.fromkeys(names) if name in self.unmeasured]
-        if unknown:
-            raise StructureError(
-                f"no release behind the model measured {spelled(unknown)}, so it has no marginal; leave it out, "
-                "release a table that holds it, or have it taken as uniform: --unmeasured uniform, in Python "
-                "model.using(unmeasured='uniform')"
-            )
+
+def refuse(names: Iterable[str], left_out: Collection[str]) -> None:
+    """Refuse, with StructureError, a question that names an attribute of which nothing was measured."""
+    nothing = set(left_out)
+    unknown = [name for name in dict.fromkeys(names) if name in nothing]
+    if unknown:
+        raise StructureError(
+            f"no release behind the model measured {spelled(unknown)}, so it has no answer about it; leave it out, "
+            "release a table that holds it, or have it taken as uniform: --unmeasured uniform, in Python "
+            "model.using(unmeasured='uniform')"
+        )
 
 
 def spelled(names: Sequence[str], most: int = 5) -> str:
