@@ -47,7 +47,8 @@ class Plan:
 
     sensitivity, scale (of the widest noise): in the unit of the tables, 1/grid of a person with contributions.
     inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider. unsafe: why the guarantee
-    would not hold to the letter (textbook noise), if so.
+    would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table, of which a model will know
+    nothing.
     """
 
     structure: StructureReport
@@ -61,6 +62,7 @@ class Plan:
     inference_cost: str | None = None
     notes: tuple[str, ...] = ()
     unsafe: str | None = None
+    unmeasured: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -76,6 +78,7 @@ class Plan:
             "inference_cost": self.inference_cost,
             "notes": list(self.notes),
             "unsafe": self.unsafe,
+            "unmeasured": list(self.unmeasured),
             "conditions": [] if self.terms.condition is None else [self.terms.condition],
             "contributions": self.terms.to_dict()["contributions"],
         }
@@ -137,6 +140,7 @@ def make_plan(
         inference_cost=engine.cost,
         notes=tuple(filter(None, [delta_note(budget, records), _check_note(checking, structure)])),
         unsafe=measurement.unsafe,
+        unmeasured=structure.uncovered,
     )
 
 

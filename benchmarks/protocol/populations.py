@@ -83,8 +83,7 @@ class Population:
 
     def records(self, count: int, seed: int) -> np.ndarray:
         """`count` records as codes, (count, attributes)."""
-        model = Model(self.structure, self.potentials)
-        engine = model._engine(self.structure)
+        engine = Model(self.structure, self.potentials).engine
         codes = engine.sample(self.potentials, count, np.random.default_rng(seed))
         return np.stack(codes, axis=1)
 

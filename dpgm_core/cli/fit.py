@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp, talk
+from dpgm_core.cli.common import (
+    json_option,
+    print_json,
+    progress_bar,
+    records_of,
+    say,
+    settings_option,
+    stamp,
+    talk,
+    unmeasured_note,
+)
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -102,13 +112,14 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
         left = None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())
-        print_json(
-            {"release": str(noisy.saved_as), "cost": noisy.cost.to_dict(), "left": left and left.to_dict(), **facts}
-        )
+        told = {"release": str(noisy.saved_as), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()}
+        print_json({**told, "unmeasured": list(noisy.structure.uncovered), **facts})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     say(f"release: {noisy.saved_as}")
     say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    if noisy.structure.uncovered:
+        say(unmeasured_note(noisy.structure.uncovered))
     say(noisy.guarantee())
 
 

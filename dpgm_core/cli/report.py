@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import print_table, say, stamp, talk
+from dpgm_core.cli.common import print_table, say, stamp, talk, unmeasured_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
+        "unmeasured": list(done.model.unmeasured),
         **stamp_of(done.model.releases, done.model.guarantee()),
     }
 
@@ -118,13 +119,17 @@ def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
 def _print_margins(model: Model, level: float | None) -> None:
     """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
 
-    What was not measured is named.
+    What was not measured is named, and what was measured in tied tables alone.
     """
-    rows = []
-    measured = {name for clique in model.structure for name in clique}
+    from dpgm_core.models.standing import BY_STRUCTURE
+
+    rows, tied = [], []
+    unmeasured = set(model.unmeasured)
     for attribute in model.domain:
-        if attribute.name not in measured:
+        if attribute.name in unmeasured:
             continue
+        if model.standing(attribute.name) == BY_STRUCTURE:
+            tied.append(attribute.name)
         found = None if level is None else model.intervals(attribute.name, level=level)
         shares = model.marginal(attribute.name) if found is None else found.estimate
         if attribute.size > 1 and shares[attribute.unknown] > 0.95:
@@ -145,6 +150,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
-    left_out = [name for name in model.domain.names if name not in measured]
-    if left_out:
-        say(f"not measured, so unknown to the model: {', '.join(left_out)}")
+    if tied:
+        say(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
+    if unmeasured:
+        say(unmeasured_note(model.unmeasured))

@@ -46,7 +46,7 @@ def _misfit(model: Model) -> list[str]:
 
 
 def _missed(model: Model) -> list[str]:
-    if not any(one.check for one in model.releases):
+    if not model.checked:
         return []
     found = model.structure_error()
     return [

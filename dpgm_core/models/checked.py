@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import OptionError
-from dpgm_core.models.misfit import Component, cell_scales, component, margin_scales
+from dpgm_core.models.intervals import Interval
+from dpgm_core.models.misfit import Component, cell_scales, component, margin_scales, table_scores
 from dpgm_core.noise.check import unmeasured_pairs
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
 
-__all__ = ["distance_of", "measured_error", "structure_variance"]
+__all__ = ["distance", "measured_error", "scores_of", "squared_errors", "structure_variance"]
 
 #: Answers of a model to several queries at once.
-Answers = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
+Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
+
+
+class Answering(Protocol):
+    """A model, as far as it is needed here."""
+
+    def marginals_of(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
+        """Answers to several queries at once."""
+        ...
 
 
 def measured_error(
@@ -58,16 +69,53 @@ def measured_error(
     )
 
 
-def distance_of(structure: Structure, answers: Answers) -> float:
-    """What tau is multiplied with for the total variation between truth and model, the mean over unmeasured pairs.
+def distance(found: Component, structure: Structure, left_out: Set[str], answers: Answers, level: float) -> Interval:
+    """The total variation between truth and model that the component comes to, the mean over unmeasured pairs.
 
-    For normal errors of the cells: half the sum of their mean absolute values, sqrt(2 / pi) tau scale.
+    left_out: attributes that the model does not answer. For normal errors of the cells it is half the sum of their mean absolute values, sqrt(2 / pi) tau scale. Errors with
+    heavier tails have less of it, so it is rather too large than too small.
     """
-    pairs = unmeasured_pairs(structure)
+    pairs = [pair for pair in unmeasured_pairs(structure) if left_out.isdisjoint(pair)]
     names = sorted({name for pair in pairs for name in pair})
     shares = answers([(name,) for name in names])
     sums = {name: float(margin_scales(shares[name,]).sum()) for name in names}
-    return math.sqrt(0.5 / math.pi) * float(np.mean([sums[one] * sums[two] for one, two in pairs]))
+    unit = math.sqrt(0.5 / math.pi) * float(np.mean([sums[one] * sums[two] for one, two in pairs]))
+    tau = math.sqrt(max(found.variance, 0.0))
+    low, high = (unit * math.sqrt(limit) for limit in found.limits(level))
+    return Interval(
+        estimate=np.asarray(unit * tau),
+        # The delta method; near 0, where it has no derivative, the root of the error.
+        standard_error=np.asarray(unit * found.error / max(2 * tau, math.sqrt(found.error))),
+        bias=np.zeros(()),
+        low=np.asarray(low),
+        high=np.asarray(high),
+        level=level,
+    )
+
+
+def scores_of(releases: Sequence[NoisyTables], answers: Answers) -> dict[Clique, float]:
+    """The `table_scores` of all releases of counts that were learned from; of a clique in several the largest."""
+    scores: dict[Clique, float] = {}
+    for one in releases:
+        if one.check or (one.round is not None and one.round.clip is not None):
+            continue
+        found = answers(one.structure.cliques)
+        tables = [np.sum([found[clique] for clique in group], axis=0).reshape(-1) for group in one.structure.groups]
+        for clique, score in table_scores(one, Tables(one.structure, np.concatenate(tables))).items():
+            scores[clique] = max(score, scores.get(clique, -math.inf))
+    return scores
+
+
+def squared_errors(
+    model: Answering, replicates: Sequence[Answering], cliques: Sequence[Clique]
+) -> dict[Clique, FloatArray]:
+    """The squared errors to expect of several answers, spread and bias together, from replicates."""
+    here, drawn = model.marginals_of(cliques), [one.marginals_of(cliques) for one in replicates]
+    found = {}
+    for clique in cliques:
+        rows = np.stack([one[clique] for one in drawn])
+        found[clique] = rows.var(axis=0, ddof=1) + (rows.mean(axis=0) - here[clique]) ** 2
+    return found
 
 
 def structure_variance(

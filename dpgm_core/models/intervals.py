@@ -22,9 +22,10 @@ class Interval:
     """An estimate and how far to trust it, entry by entry: arrays of the estimate's shape.
 
     estimate: what the model says. standard_error: the root mean square error to expect, from its two parts: `spread`,
-    what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from; and where a
-    structure check widened an answer by structure, from `structure` too, a standard deviation. low, high: contain the
-    truth with probability `level`, as far as the model is right.
+    what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
+    contain the truth with probability `level`, as far as the model's structure is right: its error is not in them,
+    unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
+    third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody knows (`interval_of`).
 
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
@@ -37,6 +38,7 @@ class Interval:
     low: FloatArray
     high: FloatArray
     level: float
+    standing: str | None = None
     structure: FloatArray | float = 0.0
 
     @property
