@@ -32,7 +32,7 @@ _MOST_ROWS = 100_000  # printed without being asked for by --top
 
 _INTERVALS = (
     "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
-    "structure they cover sampling and noise, and not a wrong structure."
+    "structure they cover sampling and noise, and a wrong structure only where the model has a structure check."
 )
 
 #: What a standing means, under the answer.
@@ -127,12 +127,13 @@ def query(
     if top is None and cells > _MOST_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
     table = model.marginal(attributes, given=fixed)  # first: it refuses what cannot be asked
-    columns = {"probability": table}
+    columns, widened = {"probability": table}, False
     if level is not None:
         checked_level(level)
         model = with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
         found = model.intervals(attributes, given=fixed, level=level)
         columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
+        widened = found.widened
     standing = model.standing(attributes, fixed)
     labels = [model.domain[name].labels for name in attributes]
     values = zip(*(column.reshape(-1).tolist() for column in columns.values()), strict=True)
@@ -149,7 +150,7 @@ def query(
                 "left_out": left_out,
                 **facts,
                 "converged": model.converged,
-                **({} if level is None else {"level": level, "replicates": len(model.replicates)}),
+                **({} if level is None else {"level": level, "replicates": len(model.replicates), "widened": widened}),
                 "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
             }
         )
@@ -157,7 +158,7 @@ def query(
     stamp(model_file, caveats)
     say_left_out(left_out)
     print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
-    _say_standing(standing, intervals=level is not None)
+    _say_standing(standing, intervals=level is not None, widened=widened)
 
 
 def _given(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -174,12 +175,16 @@ def _given(pairs: tuple[str, ...]) -> dict[str, str]:
     return fixed
 
 
-def _say_standing(standing: str, *, intervals: bool = False) -> None:
+def _say_standing(standing: str, *, intervals: bool = False, widened: bool = False) -> None:
     """Under an answer: what it rests on, and what its intervals do not hold."""
     say()
     say(f"standing: {standing} ({_STANDINGS[standing]})")
     if intervals and standing == "by structure":
-        say("the intervals cover sampling and noise, and not what the structure misses")
+        say(
+            "the intervals are wider by what the structure check found the structure to miss"
+            if widened
+            else "the intervals cover sampling and noise, and not what the structure misses"
+        )
 
 
 def _describe(model: Model) -> None:

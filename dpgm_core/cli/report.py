@@ -36,8 +36,33 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
         "unmeasured": list(done.model.unmeasured),
+        "misfit": _scores(done.model),
+        "structure_error": _structure_error(done.model),
         **stamp_of(done.model.releases, done.model.guarantee()),
     }
+
+
+def _scores(model: Model) -> list[dict[str, Any]]:
+    """How far each table is from the model; nothing where exact answers do not fit."""
+    from dpgm_core.errors import InferenceError, TooLarge
+
+    try:
+        return [{"table": list(clique), "standard_errors": score} for clique, score in model.misfit().items()]
+    except (TooLarge, InferenceError):
+        return []
+
+
+def _structure_error(model: Model) -> dict[str, float] | None:
+    """What the structure misses, total variation; None without a check."""
+    from dpgm_core.errors import InferenceError, TooLarge
+
+    try:
+        found = model.structure_error() if model.checked else None
+    except (TooLarge, InferenceError):
+        return None
+    if found is None:
+        return None
+    return {"tv": float(found.estimate), "low": float(found.low), "high": float(found.high), "level": found.level}
 
 
 def _cost(done: Fit) -> Budget:
@@ -71,6 +96,7 @@ def print_fit(
 ) -> None:
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
+    from dpgm_core.learning.judgement import verdicts
     from dpgm_core.releases.stamps import caveats_of
 
     stamp(path, caveats_of(done.model.releases))
@@ -84,6 +110,11 @@ def print_fit(
     say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         say("WARNING: the learner did not converge; the model carries this flag")
+    misfit, missed = verdicts(done.model)
+    for note in misfit:
+        talk(f"dpgm: {note}")
+    for note in missed:
+        say(f"check:   {note}")
     for note in done.notes if verbose or not done.converged else ():
         talk(f"note: {note}")
     say()
@@ -91,7 +122,7 @@ def print_fit(
         _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         say("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = _swamped(done.releases)
+    swamped, tables = _swamped([one for one in done.releases if not one.check])
     if swamped:
         talk(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "

@@ -9,27 +9,32 @@ from dpgm_core.learning.contract import Fit
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.models.model import Model
 
-__all__ = ["judged"]
+__all__ = ["judged", "verdicts"]
 
 #: A right model is said to be off once in so many fits at most: one-sided, 3.09 standard errors.
 _NOTED_FROM = 3.0902
 
 
 def judged(fit: Fit) -> Fit:
-    """The fit with a note where its model is further from the tables it was learned from than their noise explains, and
-    one on what the structure misses where there was a check. A right model gets the first in at most one of 1,000 fits.
+    """The fit with its `verdicts` among its notes, in the model's provenance too."""
+    found = [note for notes in verdicts(fit.model) for note in notes]
+    if not found:
+        return fit
+    told = [*fit.notes, *found]
+    return evolve(fit, model=fit.model.noted(told), notes=told)
 
-    Where exact inference does not fit, nothing is noted.
+
+def verdicts(model: Model) -> tuple[list[str], list[str]]:
+    """What is wrong with the fit, and what the structure misses: sentences, one each at most.
+
+    The first where the model is further from the tables it was learned from than their noise explains, which is said of
+    a right model in at most one of 1,000 fits; the second where there was a structure check. Where exact inference does
+    not fit, nothing is said.
     """
     try:
-        notes = [*_misfit(fit.model), *_missed(fit.model)]
+        return _misfit(model), _missed(model)
     except (TooLarge, InferenceError):
-        return fit
-    if not notes:
-        return fit
-    told = [*fit.notes, *notes]
-    model = fit.model.noted(told)
-    return evolve(fit, model=model, notes=told)
+        return [], []
 
 
 def _misfit(model: Model) -> list[str]:

@@ -72,8 +72,9 @@ def measured_error(
 def distance(found: Component, structure: Structure, left_out: Set[str], answers: Answers, level: float) -> Interval:
     """The total variation between truth and model that the component comes to, the mean over unmeasured pairs.
 
-    left_out: attributes that the model does not answer. For normal errors of the cells it is half the sum of their mean absolute values, sqrt(2 / pi) tau scale. Errors with
-    heavier tails have less of it, so it is rather too large than too small.
+    left_out: attributes that the model does not answer. For normal errors of the cells it is half the sum of their mean
+    absolute values, sqrt(2 / pi) tau scale. Errors with heavier tails have less of it, so it is rather too large than
+    too small.
     """
     pairs = [pair for pair in unmeasured_pairs(structure) if left_out.isdisjoint(pair)]
     names = sorted({name for pair in pairs for name in pair})

@@ -47,7 +47,7 @@ class Facts:
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
-        # What a structure check measured was not learned from: the model's answer about it is by structure all the same.
+        # What a structure check measured was not learned from: the answer about it is by structure all the same.
         self._basis = Basis(self.domain, (one.structure for one in self.releases if not one.check))
         self._unmeasured_as: Unmeasured = "omit"
 

@@ -25,7 +25,8 @@ class Interval:
     what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
     contain the truth with probability `level`, as far as the model's structure is right: its error is not in them,
     unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
-    third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody knows (`interval_of`).
+    third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody
+    knows (`interval_of`).
 
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
@@ -45,6 +46,11 @@ class Interval:
     def spread(self) -> FloatArray:
         """The standard deviation over the replicates, without bias and structure."""
         return np.sqrt(np.maximum(self.standard_error**2 - self.bias**2 - self.structure**2, 0.0))
+
+    @property
+    def widened(self) -> bool:
+        """Whether what a structure check found is in it."""
+        return bool(np.any(np.asarray(self.structure) > 0))
 
     def __repr__(self) -> str:
         return f"Interval(level={self.level:g}, shape={self.estimate.shape})"

@@ -264,9 +264,9 @@ class Model(Facts):
         """Intervals for the population's p(attributes | given), entry by entry.
 
         Sampling, noise and the learner's own bias are in them. Where `standing` is "measured" they contain the truth
-        with probability `level`; "by structure" only as far as the structure is right, whose error is in them only where
-        a structure check measured it (see `fit`). Costs one query of each replicate. Raises OptionError before
-        `bootstrap`.
+        with probability `level`; "by structure" only as far as the structure is right, whose error is in them where a
+        structure check measured it (see `fit`) and nowhere else. Costs one query of each replicate. Raises OptionError
+        before `bootstrap`.
         """
         names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
         found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
