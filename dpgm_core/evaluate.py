@@ -74,7 +74,10 @@ def total_variation(
         tables = reference
     else:
         require_non_private("total variation against records", allow_non_private)
-        tables = count(as_source(reference), Structure(model.domain, names or known)).tables
+        wanted = names or known
+        if not wanted:
+            return {}
+        tables = count(as_source(reference), Structure(model.domain, wanted)).tables
     if tables.structure.domain != model.domain:
         raise StructureError("total variation compares tables over the same domain; these differ")
     distances = {}

@@ -64,6 +64,13 @@ def test_distances_leave_out_what_no_release_measured():
             dpgm.total_variation(one, other, [("b", "c")])
     assert list(dpgm.total_variation(learned, codes, allow_non_private=True)) == [("a", "b")]
     assert list(dpgm.total_variation(hand, codes, allow_non_private=True)) == [("a", "b"), ("b", "c")]
+    without = learned.sample(5)
+    assert without.column_names == ["a", "b"]  # records that lack what was not measured can be compared
+    assert list(dpgm.total_variation(learned, without, allow_non_private=True)) == [("a", "b")]
+    only = Structure(domain, [("c",)])
+    nothing = Model(only, Tables.zeros(only), releases=[release])
+    assert dpgm.total_variation(nothing, codes, allow_non_private=True) == {}
+    assert dpgm.total_variation(nothing, hand) == {}
     uniform = learned.using(unmeasured="uniform")
     assert dpgm.total_variation(uniform, codes, [("c",)], allow_non_private=True)["c",] == pytest.approx(0.5)
     assert list(dpgm.total_variation(uniform, hand)) == [("a", "b"), ("b", "c")]
@@ -73,7 +80,7 @@ def test_distances_leave_out_what_no_release_measured():
 def test_a_tied_table_is_left_out_whole():
     """One clique that no release measured, and the mean over the group says nothing."""
     domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
-    structure = Structure(domain, [("a",)])
+    structure = Structure(domain, [("a", "b")])
     release = dpgm.release(np.zeros((9, 3), int), structure, dpgm.Budget.pure(1), neighbours="add-remove")
     tied = Structure(domain, [("a",)], tied=[[("a", "b"), ("a", "c")]])
     learned = Model(tied, Tables.zeros(tied), releases=[release])

@@ -142,6 +142,7 @@ class Facts:
             "converged": self.converged,
             "provenance": plain(self.provenance),
             "unmeasured": list(self.unmeasured),
+            "replicates": 0,
             "structure": self.structure.to_dict(),
             "domain": self.domain.to_dict(),
         }

@@ -74,6 +74,8 @@ def test_uniform_answers_are_marked():
     uniform = model().using(unmeasured="uniform")
     np.testing.assert_allclose(uniform.marginal("c"), [0.5, 0.5])
     assert uniform.unmeasured == ("c", "d") and uniform.left_out == ()
+    assert uniform.with_replicates(np.zeros((2, WIDER.cells))).left_out == ()
+    assert set(uniform.table("a", given={"c": "u"})["standing"].to_pylist()) == {"not measured"}
     assert set(uniform.table("c")["standing"].to_pylist()) == {"not measured"}
     assert uniform.intervals("c").standing == "not measured"
     assert uniform.table("a", level=0.5)["standing"].to_pylist() == ["measured"] * 2
