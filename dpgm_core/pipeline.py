@@ -95,7 +95,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         split=split,
         progress=progress,
     )
-    return judged(run(learner_made, curator, inference_made, randomness=randomness, progress=progress))
+    return judged(run(learner_made, curator, inference_made, randomness=randomness, progress=progress), inference_made)
 
 
 def release(
@@ -164,7 +164,8 @@ def learn(
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     made: Learner = make("learner", learner)
-    return judged(run(made, curator, make("inference", inference), randomness=randomness, progress=progress))
+    engine: Inference = make("inference", inference)
+    return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
 def plan(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from attrs import evolve
 
 from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.contract import Fit
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.models.model import Model
@@ -15,9 +17,13 @@ __all__ = ["judged", "verdicts"]
 _NOTED_FROM = 3.0902
 
 
-def judged(fit: Fit) -> Fit:
-    """The fit with its `verdicts` among its notes, in the model's provenance too."""
-    found = [note for notes in verdicts(fit.model) for note in notes]
+def judged(fit: Fit, inference: Inference) -> Fit:
+    """The fit with its `verdicts` among its notes, in the model's provenance too.
+
+    inference: what it was learned with, and is judged with: where that is approximate, an exact one may not fit.
+    """
+    asked = fit.model if isinstance(inference, JunctionTree) else fit.model.using(inference)  # which keeps its engine
+    found = [note for notes in verdicts(asked) for note in notes]
     if not found:
         return fit
     told = [*fit.notes, *found]

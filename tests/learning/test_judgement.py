@@ -8,6 +8,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.judgement import judged, verdicts
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcd", 3))
@@ -25,7 +26,7 @@ class Flat:
         return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)))
 
 
-def fitted(learner, seed=0, split="even", codes=None):
+def fitted(learner, seed=0, split="even", codes=None, inference="junction-tree"):
     rng = np.random.default_rng(seed)
     a = rng.choice(3, size=(4000, 1), p=[0.6, 0.3, 0.1])
     drawn = np.hstack([a, *[np.where(rng.random((4000, 1)) < 0.5, a, 2 - a) for _ in range(3)]])
@@ -34,6 +35,7 @@ def fitted(learner, seed=0, split="even", codes=None):
         CHAIN,
         Budget.pure(1),
         learner=learner,
+        inference=inference,
         neighbours="add-remove",
         randomness=SeededRandomness(seed),
         split=split,
@@ -76,7 +78,7 @@ def test_what_the_structure_misses_is_said_where_it_was_checked():
 def test_a_model_without_a_release_is_not_judged():
     """Nothing is behind it that it could be off."""
     done = dpgm.Fit(model=dpgm.Model(CHAIN, Tables.zeros(CHAIN)))
-    assert judged(done) is done
+    assert judged(done, dpgm.make("inference", "junction-tree")) is done
 
 
 def test_what_exact_inference_cannot_hold_is_not_judged():
@@ -84,4 +86,11 @@ def test_what_exact_inference_cannot_hold_is_not_judged():
     done = fitted(Flat())
     small = done.model.using(dpgm.make("inference", {"name": "junction-tree", "max_bytes": 64}))
     bare = evolve(done, model=small, notes=())
-    assert judged(bare) is bare
+    assert judged(bare, JunctionTree()) is bare
+
+
+def test_what_was_learned_with_an_approximate_engine_is_judged_with_it(monkeypatch):
+    """No exact engine is compiled for a verdict, which might take longer than the fit."""
+    monkeypatch.setattr(JunctionTree, "compile", lambda *_: pytest.fail("an exact engine was compiled"))
+    done = fitted(Flat(), inference="loopy-bp")
+    assert "standard errors from the model" in done.notes[0]
