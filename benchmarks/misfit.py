@@ -73,6 +73,7 @@ def cases(folder: Path | None, base: int) -> Iterator[Case]:
     health = np.vstack(
         [np.stack(batch, axis=1) for batch in as_source(spec.data).batches(spec.domain, spec.domain.names)]
     )
+    tables: list[tuple[str, Domain, Structure, IntArray, tuple[int, ...]]]
     tables = [("health, chain", spec.domain, Structure.chain(spec.domain), health, (20_000, 100_000))]
     for name, sizes in (("adult_raw", (10_000, 100_000)), ("adult", (48_842,))):
         if folder is not None and (folder / name).is_dir():
@@ -82,8 +83,8 @@ def cases(folder: Path | None, base: int) -> Iterator[Case]:
             domain = census.domain.subset(kept)
             tree = Structure(domain, [edge for edge in census.tree.cliques if set(edge) <= set(kept)])
             tables.append((f"{name}, tree", domain, tree, codes, sizes))
-    for name, domain, structure, codes, sizes in tables:
-        for size in sizes:
+    for name, domain, structure, codes, counts in tables:
+        for size in counts:
             yield _real(name, domain, structure, codes, size)
 
 
