@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,7 +20,7 @@ __all__ = ["kl_divergence", "log_likelihood", "total_variation"]
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
-    """KL(truth || learned), nats: the paper's measure of accuracy.
+    """KL(truth || learned), nats: the paper's measure of accuracy. See `Model.kl` on attributes that were not measured.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -35,7 +36,7 @@ def log_likelihood(model: Model, records: object, *, allow_non_private: bool = F
     """Sum of log p(x) over records (a path, data frame, code array or Source), nats. NOT PRIVATE.
 
     An exact function of the records: raises NonPrivateError unless `allow_non_private` is True. Divide by the number
-    of records for the mean.
+    of records for the mean. Attributes that no release measured count as the potentials have them, uniform.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -60,23 +61,28 @@ def total_variation(
     reference: a Model, Tables (normalised table by table; noisy ones may have negative cells and be further away
     than 1), or records (a path, data frame, code array or Source),
     which are exact and NOT PRIVATE and need `allow_non_private`. cliques: those of the model when None; with Tables,
-    those of the tables.
+    those of the tables; of these the ones without attributes that no release measured, which are refused where named.
     """
     names = None if cliques is None else [tuple(clique) for clique in cliques]
+    nothing = {*model.left_out, *(reference.left_out if isinstance(reference, Model) else ())}
+    known = [clique for clique in model.structure.cliques if nothing.isdisjoint(clique)]
     if isinstance(reference, Model):
-        pairs = names or list(model.structure.cliques)
+        pairs = names or known
         ours, theirs = model.marginals_of(pairs), reference.marginals_of(pairs)
         return {clique: _distance(ours[clique], theirs[clique]) for clique in pairs}
     if isinstance(reference, Tables):
         tables = reference
     else:
         require_non_private("total variation against records", allow_non_private)
-        wanted = Structure(model.domain, names or model.structure.cliques)
-        tables = count(as_source(reference), wanted).tables
+        wanted = names or known
+        if not wanted:
+            return {}
+        tables = count(as_source(reference), Structure(model.domain, wanted)).tables
     if tables.structure.domain != model.domain:
         raise StructureError("total variation compares tables over the same domain; these differ")
     distances = {}
-    for clique in names or [group[0] for group in tables.structure.groups]:
+    whole = [group[0] for group in tables.structure.groups if nothing.isdisjoint(itertools.chain(*group))]
+    for clique in names or whole:
         # A tied group's table is the sum over its cliques, so it is held against the model's mean over them.
         number = tables.structure.find(clique)[0]
         group = tables.structure.groups[number]

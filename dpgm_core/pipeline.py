@@ -15,8 +15,10 @@ from dpgm_core.curator.shield import shielded
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.learning.judgement import judged
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.check import read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import measure
 from dpgm_core.planning import Plan, make_plan
@@ -49,7 +51,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str = "even",
+    split: str | Mapping[str, Any] = "even",
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
@@ -60,6 +62,8 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     of the two; no default. randomness: None takes the operating system's; SeededRandomness is for simulations and is
     stamped. ledger: a Ledger or its path, charged before any noise is drawn. save_release: file for the release,
     written before learning. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
+    With {"tables": "even", "check": 0.05} a share of it is set aside first for noisy tables of random pairs that no
+    clique holds; nobody learns from them, and they tell what the structure misses (see `Model.structure_error`).
 
     Returns a Fit with `.model`, `.releases`, `.trace`. Everything that can be refused is refused before anything is
     charged. A learner that fails afterwards raises LearningFailed: the paid release is not lost, it is in
@@ -91,7 +95,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         split=split,
         progress=progress,
     )
-    return run(learner_made, curator, inference_made, randomness=randomness, progress=progress)
+    return judged(run(learner_made, curator, inference_made, randomness=randomness, progress=progress), inference_made)
 
 
 def release(
@@ -106,12 +110,14 @@ def release(
     ledger: Ledger | str | Path | None = None,
     save_release: str | Path | None = None,
     progress: Progress = silent,
-    split: str = "even",
+    split: str | Mapping[str, Any] = "even",
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`.
 
-    Where it is paid for but cannot be saved, LearningFailed holds it.
+    Where it is paid for but cannot be saved, LearningFailed holds it. A structure check is part of a fit: OptionError.
     """
+    if read_split(split)[1]:
+        raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -145,7 +151,8 @@ def learn(
 ) -> Fit:
     """Learn a model from a release, or from several in the order they were made; free in privacy, as often as wanted.
 
-    release: several are for learners that ask for each, under the terms they were made. structure: the model's
+    release: several are for learners that ask for each, under the terms they were made; that of a structure check among
+    them is kept with the model and not learned from. structure: the model's
     cliques, each measured clique inside one of them; the first release's own when None. conversion_delta: where the
     releases cost different kinds of budget, the delta at which the zCDP part is converted.
     """
@@ -157,7 +164,8 @@ def learn(
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     made: Learner = make("learner", learner)
-    return run(made, curator, make("inference", inference), randomness=randomness, progress=progress)
+    engine: Inference = make("inference", inference)
+    return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
 def plan(
@@ -169,11 +177,11 @@ def plan(
     terms: Terms | None = None,
     neighbours: Neighbours | str | None = None,
     records: float | None = None,
-    split: str = "even",
+    split: str | Mapping[str, Any] = "even",
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
-    records: a publicly known or guessed number of records, for relative errors.
+    records: a publicly known or guessed number of records, for relative errors. split: as in `fit`.
     """
     return make_plan(
         structure,
@@ -196,7 +204,7 @@ def check(
     *,
     terms: Terms,
     randomness: Randomness | None = None,
-    split: str = "even",
+    split: str | Mapping[str, Any] = "even",
 ) -> None:
     """Raise what `fit` with these arguments would raise before it charges; a dry run that reads no record.
 
@@ -207,8 +215,8 @@ def check(
     made.check(structure, make("inference", inference))
     noise: Mechanism = make("mechanism", mechanism)
     source = as_source(data)
-    LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
-    measure(noise, structure, terms, budget, split)
+    curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
+    measure(noise, structure, terms, curator.budget, read_split(split)[0])
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from attrs import asdict, frozen
+from numpy.random import default_rng
 
 from dpgm_core.errors import BudgetError
 from dpgm_core.inference.contract import Inference
+from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import check_structure, measure
+from dpgm_core.noise.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -44,7 +47,8 @@ class Plan:
 
     sensitivity, scale (of the widest noise): in the unit of the tables, 1/grid of a person with contributions.
     inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider. unsafe: why the guarantee
-    would not hold to the letter (textbook noise), if so.
+    would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table, of which a model will know
+    nothing.
     """
 
     structure: StructureReport
@@ -58,6 +62,7 @@ class Plan:
     inference_cost: str | None = None
     notes: tuple[str, ...] = ()
     unsafe: str | None = None
+    unmeasured: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -73,6 +78,7 @@ class Plan:
             "inference_cost": self.inference_cost,
             "notes": list(self.notes),
             "unsafe": self.unsafe,
+            "unmeasured": list(self.unmeasured),
             "conditions": [] if self.terms.condition is None else [self.terms.condition],
             "contributions": self.terms.to_dict()["contributions"],
         }
@@ -86,7 +92,7 @@ def make_plan(
     *,
     terms: Terms,
     records: float | None = None,
-    split: str = "even",
+    split: str | Mapping[str, Any] = "even",
 ) -> Plan:
     """Calibrate, compile and price; touches no data. The calibration is the one that a curator draws from.
 
@@ -98,7 +104,10 @@ def make_plan(
         raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
     check_structure(structure)
     terms.check(structure)
-    measurement = measure(mechanism, structure, terms, budget, split)
+    over_tables, share = read_split(split)
+    aside, left = divided(budget, share)
+    measurement = measure(mechanism, structure, terms, left, over_tables)
+    checking = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(structure.multiplicities, np.float64)
@@ -114,7 +123,7 @@ def make_plan(
         terms=terms,
         sensitivity=terms.sensitivity(structure),
         asked=budget,
-        cost=measurement.cost,
+        cost=measurement.cost if checking is None else measurement.cost + checking.cost,
         scale=max(one.event.scale for one in noise),
         tables=tuple(
             TableError(
@@ -129,8 +138,20 @@ def make_plan(
         ),
         seconds_per_inference=seconds,
         inference_cost=engine.cost,
-        notes=tuple(filter(None, [delta_note(budget, records)])),
+        notes=tuple(filter(None, [delta_note(budget, records), _check_note(checking, structure)])),
         unsafe=measurement.unsafe,
+        unmeasured=structure.uncovered,
+    )
+
+
+def _check_note(checking: Measurement | None, structure: Structure) -> str | None:
+    """What a structure check measures, and how noisy; which pairs is drawn only when the run begins."""
+    if checking is None:
+        return None
+    return (
+        f"{checking.asked} of the budget is set aside for a structure check: {len(checking.structure.cliques)} of the "
+        f"{len(unmeasured_pairs(structure)):,} pairs that no clique holds, drawn at random, with noise of standard "
+        f"deviation {math.sqrt(float(checking.variances[0])):.4g} per cell"
     )
 
 

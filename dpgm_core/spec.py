@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.files import bounded_bytes
 from dpgm_core.models.intervals import checked_level, checked_replicates
+from dpgm_core.noise.check import checked_share
 from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
@@ -44,6 +46,7 @@ _KEYS = (
     "ledger",
     "output",
     "intervals",
+    "check",
     "simulation",
 )
 _DEFAULTS = {"mechanism": MECHANISM, "learner": LEARNER, "inference": INFERENCE}
@@ -70,7 +73,7 @@ class IntervalsSpec:
 
 @frozen(kw_only=True)
 class Spec:
-    """One run, checked. Paths are resolved against the spec file's folder."""
+    """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share."""
 
     name: str
     data: Any
@@ -85,6 +88,7 @@ class Spec:
     ledger: LedgerSpec | None = None
     output: Path = field(factory=Path)
     intervals: IntervalsSpec | None = None
+    check: Fraction = Fraction(0)
     seed: int | None = None
 
 
@@ -169,6 +173,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / _text(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
+        check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
     )
 
@@ -198,6 +203,13 @@ def _intervals(where: str, plain: object) -> IntervalsSpec:
     return IntervalsSpec(
         level=checked_level(table.get("level", 0.9)), replicates=checked_replicates(table.get("replicates", 40))
     )
+
+
+def _check_share(where: str, plain: object) -> Fraction:
+    table = _table(where, "check", plain, ("share",))
+    if "share" not in table:
+        raise OptionError(f"{where}: [check] needs a share, that of the budget it may cost, such as share = 0.05")
+    return checked_share(table["share"])
 
 
 def _data(where: str, plain: object, folder: Path) -> Any:

@@ -276,6 +276,15 @@ class Structure:
         return tuple(clique for clique in self.cliques if any(set(clique).issubset(other) for other in longer(clique)))
 
     @cached_property
+    def uncovered(self) -> tuple[str, ...]:
+        """The attributes in no clique, of which tables over it say nothing; one with a single label needs no table.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 1}), [("a",)]).uncovered
+        ('b',)
+        """
+        return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
+
+    @cached_property
     def adjacency(self) -> Mapping[str, set[str]]:
         """The graph over all attributes of the domain, those in no clique included."""
         return graphs.neighbours_of(self.domain.names, self.cliques)

@@ -230,7 +230,8 @@ def test_public_names_are_documented(name):
         return  # a constant or a type alias: documented where it stands
     assert inspect.getdoc(thing), name
     if inspect.isclass(thing):
-        for member, value in vars(thing).items():
+        ours = [base for base in thing.__mro__ if base.__module__.startswith("dpgm_core.")]
+        for member, value in (item for base in ours for item in vars(base).items()):
             value = getattr(value, "__func__", value)
             if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
                 assert inspect.getdoc(value), f"{name}.{member}"
@@ -338,8 +339,12 @@ def is_class(place: str, name: str) -> bool:
 @pytest.mark.parametrize("name", sorted(set(dpgm_core.__all__) - {"__version__"}))
 def test_a_type_that_a_public_signature_names_is_public(name):
     """Whoever is handed a type, or must hand one over, can import and read about it."""
-    module = f"dpgm_core.{dpgm_core._HOME[name]}"
-    named = types_named(module, ast.parse(MODULES[module].read_text(encoding="utf-8")), name)
+    homes = {(f"dpgm_core.{dpgm_core._HOME[name]}", name)}
+    for base in getattr(getattr(dpgm_core, name), "__mro__", ()):  # what is inherited is public too
+        homes |= {(base.__module__, base.__name__)} & {(module, base.__name__) for module in MODULES}
+    named = set()
+    for module, one in homes:
+        named |= types_named(module, ast.parse(MODULES[module].read_text(encoding="utf-8")), one)
     public = set(dpgm_core.__all__) | set(importlib.import_module("dpgm_core.plugin").__all__)
     assert not {f"{place}.{one}" for place, one in named if one not in public and is_class(place, one)}
 

@@ -47,3 +47,41 @@ def test_records_are_compared_by_name_only(wrong):
     for ask in (dpgm.log_likelihood, dpgm.total_variation):
         with pytest.raises(NonPrivateError, match="allow_non_private=True"):
             ask(model, object(), allow_non_private=wrong)
+
+
+def test_distances_leave_out_what_no_release_measured():
+    """Of a model's own cliques and of tables, on either side; named, it is refused; taken as uniform where asked."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+    codes = np.zeros((40, 3), dtype=int)
+    terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(0)}
+    release = dpgm.release(codes, Structure(domain, [("a", "b")]), dpgm.Budget.pure(1), **terms)
+    wide = Structure(domain, [("a", "b"), ("b", "c")])
+    learned = Model(wide, Tables.zeros(wide), releases=[release])
+    hand = Model(wide, Tables.zeros(wide))
+    for one, other in ((learned, hand), (hand, learned), (learned, learned), (learned, Tables.zeros(wide))):
+        assert list(dpgm.total_variation(one, other)) == [("a", "b")]
+        with pytest.raises(dpgm.StructureError, match="measured 'c'"):
+            dpgm.total_variation(one, other, [("b", "c")])
+    assert list(dpgm.total_variation(learned, codes, allow_non_private=True)) == [("a", "b")]
+    assert list(dpgm.total_variation(hand, codes, allow_non_private=True)) == [("a", "b"), ("b", "c")]
+    without = learned.sample(5)
+    assert without.column_names == ["a", "b"]  # records that lack what was not measured can be compared
+    assert list(dpgm.total_variation(learned, without, allow_non_private=True)) == [("a", "b")]
+    only = Structure(domain, [("c",)])
+    nothing = Model(only, Tables.zeros(only), releases=[release])
+    assert dpgm.total_variation(nothing, codes, allow_non_private=True) == {}
+    assert dpgm.total_variation(nothing, hand) == {}
+    uniform = learned.using(unmeasured="uniform")
+    assert dpgm.total_variation(uniform, codes, [("c",)], allow_non_private=True)["c",] == pytest.approx(0.5)
+    assert list(dpgm.total_variation(uniform, hand)) == [("a", "b"), ("b", "c")]
+    assert dpgm.kl_divergence(hand, learned) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_tied_table_is_left_out_whole():
+    """One clique that no release measured, and the mean over the group says nothing."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+    structure = Structure(domain, [("a", "b")])
+    release = dpgm.release(np.zeros((9, 3), int), structure, dpgm.Budget.pure(1), neighbours="add-remove")
+    tied = Structure(domain, [("a",)], tied=[[("a", "b"), ("a", "c")]])
+    learned = Model(tied, Tables.zeros(tied), releases=[release])
+    assert list(dpgm.total_variation(learned, Tables.zeros(tied))) == [("a",)]

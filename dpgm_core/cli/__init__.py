@@ -27,7 +27,7 @@ _COMMANDS = {
     "plan": ("plan", "Say cost, sizes and expected errors; touches no data."),
     "release": ("fit", "Only the noisy release, to learn from later."),
     "learn": ("fit", "Learn a model from a saved release; free in privacy."),
-    "query": ("model", "Marginals and conditionals of a model."),
+    "query": ("query", "Marginals and conditionals of a model."),
     "sample": ("model", "Draw synthetic records from a model."),
     "evaluate": ("model", "Distances between models, or (not private) records."),
     "infer": ("infer", "Answer a task of the UAI competition."),

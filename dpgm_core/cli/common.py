@@ -27,10 +27,12 @@ __all__ = [
     "print_table",
     "progress_bar",
     "say",
+    "say_left_out",
     "say_lines",
     "settings_option",
     "stamp",
     "talk",
+    "unmeasured_note",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,6 +106,17 @@ def stamp(path: Path, caveats: Iterable[str]) -> None:
     found = "; ".join(caveats)
     if found:
         talk(f"dpgm: {path}: {found}")
+
+
+def unmeasured_note(names: Sequence[str]) -> str:
+    """Names of attributes that no table holds, for a line of their own: all of them, as nothing else tells which."""
+    return f"not measured, so unknown to the model: {', '.join(names)}"
+
+
+def say_left_out(names: Sequence[str]) -> None:
+    """On stderr, if there are any."""
+    if names:
+        talk(f"dpgm: left out, as no release measured them: {', '.join(names)}")
 
 
 @contextmanager

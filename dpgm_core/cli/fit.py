@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp, talk
+from dpgm_core.cli.common import (
+    json_option,
+    print_json,
+    progress_bar,
+    records_of,
+    say,
+    settings_option,
+    stamp,
+    talk,
+    unmeasured_note,
+)
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -56,10 +66,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
         except BaseException as error:
             files = _saved(_paid(error))
             if files:
-                what = "the release is paid for and saved; learn from it"
-                if len(files) > 1:
-                    what = f"{len(files)} releases are paid for and saved, the last as {files[-1]}; learn from one"
-                talk(f"dpgm: {what} with: dpgm learn {shlex.quote(str(files[0]))}")
+                talk(f"dpgm: {_learn_again(files, _saved([one for one in _paid(error) if one.check]))}")
             raise
         _say_where(saved, done.releases)
         left = None if ledger is None else ledger.remaining()
@@ -78,12 +85,18 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
 @json_option
 def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
+    from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import release as release_records
     from dpgm_core.releases.stamps import caveats_of, stamp_of
     from dpgm_core.releases.totals import contradictions
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
+    if run.check:
+        raise OptionError(
+            f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
+            "leave the check out with --set check.share=0"
+        )
     with reserved(run) as (saved, _), _ledger(run) as ledger, progress_bar() as progress:
         _remarks(run)
         noisy = release_records(
@@ -100,15 +113,16 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
         left = None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())
-        print_json(
-            {"release": str(noisy.saved_as), "cost": noisy.cost.to_dict(), "left": left and left.to_dict(), **facts}
-        )
+        told = {"release": str(noisy.saved_as), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()}
+        print_json({**told, "unmeasured": list(noisy.structure.uncovered), **facts})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     for note in contradictions([noisy]):
         talk(f"note: {note}")
     say(f"release: {noisy.saved_as}")
     say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    if noisy.structure.uncovered:
+        say(unmeasured_note(noisy.structure.uncovered))
     say(noisy.guarantee())
 
 
@@ -181,6 +195,15 @@ def _paid(error: BaseException) -> Sequence[NoisyTables]:
     return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
 
 
+def _learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
+    """What is kept of a run that failed; the release of a structure check goes along with what is learned from."""
+    learned = [file for file in files if file not in checks]
+    what = "the release is paid for and saved; learn from it"
+    if len(learned) > 1:
+        what = f"{len(learned)} releases are paid for and saved, the last as {learned[-1]}; learn from one"
+    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
+
+
 def _say_where(asked: Path, releases: Sequence[NoisyTables]) -> None:
     """Tell of a release that is not where it was to be."""
     files = _saved(releases)
@@ -224,7 +247,7 @@ def _settings(run: Spec) -> dict[str, Any]:
     return {
         "terms": run.terms,
         "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "split": run.split,
+        "split": {"tables": run.split, "check": run.check},
     }
 
 

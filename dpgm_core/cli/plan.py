@@ -16,6 +16,7 @@ from dpgm_core.cli.common import (
     settings_option,
     stamp,
     talk,
+    unmeasured_note,
 )
 
 __all__ = ["plan"]
@@ -44,7 +45,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         run.inference,
         terms=run.terms,
         records=run.terms.declared if records is None else records,
-        split=run.split,
+        split={"tables": run.split, "check": run.check},
     )
     for note in planned.notes:
         talk(f"dpgm: {note}")
@@ -81,5 +82,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         for table in planned.tables
     ]
     print_table(header, rows)
+    if planned.unmeasured:
+        say(unmeasured_note(planned.unmeasured))
     if all(table.relative is None for table in planned.tables):
         talk("for the error of a probability give a publicly known number of records: --records N")

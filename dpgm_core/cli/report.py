@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import print_table, say, stamp, talk
+from dpgm_core.cli.common import print_table, say, stamp, talk, unmeasured_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +35,34 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
         "notes": list(done.notes),
+        "unmeasured": list(done.model.unmeasured),
+        "misfit": _scores(done.model),
+        "structure_error": _structure_error(done.model),
         **stamp_of(done.model.releases, done.model.guarantee()),
     }
+
+
+def _scores(model: Model) -> list[dict[str, Any]]:
+    """How far each table is from the model; nothing where exact answers do not fit."""
+    from dpgm_core.errors import InferenceError, TooLarge
+
+    try:
+        return [{"table": list(clique), "standard_errors": score} for clique, score in model.misfit().items()]
+    except (TooLarge, InferenceError):
+        return []
+
+
+def _structure_error(model: Model) -> dict[str, float] | None:
+    """What the structure misses, total variation; None without a check."""
+    from dpgm_core.errors import InferenceError, TooLarge
+
+    try:
+        found = model.structure_error() if model.checked else None
+    except (TooLarge, InferenceError):
+        return None
+    if found is None:
+        return None
+    return {"tv": float(found.estimate), "low": float(found.low), "high": float(found.high), "level": found.level}
 
 
 def _cost(done: Fit) -> Budget:
@@ -70,6 +96,7 @@ def print_fit(
 ) -> None:
     """A fit for people: files, cost, margins, guarantee."""
     from dpgm_core.errors import TooLarge
+    from dpgm_core.learning.judgement import verdicts
     from dpgm_core.releases.stamps import caveats_of
     from dpgm_core.releases.totals import contradictions
 
@@ -84,6 +111,11 @@ def print_fit(
     say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         say("WARNING: the learner did not converge; the model carries this flag")
+    misfit, missed = verdicts(done.model)
+    for note in misfit:
+        talk(f"dpgm: {note}")
+    for note in missed:
+        say(f"check:   {note}")
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
         talk(f"note: {note}")
     say()
@@ -91,7 +123,7 @@ def print_fit(
         _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         say("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = _swamped(done.releases)
+    swamped, tables = _swamped([one for one in done.releases if not one.check])
     if swamped:
         talk(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
@@ -119,13 +151,17 @@ def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
 def _print_margins(model: Model, level: float | None) -> None:
     """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
 
-    What was not measured is named.
+    What was not measured is named, and what was measured in tied tables alone.
     """
-    rows = []
-    measured = {name for clique in model.structure for name in clique}
+    from dpgm_core.models.standing import BY_STRUCTURE
+
+    rows, tied = [], []
+    unmeasured = set(model.unmeasured)
     for attribute in model.domain:
-        if attribute.name not in measured:
+        if attribute.name in unmeasured:
             continue
+        if model.standing(attribute.name) == BY_STRUCTURE:
+            tied.append(attribute.name)
         found = None if level is None else model.intervals(attribute.name, level=level)
         shares = model.marginal(attribute.name) if found is None else found.estimate
         if attribute.size > 1 and shares[attribute.unknown] > 0.95:
@@ -146,6 +182,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
-    left_out = [name for name in model.domain.names if name not in measured]
-    if left_out:
-        say(f"not measured, so unknown to the model: {', '.join(left_out)}")
+    if tied:
+        say(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
+    if unmeasured:
+        say(unmeasured_note(model.unmeasured))

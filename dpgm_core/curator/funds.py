@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, islice
 from os.path import lexists
 from pathlib import Path
 from threading import Lock
@@ -24,13 +24,15 @@ __all__ = ["Funds", "Receipt"]
 class Receipt(Single):
     """One payment. number: of the release, from 1. first: the file of the first one, None where none is saved.
 
-    entry: the ledger's number for it, None without a ledger.
+    entry: the ledger's number for it, None without a ledger. beside: of what was set aside, where this payment was the
+    one that paid for it too; they share an entry.
     """
 
     def __init__(self, number: int, ledger: Ledger | None, first: Path | None) -> None:
         super().__init__()
         self.number, self.ledger, self.first = number, ledger, first
         self.entry: int | None = None
+        self.beside: Receipt | None = None
 
     @property
     def path(self) -> Path | None:
@@ -92,9 +94,14 @@ class Funds(Single):
             raise OptionError(f"the file for the release must be a path or a text, got {type(save_to).__name__}")
         self.budget = budget
         self._spent = Budget.zero(budget.kind)
+        self._aside: Budget | None = None  # also once it is paid for, or being paid for
         self._ledger, self._save_to = ledger, None if save_to is None else Path(save_to)
         self._lock = Lock()
         self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
+
+    def set_aside(self, cost: Budget) -> None:
+        """What is to be paid for beyond the budget, in one charge with the first payment."""
+        self._aside = cost
 
     @property
     def remaining(self) -> Budget:
@@ -117,30 +124,43 @@ class Funds(Single):
 
         conditions: of the guarantee, for the ledger's entry. The body reads and counts; noise is drawn after it. When
         the body or the charge fails, the cost is given back and nothing was charged. Raises Overspent, and
-        ModelFileError where the release could not be saved.
+        ModelFileError where the release could not be saved. The first payment has a receipt `beside` for what was set
+        aside, and one charge covers both.
         """
         self.check_process()  # before the lock, which a fork may have left closed
         with self._lock:
             if not cost <= self.remaining:
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
+            aside = self._aside
+            whole = cost if aside is None else cost + aside
             if self._ledger is not None:
-                self._ledger.check(cost)
-            number = next(free for free in count(1) if free not in self._numbers and not self._is_taken(free))
-            receipt = Receipt(number, self._ledger, self._save_to)
-            if receipt.path is not None:
-                check_writable(receipt.path)  # better now than after the charge
-            self._spent = self._spent + cost
-            self._numbers.add(number)
+                self._ledger.check(whole)
+            numbers = self._free_numbers(1 if aside is None else 2)
+            receipt, *beside = [Receipt(number, self._ledger, self._save_to) for number in sorted(numbers)]
+            for one in (receipt, *beside):
+                if one.path is not None:
+                    check_writable(one.path)  # better now than after the charge
+            self._spent, self._aside = self._spent + cost, None
+            self._numbers |= numbers
+        receipt.beside = beside[0] if beside else None
         try:
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
-                receipt.entry = self._ledger.charge(cost, conditions=conditions)
+                receipt.entry = self._ledger.charge(whole, conditions=conditions)
+            for one in beside:
+                one.entry = receipt.entry
         except BaseException:
             with self._lock:
                 self._spent = self._spent - cost
-                self._numbers.discard(number)
+                self._numbers -= numbers
+                if aside is not None:
+                    self._aside = aside
             raise
+
+    def _free_numbers(self, wanted: int) -> set[int]:
+        free = (number for number in count(1) if number not in self._numbers and not self._is_taken(number))
+        return set(islice(free, wanted))
 
     def _is_taken(self, number: int) -> bool:
         """Whether another has the name of a later release. The first one's was chosen, so there it is refused."""

@@ -11,10 +11,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpgm_core.counting.kernel import Counted, Counts
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
+from dpgm_core.curator.aside import SetsAside
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
@@ -22,12 +25,12 @@ from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.measurement import Measurement, calibrated, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
-from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.accounting import sampling_probability
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
@@ -43,14 +46,15 @@ from dpgm_core.tables import Tables
 __all__ = ["LiveCurator"]
 
 
-class LiveCurator(Single):
+class LiveCurator(Single, SetsAside):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
     source: a Source component. structure: the model's cliques. mechanism: calibrates the noise. terms: what is
     protected and how; a unit left out is the ledger's. budget: what this curator may spend in all. ledger: an open
     Ledger that is charged before any noise is drawn, or None (then only `budget` limits). save_to: where each release
     is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, or
-    "optimal" (see `optimal_split`).
+    "optimal" (see `optimal_split`). {"tables": "even", "check": 0.05} sets that share aside for a structure check:
+    `budget` is then what is left, the first request pays for both in one charge, and learners never see the check.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
     before any record is read.
@@ -69,7 +73,7 @@ class LiveCurator(Single):
         randomness: Randomness | None = None,
         ledger: Ledger | None = None,
         save_to: str | Path | None = None,
-        split: str = "even",
+        split: str | Mapping[str, Any] = "even",
         progress: Progress = silent,
     ) -> None:
         super().__init__()
@@ -77,7 +81,10 @@ class LiveCurator(Single):
         check_mechanism(mechanism)
         if not callable(progress):
             raise OptionError(f"progress must be a function of (task, done, total), got {type(progress).__name__}")
-        self._funds = Funds(budget, ledger, save_to)
+        check_budget(budget)
+        self._split, share = read_split(split)
+        own_share, left = divided(budget, share)
+        self._funds = Funds(left, ledger, save_to)
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
@@ -91,7 +98,11 @@ class LiveCurator(Single):
             raise OptionError(
                 f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
             )
-        self._split = check_split(split)
+        self._check: Measurement | None = None
+        if own_share is not None:  # which pairs is decided here, before any record is read
+            pairs = chosen_pairs(structure, self._randomness.generator())
+            self._check = measure(mechanism, pairs, self._terms, own_share)
+            self._funds.set_aside(self._check.cost)
         self._progress = progress
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
         if ledger is not None:
@@ -154,15 +165,16 @@ class LiveCurator(Single):
         measurement = measure(self._mechanism, measured, self._terms, budget, self._split)
         if accept is not None:
             accept(measurement.noise)
-        weighted = self._terms.contributions
-        statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
         with self._funds.paying(measurement.cost, self._conditions(measurement)) as receipt:
-            counted = self._count(statistic)
-        tables = self._draw(measurement, counted.tables)
-        total, variance = self._total(tables, measurement, counted)
+            check = self._check if receipt.beside is not None else None
+            counted = self._count(measured if check is None else _together(measured, check.structure))
+        drawn = self._draw(measurement, counted)
+        beside = None if check is None else self._draw(check, counted)
         del counted  # what fails from here on has no true count among its variables
-        release = self._published(tables, measurement, receipt, total, variance)
-        return plausible(levelled(self._keep(receipt, release)))
+        release = self._published(measurement, receipt, *drawn)
+        self._released[receipt.number] = release
+        aside = None if check is None or beside is None else self._put_aside(check, receipt, *beside)
+        return plausible(levelled(self._keep(receipt, release, aside)))
 
     def rounds(
         self,
@@ -203,16 +215,25 @@ class LiveCurator(Single):
             self._mechanism, sensitivity, cost, rounds=n, sampling_rate=rate, neighbours=terms.neighbours
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
+        aside: NoisyTables | None = None
         with self._funds.paying(cost, self._conditions(measurement)) as receipt:
             columns = columns_of(measured)
             persons = shielded(self._source, lambda: read_persons(self._rows, measured.domain, columns))
+            check = self._check if receipt.beside is not None else None
+            counted = None if check is None else self._count(check.structure)
+        if check is not None and counted is not None:
+            drawn = self._draw(check, counted)
+            del counted
+            aside = self._put_aside(check, receipt, *drawn)
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
-            return self._published(tables, measurement, receipt, total, variance, cost=cost, round=round)
+            release = self._published(measurement, receipt, tables, total, variance, cost=cost, round=round)
+            self._released[receipt.number] = release
+            return release
 
         def finish() -> None:
             if receipt.number in self._released:
-                self._keep(receipt, self._released[receipt.number])
+                self._keep(receipt, self._released[receipt.number], aside)
 
         return LiveRounds(
             n=n,
@@ -240,9 +261,10 @@ class LiveCurator(Single):
             raise StructureError("a clique must be a list of attribute names; one of those asked for is none")
         return self._structure.measuring(listed)
 
-    def _count(self, statistic: Statistic) -> Counted:
+    def _count(self, measured: Structure) -> Counted:
         """The true tables, and the number of records where counts know it, else 0."""
-        domain = self._structure.domain
+        domain, weighted = measured.domain, self._terms.contributions
+        statistic: Statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
 
         def counted() -> Counted:
             total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
@@ -252,8 +274,19 @@ class LiveCurator(Single):
 
         return shielded(self._source, counted)
 
-    def _draw(self, measurement: Measurement, counts: Tables) -> Tables:
-        return without_frames(lambda: measurement.table_by_table().draw(counts, self._randomness))
+    def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
+        """The tables that a measurement is about with fresh noise, N and its variance."""
+        counts = _only(measurement.structure, counted.tables)
+        tables = without_frames(lambda: measurement.table_by_table().draw(counts, self._randomness))
+        return tables, *self._total(tables, measurement, counted)
+
+    def _put_aside(
+        self, check: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
+    ) -> NoisyTables:
+        """The release of the check, where no learner sees it."""
+        release = self._published(check, receipt, tables, total, variance, check=True)
+        self._aside = (release,)
+        return release
 
     def _total(self, tables: Tables, measurement: Measurement, counted: Counted) -> tuple[float, float]:
         """N as the terms have it, and its variance."""
@@ -265,16 +298,16 @@ class LiveCurator(Single):
 
     def _published(
         self,
-        tables: Tables,
         measurement: Measurement,
         receipt: Receipt,
+        tables: Tables,
         total: float,
         variance: float,
         **more: Any,
     ) -> NoisyTables:
-        """The release, in `released` from here on; more: `cost` and `round` of one of many rounds."""
+        """The release; more: `cost` and `round` of one of many rounds, or whether it is of a check."""
         self.check_process()  # noise that forks while it is drawn must not come back twice
-        release = NoisyTables(
+        return NoisyTables(
             tables=tables,
             measurement=measurement,
             terms=self._terms,
@@ -285,18 +318,32 @@ class LiveCurator(Single):
             provenance=receipt.provenance,
             **{"cost": measurement.cost} | more,
         )
-        self._released[receipt.number] = release
-        return release
 
-    def _keep(self, receipt: Receipt, release: NoisyTables) -> NoisyTables:
-        """The release, saved where it is to be, and the ledger told."""
+    def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:
+        """The release, saved where it is to be, that of a check beside it, and the ledger told."""
         kept = receipt.saved(release)
         self._released[receipt.number] = kept
+        if aside is not None and receipt.beside is not None:
+            self._aside = (receipt.beside.saved(aside),)
         receipt.close()
         return kept
 
     def __repr__(self) -> str:
         return f"LiveCurator({self._structure}, {self._terms.neighbours.value}, remaining {self.remaining})"
+
+
+def _together(measured: Structure, pairs: Structure) -> Structure:
+    """Both, to be counted in one pass over the records."""
+    plain = [group[0] for group in measured.groups if len(group) == 1]
+    tied = [group for group in measured.groups if len(group) > 1]
+    return Structure(measured.domain, [*plain, *pairs.cliques], tied=tied)
+
+
+def _only(structure: Structure, tables: Tables) -> Tables:
+    """The tables of one of the structures that were counted together."""
+    if structure == tables.structure:
+        return tables
+    return Tables(structure, np.concatenate([tables[group[0]].reshape(-1) for group in structure.groups]))
 
 
 def _by_person(source: Source, terms: Terms) -> Source:

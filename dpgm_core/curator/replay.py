@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from threading import Lock
 
+from dpgm_core.curator.aside import SetsAside
 from dpgm_core.curator.contract import Rounds
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
@@ -23,12 +24,13 @@ from dpgm_core.structure import Clique, Structure
 __all__ = ["ReplayCurator"]
 
 
-class ReplayCurator(Single):
+class ReplayCurator(Single, SetsAside):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
     releases: at least one, about the same people under the same terms. structure: of the model; the first release's
     structure when None. conversion_delta: needed where releases cost different kinds of budget. It refuses what the
-    files do not hold: other budgets, other cliques, another order, subsampling, a second helping.
+    files do not hold: other budgets, other cliques, another order, subsampling, a second helping. That of a structure
+    check is kept aside and not served.
     """
 
     def __init__(
@@ -44,10 +46,17 @@ class ReplayCurator(Single):
             raise OptionError(f"a replay takes a release (NoisyTables) or several, got {type(releases).__name__}")
         if structure is not None:
             check_structure(structure)
-        self._releases = tuple(one.original or one for one in given)
-        if not self._releases:
+        originals = tuple(one.original or one for one in given)
+        if not originals:
             raise BudgetError("a replay needs at least one release")
-        check_alike(self._releases)
+        check_alike(originals)
+        self._releases = tuple(one for one in originals if not one.check)
+        self._aside = tuple(one for one in originals if one.check)
+        if not self._releases:
+            raise BudgetError(
+                "the release is of a structure check, which is compared with and never learned from; give the releases "
+                "of the same run too"
+            )
         self._structure = self._releases[0].structure if structure is None else structure
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:

@@ -70,9 +70,10 @@ def _refitted(
     if release is None:
         raise OptionError("the model carries no release, so its noise is unknown and cannot be drawn again")
     name = str(model.provenance.get("learner", {}).get("name", ""))
-    if len(model.releases) > 1:
+    learned = sum(not one.check for one in model.releases)
+    if learned > 1:
         raise OptionError(
-            f"learner {name} cannot be bootstrapped: it learned from {len(model.releases)} releases, one asked for "
+            f"learner {name} cannot be bootstrapped: it learned from {learned} releases, one asked for "
             "after another was seen, and a simulated release cannot answer what it would have asked; learn with one of "
             "a single release"
         )

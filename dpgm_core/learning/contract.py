@@ -40,8 +40,9 @@ class Fit:
 
     @property
     def release(self) -> NoisyTables | None:
-        """The last of the releases, which for most learners is the only one."""
-        return self.releases[-1] if self.releases else None
+        """The last of the releases that were learned from, which for most learners is the only one."""
+        learned = [one for one in self.releases if not one.check]
+        return learned[-1] if learned else None
 
 
 class Learner(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
+from dpgm_core.curator.aside import aside_of
 from dpgm_core.curator.contract import Curator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed
 from dpgm_core.inference.contract import Inference
@@ -33,15 +34,16 @@ def run(
     """Let the learner learn from what the curator hands out; its fit, checked and stamped.
 
     randomness: for post-processing, the operating system's when None. The model's provenance gets the names and options
-    of learner and inference, the certificate, notes and tuning. Raises IncompatiblePlugin for what is no Fit, and
-    LearningFailed, with the releases, in place of any error after something was paid for. An interrupt stays one; the
-    LearningFailed is its cause.
+    of learner and inference, the certificate, notes and tuning; the model carries all that was paid for, the release of
+    a structure check included. Raises IncompatiblePlugin for what is no Fit, and LearningFailed, with the releases, in
+    place of any error after something was paid for. An interrupt stays one; the LearningFailed is its cause.
     """
     source = given_or_system(randomness)
     try:
-        return _stamped(_learned(learner, curator, inference, source, progress), curator, learner, inference)
+        learned = _learned(learner, curator, inference, source, progress)
+        return _stamped(learned, curator, learner, inference, (*curator.released, *aside_of(curator)))
     except BaseException as error:
-        paid = () if curator.replayed else curator.released
+        paid = () if curator.replayed else (*curator.released, *aside_of(curator))
         if not paid:
             raise
         failed = _failed(learner, error, paid)
@@ -57,7 +59,7 @@ def _name(learner: Learner) -> str:
 def _failed(learner: Learner, error: BaseException, paid: tuple[NoisyTables, ...]) -> LearningFailed:
     kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
     what, again = "the release is", "with dpgm learn FILE where it was saved, or with learn(error.releases)"
-    if len(paid) > 1:  # any learner can learn from one
+    if sum(not one.check for one in paid) > 1:  # any learner can learn from one
         what = f"{len(paid)} releases are"
         again = (
             "from one of them with dpgm learn FILE where it was saved or with learn(error.releases[0]), or from all "
@@ -86,7 +88,9 @@ def _learned(
     return learned
 
 
-def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Inference) -> Fit:
+def _stamped(
+    learned: Fit, curator: Curator, learner: Learner, inference: Inference, releases: tuple[NoisyTables, ...]
+) -> Fit:
     """The same fit with what the curator handed out, and with the makers' names and settings in the provenance.
 
     What a model cost is the curator's word: a learner may show less than it was given.
@@ -105,11 +109,11 @@ def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Infere
     model = Model(
         learned.model.structure,
         learned.model.potentials,
-        releases=curator.released,
+        releases=releases,
         provenance=provenance,
         conversion_delta=curator.conversion_delta,
     )
-    return evolve(learned, model=model, notes=notes, releases=curator.released)
+    return evolve(learned, model=model, notes=notes, releases=releases)
 
 
 def _moved(releases: Sequence[NoisyTables]) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError
@@ -23,7 +23,10 @@ class Interval:
 
     estimate: what the model says. standard_error: the root mean square error to expect, from its two parts: `spread`,
     what sampling and noise do, and `bias`, where refits end up beside the model they were simulated from. low, high:
-    contain the truth with probability `level`, as far as the model is right.
+    contain the truth with probability `level`, as far as the model's structure is right: its error is not in them,
+    unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
+    third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody
+    knows (`interval_of`).
 
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
@@ -36,11 +39,18 @@ class Interval:
     low: FloatArray
     high: FloatArray
     level: float
+    standing: str | None = None
+    structure: FloatArray | float = 0.0
 
     @property
     def spread(self) -> FloatArray:
-        """The standard deviation over the replicates, without the bias."""
-        return np.sqrt(np.maximum(self.standard_error**2 - self.bias**2, 0.0))
+        """The standard deviation over the replicates, without bias and structure."""
+        return np.sqrt(np.maximum(self.standard_error**2 - self.bias**2 - self.structure**2, 0.0))
+
+    @property
+    def widened(self) -> bool:
+        """Whether what a structure check found is in it."""
+        return bool(np.any(np.asarray(self.structure) > 0))
 
     def __repr__(self) -> str:
         return f"Interval(level={self.level:g}, shape={self.estimate.shape})"
@@ -70,6 +80,19 @@ def interval(
         low=np.clip(estimate - width, *within),
         high=np.clip(estimate + width, *within),
         level=level,
+    )
+
+
+def widened(found: Interval, structure: FloatArray, replicates: int, *, within: tuple[float, float]) -> Interval:
+    """An interval of `replicates` refits with what the structure may miss in it, a standard deviation per entry."""
+    error = np.sqrt(found.standard_error**2 + structure**2)
+    width = student(found.level, replicates - 1) * error
+    return evolve(
+        found,
+        standard_error=error,
+        structure=structure,
+        low=np.clip(found.estimate - width, *within),
+        high=np.clip(found.estimate + width, *within),
     )
 
 

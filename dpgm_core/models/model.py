@@ -5,7 +5,7 @@ Everything here is post-processing of the release and free in privacy; what comp
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -13,27 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from attrs import evolve
 
-from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.components.registry import make
-from dpgm_core.domain import Domain
-from dpgm_core.errors import (
-    InferenceError,
-    OptionError,
-    StructureError,
-    TooLarge,
-    did_you_mean,
-)
-from dpgm_core.files import MODEL_FILE, plain, write_archive
-from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
-from dpgm_core.models.conditioning import collected, expectation
-from dpgm_core.models.intervals import Interval, interval
-from dpgm_core.models.labelled import labelled
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.errors import OptionError, StructureError
+from dpgm_core.files import MODEL_FILE, write_archive
+from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
+from dpgm_core.models.distribution import Distribution, check_potentials
+from dpgm_core.models.facts import Facts
+from dpgm_core.models.intervals import Interval, checked_level, interval, widened
+from dpgm_core.models.labelled import labelled, records
+from dpgm_core.models.misfit import Component
+from dpgm_core.models.questions import coded, listed, named
+from dpgm_core.models.standing import Unmeasured, refuse
 from dpgm_core.randomness import Randomness, given_or_system
-from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
-from dpgm_core.releases.stamps import UNKNOWN, stamp_of
+from dpgm_core.releases.release import NoisyTables, member_names
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -41,15 +36,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["Model", "SCHEMA"]
-
-#: Of the file format. 1 held one release at most; it is read for ever.
-SCHEMA = 2
-
-_FARTHEST = 1e9  # nats; sums of a few potentials have seven digits left there
+__all__ = ["Model"]
 
 
-class Model:
+class Model(Facts):
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
     structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
@@ -62,6 +52,7 @@ class Model:
     Raises StructureError and InferenceError for potentials that fit no model, and BudgetError for releases whose costs
     or guarantees do not add up.
 
+    >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log([[0.4, 0.1], [0.2, 0.3]])}))
     >>> model.marginal(["a"]).round(3).tolist(), model.marginal(["a"], given={"b": "1"}).round(3).tolist()
@@ -84,90 +75,45 @@ class Model:
         if replicates is not None and (replicates.ndim != 2 or len(replicates) < 2):
             raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
         for values in (potentials.values, np.empty(0) if replicates is None else replicates):
-            if np.any(np.isnan(values)) or np.any(values == np.inf):
-                raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
-            if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _FARTHEST):
-                raise InferenceError(
-                    f"log-potentials must lie within {_FARTHEST:g} nats of 0; farther out no digits are left for the "
-                    "probabilities, and answers would be wrong without a word"
-                )
-        self.structure = structure
+            check_potentials(values)
+        super().__init__(structure, releases, provenance, conversion_delta)
         self.potentials = potentials.astype(np.float64)
-        self.releases = tuple(one.original or one for one in releases)
-        check_alike(self.releases)
-        self.conversion_delta = conversion_delta
-        self.cost: Budget | None = (
-            composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
-        )
-        self.provenance: Mapping[str, Any] = dict(provenance or {})
-        self._inference = inference
-        self._engines: dict[Structure, Engine] = {}
-        self._beliefs: Beliefs | None = None
+        self._law = Distribution(self.potentials, inference)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
+        self._component: Component | None = None
 
     # --- what it is ---------------------------------------------------------------------------------------------
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        return self.structure.domain
+    def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
+        """The same model answering through another inference component, such as "loopy-bp", or about other attributes.
 
-    @property
-    def release(self) -> NoisyTables | None:
-        """The last of the releases, which for most learners is the only one."""
-        return self.releases[-1] if self.releases else None
+        unmeasured: of attributes in no released table a model knows nothing. "omit", as every model starts: records
+        are sampled without them, and a query that names one is refused. "uniform": they are answered as the potentials
+        have them, which is uniform unless the learner made it otherwise, and their standing says "not measured". None
+        leaves either as it is. Raises OptionError.
 
-    @property
-    def private(self) -> bool | None:
-        """Whether all releases behind it were drawn without a seed; None for a model without a release."""
-        return all(one.private for one in self.releases) if self.releases else None
-
-    @property
-    def converged(self) -> bool:
-        """Whether the learner said that it had converged."""
-        return bool(self.provenance.get("converged", True))
-
-    def guarantee(self) -> str:
-        """The guarantee of all releases behind it together: learning and querying add nothing to it."""
-        if self.cost is None:
-            return UNKNOWN
-        return guarantee_of(self.releases, self.cost)
-
-    def stamp(self) -> dict[str, Any]:
-        """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
-
-        private, unsafe and conditions say what the guarantee says in words. provenance: learner and inference with
-        their settings, and nothing that was learned.
-
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-        >>> sorted(Model(structure, Tables.zeros(structure)).stamp())
-        ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unsafe']
+        >>> Model(structure, Tables.zeros(structure)).using("loopy-bp", unmeasured="uniform").left_out
+        ()
         """
-        makers = {kind: self.provenance[kind] for kind in ("learner", "inference") if kind in self.provenance}
-        return {
-            "dpgm": __version__,
-            **stamp_of(self.releases, self.guarantee()),
-            "cost": None if self.cost is None else self.cost.to_dict(),
-            "provenance": plain(makers),
-        }
-
-    def using(self, inference: str | Inference) -> Model:
-        """The same model answering through another inference component, such as "loopy-bp"."""
-        return self._with(inference, self._refits)
+        if unmeasured not in (None, "omit", "uniform"):
+            raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
+        made = self._with(self._law.inference if inference is None else inference, self._refits)
+        made._unmeasured_as = unmeasured or self._unmeasured_as
+        return made
 
     # --- inference ----------------------------------------------------------------------------------------------
 
     @property
     def engine(self) -> Engine:
         """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
-        return self._engine(self.structure)
+        return self._law.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole model; computed once."""
-        if self._beliefs is None:
-            self._beliefs = self.engine.infer(self.potentials)
-        return self._beliefs
+        return self._law.beliefs()
 
     @property
     def log_partition(self) -> float:
@@ -182,8 +128,9 @@ class Model:
         """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
 
         given: attribute -> label (text) or code (whole number). Outside the cliques it takes an inference of its own:
-        ask `marginals_of` for many. Raises TooLarge when that does not fit, InferenceError when `given` has
-        probability 0.
+        ask `marginals_of` for many. `standing` says what the answer rests on. Raises TooLarge when that does not fit,
+        InferenceError when `given` has probability 0, and StructureError for attributes that no release measured,
+        unless they are taken as uniform (`using`).
         """
         return next(iter(self.marginals_of([attributes], given).values()))
 
@@ -196,25 +143,17 @@ class Model:
         order. Whatever the sets share is computed once: all pairs of 100 attributes take about a second. Raises what
         `marginal` does, before any table that does not fit is made.
 
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
         >>> found = Model(structure, Tables.zeros(structure)).marginals_of([("c", "a"), "b"])
         >>> {names: table.tolist() for names, table in found.items()}
         {('c', 'a'): [[0.25, 0.25], [0.25, 0.25]], ('b',): [0.5, 0.5]}
         """
-        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
-            shown = repr(cliques)[:40]
-            raise StructureError(f"marginals_of takes a list of cliques, got {shown}; write [{shown}] for one")
         given = given or {}
-        asked = list(dict.fromkeys(self._names(clique, given) for clique in cliques))
-        # Inside one clique the answer is a margin of the model's own marginals: no other inference is needed.
-        hosts = {} if given else {names: host for names in asked if (host := self._host(names)) is not None}
-        left = [names for names in asked if names not in hosts]
-        found = dict(zip(left, self._across(left, given), strict=True))
-        for names, host in hosts.items():
-            order = [name for name in host if name in names]
-            inside = self.marginals()[host].sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
-            found[names] = inside.transpose([order.index(name) for name in names]).copy()
-        return {names: found[names] for names in asked}
+        asked = list(dict.fromkeys(named(self.domain, clique, given) for clique in listed(cliques)))
+        fixed = coded(self.domain, given)
+        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
+        return dict(zip(asked, self._law.marginals_of(asked, fixed), strict=True))
 
     def table(
         self,
@@ -223,30 +162,33 @@ class Model:
         *,
         level: float | None = None,
     ) -> pa.Table:
-        """p(attributes | given) with its labels, as an Arrow table: a column of labels each, then `probability`.
+        """p(attributes | given) as an Arrow table: a column of labels each, then `probability`, and last `standing`.
 
         level: adds `standard_error`, `low` and `high` of `intervals` at that level. One row per combination of labels,
         the last attribute's fastest; `.to_pandas()` makes a frame. `stamp()` is in the schema's metadata, as `sample`
         has it. Raises what `marginal` and `intervals` do, StructureError where an attribute has the name of a column.
 
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
         >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
-        [{'sex': 'F', 'probability': 0.25}, {'sex': 'M', 'probability': 0.75}]
+        [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
+         {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
         """
-        names = self._names(attributes, given or {})
+        names = named(self.domain, attributes, given or {})
         if level is None:
             columns = {"probability": self.marginal(names, given)}
         else:
             found = self.intervals(names, given, level=level)
             columns = {"probability": found.estimate, "standard_error": found.standard_error}
             columns |= {"low": found.low, "high": found.high}
-        return labelled(self.domain, names, columns, self.stamp())
+        return labelled(self.domain, names, columns, self.stamp(), standing=self.standing(names, given))
 
     def conditional(self, attributes: Sequence[str] | str, on: Sequence[str] | str) -> FloatArray:
         """p(attributes | on) for every value of `on`: axes are `attributes`, then `on`.
 
         Where a value of `on` has probability 0 its slice is 0.
 
+        >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
         >>> Model(structure, Tables.zeros(structure)).conditional("a", on="b").tolist()
         [[0.5, 0.5], [0.5, 0.5]]
@@ -261,62 +203,40 @@ class Model:
     def map_assignment(self, given: Mapping[str, object] | None = None) -> dict[str, str]:
         """A most probable record, attribute -> label, with the given attributes held fixed.
 
-        Raises InferenceError when the engine cannot maximise or `given` has probability 0.
+        What no release measured is left out (see `using`). Raises InferenceError when the engine cannot maximise or
+        `given` has probability 0, StructureError where nothing that is given or left over was measured.
         """
-        given = given or {}
-        fixed = self._codes(given)
-        codes = dict(fixed)
-        if len(fixed) == len(self.domain):
-            if self._log_weight(fixed) == -math.inf:
-                raise InferenceError("the given record has probability 0 under the model")
-        else:
-            structure, potentials = self._conditioned(fixed)
-            engine = self._engine(structure)
-            if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
-                raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
-            codes |= engine.maximize(potentials)[0]
-        return {name: self.domain[name].labels[codes[name]] for name in self.domain.names}
+        refuse(given or (), self.left_out)
+        codes = self._law.most_probable(coded(self.domain, given or {}))
+        return {name: self.domain[name].labels[codes[name]] for name in self._answered()}
 
     def entropy(self) -> float:
-        """Entropy of one record, nats: log Z - theta . mu."""
-        beliefs = self.beliefs()
-        return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
+        """Entropy of one record, nats: log Z - theta . mu, over all attributes; see `kl` on those not measured."""
+        return self._law.entropy()
 
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
 
-        Exact: -H(p) + log Z_q - E_p[theta_q], the expectation over a junction tree that holds both models' cliques.
+        Exact: -H(p) + log Z_q - E_p[theta_q], the expectation over a junction tree that holds both models' cliques. All
+        attributes count, those that no release measured as the potentials have them.
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
-        union = Structure(self.domain, [*self.structure.cliques, *other.structure.cliques])
-        ours = self.potentials.embed(union)
-        theirs = other.potentials.embed(union)
-        beliefs = self._engine(union).infer(ours)
-        mu = beliefs.marginals.values
-        entropy = beliefs.log_partition - expectation(mu, ours.values)
-        return max(0.0, other.log_partition - expectation(mu, theirs.values) - entropy)
+        return self._law.divergence(other._law)
 
     def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
         """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
 
-        The table's schema has `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it.
-        randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
+        Attributes that no release measured are left out, or uniform where `using` says so. The table's schema has
+        `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it. randomness: SeededRandomness
+        repeats the draw; None takes the operating system's. Free in privacy.
         """
-        import pyarrow as pa
-
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
             raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
-        engine = self.engine
-        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
-            raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
-        source = given_or_system(randomness)
-        codes = engine.sample(self.potentials, int(count), source.generator())
-        columns = [
-            pa.array(attribute.labels, pa.string()).take(pa.array(column))
-            for attribute, column in zip(self.domain, codes, strict=True)
-        ]
-        return pa.table(columns, names=list(self.domain.names), metadata={"dpgm": json.dumps(self.stamp())})
+        names = self._answered()
+        codes = self._law.sample(int(count), given_or_system(randomness).generator())
+        columns = dict(zip(self.domain.names, codes, strict=True))
+        return records([(self.domain[name], columns[name]) for name in names], self.stamp())
 
     # --- how sure -----------------------------------------------------------------------------------------------
 
@@ -325,7 +245,7 @@ class Model:
 
         `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
         """
-        return self._with(self._inference, potentials)
+        return self._with(self._law.inference, potentials)
 
     @property
     def replicates(self) -> tuple[Model, ...]:
@@ -341,12 +261,22 @@ class Model:
     def intervals(
         self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float = 0.9
     ) -> Interval:
-        """Intervals that contain the population's p(attributes | given) with probability `level`, entry by entry.
+        """Intervals for the population's p(attributes | given), entry by entry.
 
-        Sampling, noise and the learner's own bias are in them, a wrong structure is not. Costs one query of each
-        replicate. Raises OptionError before `bootstrap`.
+        Sampling, noise and the learner's own bias are in them. Where `standing` is "measured" they contain the truth
+        with probability `level`; "by structure" only as far as the structure is right, whose error is in them where a
+        structure check measured it (see `fit`) and nowhere else. Costs one query of each replicate. Raises OptionError
+        before `bootstrap`.
         """
-        return self.interval_of(lambda model: model.marginal(attributes, given), level=level, within=(0.0, 1.0))
+        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
+        found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
+        found = evolve(found, standing=self.standing(names, given))
+        if not self.checked:
+            return found
+        lever = structure_variance(self.structure, names, fixed, found.estimate, self.marginals_of)
+        if lever is None:
+            return found
+        return widened(found, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
 
     def interval_of(
         self,
@@ -379,6 +309,40 @@ class Model:
         source = given_or_system(randomness)
         return tuple(one.sample(count, randomness=source) for one in self.replicates[:datasets])
 
+    # --- how wrong ----------------------------------------------------------------------------------------------
+
+    def misfit(self) -> dict[Clique, float]:
+        """How many standard errors each table that it was learned from lies from the model, by clique.
+
+        One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does, for
+        whatever noise, N and size of table (see `dpgm_core.models.misfit`). Of a clique measured several times the
+        largest; none of sums of clipped scores. Without a release it is empty. Raises what `marginals_of` does.
+
+        >>> from dpgm_core import Budget, Domain, SeededRandomness, fit
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 500)
+        >>> done = fit(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(1))
+        >>> bool(done.model.misfit()["a", "b"] < 2)
+        True
+        """
+        return scores_of(self.releases, self.marginals_of)
+
+    def structure_error(self, *, level: float = 0.9) -> Interval:
+        """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
+
+        From the tables of its structure check. Once there are replicates, what the fit is off by is taken out of it;
+        without them it is in it. Raises OptionError for a model without a check.
+        """
+        left_out = frozenset(self.left_out)
+        return distance(self._error(), self.structure, left_out, self.marginals_of, checked_level(level))
+
+    def _error(self) -> Component:
+        """The structure's error as a variance component, measured once."""
+        if self._component is None:
+            spreads = (lambda pairs: squared_errors(self, self.replicates, pairs)) if self.replicates else None
+            self._component = measured_error(self.structure, self.releases, self.marginals_of, spreads)
+        return self._component
+
     # --- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -397,40 +361,41 @@ class Model:
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""
-        return {
-            "format": "dpgm-model",
-            "schema": SCHEMA,
-            "dpgm": __version__,
-            "private": self.private,
-            "cost": None if self.cost is None else self.cost.to_dict(),
-            "conversion_delta": None if self.conversion_delta is None else str(self.conversion_delta),
-            "releases": len(self.releases),
-            "guarantee": self.guarantee(),
-            "converged": self.converged,
-            "provenance": plain(self.provenance),
-            "replicates": 0 if self._refits is None else len(self._refits),
-            "structure": self.structure.to_dict(),
-            "domain": self.domain.to_dict(),
-        }
+        return super().to_document() | {"replicates": 0 if self._refits is None else len(self._refits)}
 
     def __repr__(self) -> str:
         return f"Model({len(self.domain)} attributes, {len(self.structure.cliques)} cliques, private={self.private})"
 
     # --- inside -------------------------------------------------------------------------------------------------
 
-    def _with(self, inference: str | Inference, replicates: Array | None) -> Model:
+    def _answered(self) -> list[str]:
+        """The attributes of a whole record. Raises StructureError if there are none."""
+        left_out = set(self.left_out)
+        names = [name for name in self.domain.names if name not in left_out]
+        if not names:
+            refuse(self.domain.names, left_out)
+        return names
+
+    def noted(self, notes: Sequence[str]) -> Model:
+        """The same model with these notes in its provenance, in place of those it had."""
+        return self._with(self._law.inference, self._refits, {**self.provenance, "notes": list(notes)})
+
+    def _with(
+        self, inference: str | Inference, replicates: Array | None, provenance: Mapping[str, Any] | None = None
+    ) -> Model:
         """The same model and its engines, if the inference stays."""
         made = Model(
             self.structure,
             self.potentials,
             releases=self.releases,
             conversion_delta=self.conversion_delta,
-            provenance=self.provenance,
+            provenance=self.provenance if provenance is None else provenance,
             inference=inference,
             replicates=replicates,
         )
-        if inference is self._inference:
-            made._engines, made._beliefs = self._engines, self._beliefs
+        made._unmeasured_as = self._unmeasured_as
+        if inference is self._law.inference:
+            made._law = self._law
         return made
 
     def _replicate(self, potentials: Array) -> Model:
@@ -441,91 +406,8 @@ class Model:
             releases=self.releases,
             conversion_delta=self.conversion_delta,
             provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
-            inference=self._inference,
+            inference=self._law.inference,
         )
-        made._engines = self._engines
+        made._unmeasured_as = self._unmeasured_as
+        made._law = Distribution(made.potentials, self._law.inference, self._law.engines)
         return made
-
-    def _engine(self, structure: Structure) -> Engine:
-        if structure not in self._engines:
-            inference: Inference = make("inference", self._inference)
-            if len(self._engines) >= 16:
-                self._engines.clear()
-            self._engines[structure] = inference.compile(structure)
-        return self._engines[structure]
-
-    def _names(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> Clique:
-        if not isinstance(attributes, (str, Iterable)):
-            raise StructureError(f"a query is the names of attributes, got {type(attributes).__name__}")
-        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        if not names:
-            raise StructureError("name at least one attribute to query")
-        for name in names:
-            if name not in self.domain:
-                raise StructureError(f"the model has no attribute {name!r}{did_you_mean(name, self.domain.names)}")
-            if name in given:
-                raise StructureError(f"attribute {name!r} is both asked for and given; leave it out of one")
-        if len(set(names)) < len(names):
-            raise StructureError(f"query {names!r} names an attribute twice")
-        return names
-
-    def _codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        for name in given:
-            if name not in self.domain:
-                raise StructureError(
-                    f"given names {name!r}, which the model lacks{did_you_mean(name, self.domain.names)}"
-                )
-        return {name: self.domain[name].label_code(label) for name, label in given.items()}
-
-    def _log_weight(self, record: Mapping[str, int]) -> float:
-        """theta of one whole record, nats, unnormalised."""
-        return math.fsum(
-            float(self.potentials.group(number)[tuple(record[name] for name in clique)])
-            for number, group in enumerate(self.structure.groups)
-            for clique in group
-        )
-
-    def _conditioned(self, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
-        """The model over the other attributes once some are fixed, unnormalised; ties are resolved."""
-        if not fixed and max(self.structure.multiplicities) == 1:
-            return self.structure, self.potentials
-        domain = self.domain.subset(name for name in self.domain.names if name not in fixed)
-        pieces = []
-        for number, group in enumerate(self.structure.groups):
-            table = self.potentials.group(number)
-            for clique in group:
-                at = tuple(fixed.get(name, slice(None)) for name in clique)
-                pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
-        return collected(domain, pieces)
-
-    def _host(self, names: Clique) -> Clique | None:
-        """The smallest clique that holds the names, unless its table is shared with others."""
-        host = self.structure.covering(names)
-        return None if host is None or len(self.structure.groups[self.structure.find(host)[0]]) > 1 else host
-
-    def _across(self, queries: Sequence[Clique], given: Mapping[str, object]) -> list[FloatArray]:
-        """All queries at once where the engine can, else each on a structure with a clique for it."""
-        if not queries:
-            return []
-        fixed = self._codes(given)
-        structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
-        engine = self._engine(structure)
-        if "query" in engine.capabilities and isinstance(engine, Querier):
-            try:
-                return engine.answers(potentials, queries)
-            except TooLarge:
-                pass  # a structure for each may fit yet, as it holds one query at a time; what does not fit it refuses
-        found = []
-        for names in queries:
-            structure, potentials = self._joined(names, given)
-            found.append(np.array(self._engine(structure).infer(potentials).marginals[names]))
-        return found
-
-    def _joined(self, names: Clique, given: Mapping[str, object]) -> tuple[Structure, Tables]:
-        """Structure and potentials in which the query's attributes share one clique."""
-        structure, potentials = self._conditioned(self._codes(given))
-        if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
-            return structure, potentials
-        wider = Structure(structure.domain, [*structure.cliques, names])
-        self._engine(wider)  # refuses what does not fit before anything of its size is made
-        return wider, potentials.embed(wider)

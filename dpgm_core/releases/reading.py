@@ -109,6 +109,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
+        check=converter.structure(document.get("check", False), bool),
     )
 
 

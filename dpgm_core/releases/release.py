@@ -84,7 +84,8 @@ class NoisyTables:
     when N is public). cost: budget spent. private: False when a seed was involved. unsafe: why the guarantee does not
     hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
-    divergences). original: for a view such as `levelled` gives, the release behind it. saved_as: where the curator
+    divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
+    original: for a view such as `levelled` gives, the release behind it. saved_as: where the curator
     that made it has saved it; not part of the file.
     """
 
@@ -99,6 +100,7 @@ class NoisyTables:
     round: Round | None = None
     provenance: Mapping[str, Any] = attrs.field(factory=dict)
     cost_stated: bool = False
+    check: bool = False
     original: NoisyTables | None = None
     saved_as: Path | None = None
 
@@ -182,7 +184,7 @@ class NoisyTables:
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the tables as JSON values."""
-        return {
+        facts: dict[str, Any] = {
             "format": "dpgm-release",
             "schema": SCHEMA,
             "dpgm": __version__,
@@ -209,6 +211,7 @@ class NoisyTables:
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
+        return facts | ({"check": True} if self.check else {})
 
 
 def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:

@@ -75,3 +75,17 @@ def model(tmp_path) -> Path:
     path = tmp_path / "m.dpgm"
     dpgm.fit(codes, structure, dpgm.Budget.pure(5), neighbours="add-remove").model.save(path)
     return path
+
+
+@pytest.fixture
+def partial(tmp_path) -> Path:
+    """A model of sex-age and age-job with replicates, whose release measured nothing of town."""
+    domain = dpgm.Domain.from_dict(
+        {"sex": ["F", "M"], "town": ["A", "B,C"], "age": ["young", "old"], "job": ["y", "n"]}
+    )
+    structure = dpgm.Structure(domain, [("sex", "age"), ("age", "job")])
+    codes = np.array([[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 1, 1]] * 100)
+    fitted = dpgm.fit(codes, structure, dpgm.Budget.pure(5), neighbours="add-remove").model
+    theta = fitted.potentials.values + 0.1 * np.random.default_rng(0).normal(size=(5, structure.cells))
+    fitted.with_replicates(theta.astype(np.float32)).save(tmp_path / "partial.dpgm")
+    return tmp_path / "partial.dpgm"

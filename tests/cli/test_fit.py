@@ -229,3 +229,69 @@ def test_fit_says_where_the_release_really_is(spec, dpgm_command, monkeypatch):
 
 def failing(self, path):
     raise ModelFileError(f"cannot write {path}: the disk is full")
+
+
+CHECKED = '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nbins = [0, 40, 99]\nunknown = "?"\n'
+CHECKED += '[attributes.job]\nlabels = ["no", "yes"]\nunknown = "no"\n'
+
+
+@pytest.fixture
+def checked(spec) -> Path:
+    """The spec with a third attribute and a share for a structure check; the job is the sex."""
+    (spec.parent / "domain.toml").write_text(CHECKED)
+    (spec.parent / "visits.csv").write_text("sex,age,job\n" + "F,30,no\nM,50,yes\nM,30,yes\nF,60,no\n" * 100)
+    spec.write_text(spec.read_text() + "[check]\nshare = 0.2\n[simulation]\nseed = 3\n")
+    return spec
+
+
+def test_a_check_is_paid_for_from_the_budget_and_its_finding_printed(checked, dpgm_command):
+    """One charge of the whole, two releases, a line on what the structure misses; the JSON has the figures."""
+    code, out, err = dpgm_command("fit", checked)
+    assert code == 0, err
+    assert "spent:   epsilon = 1; left in the ledger: epsilon = 1.5" in out
+    assert "visits.release-2.dpgm" in out
+    assert "check:   the structure misses about 0." in out
+    code, out, _ = dpgm_command("fit", checked, "--json")
+    told = json.loads(out)
+    assert told["spent"] == {"epsilon": "1"}
+    assert len(told["releases"]) == 2
+    assert 0 <= told["structure_error"]["low"] <= told["structure_error"]["tv"] <= told["structure_error"]["high"]
+    assert {tuple(one["table"]) for one in told["misfit"]} == {("sex", "age"), ("age", "job")}
+    folder = checked.parent / "out"
+    code, out, err = dpgm_command("learn", folder / "visits.release.dpgm", folder / "visits.release-2.dpgm", "--json")
+    assert code == 0, err
+    assert json.loads(out)["structure_error"]["tv"] == pytest.approx(told["structure_error"]["tv"], abs=0.2)
+    code, out, err = dpgm_command("query", folder / "visits.dpgm", "sex", "job", "--intervals", "0.9", "--seed", "1")
+    assert code == 0, err
+    assert "the structure check" in out
+    code, out, _ = dpgm_command("evaluate", folder / "visits.dpgm", "--json")
+    assert {tuple(one["clique"]) for one in json.loads(out)["tables"]} == {("sex", "age"), ("age", "job")}
+    code, _, err = dpgm_command("plan", checked)
+    assert "epsilon = 0.2 of the budget is set aside for a structure check: 1 of the 1 pairs" in err
+
+
+def test_without_a_check_there_is_no_finding(spec, dpgm_command):
+    """Neither a line nor a figure."""
+    _, out, _ = dpgm_command("fit", spec)
+    assert "check:" not in out
+    _, out, _ = dpgm_command("fit", spec, "--json")
+    assert json.loads(out)["structure_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("check.share=1", "below 1"), ("check.share=-0.1", "share"), ("check.pairs=3", "no setting 'pairs'")],
+)
+def test_a_check_that_cannot_be_is_refused_before_anything_is_charged(checked, refused, setting, words):
+    """In one line; no ledger appears."""
+    assert words in refused("fit", checked, "--set", setting)
+    assert not (checked.parent / "out").exists()
+
+
+def test_a_structure_without_such_pairs_and_a_release_alone_refuse_a_check(checked, refused, dpgm_command):
+    """The line says what would do; a share of 0 is none."""
+    every = 'structure.cliques=[["sex", "age", "job"]]'
+    assert "leave the check out" in refused("fit", checked, "--set", every, "--set", "structure.graph=complete")
+    assert "--set check.share=0" in refused("release", checked)
+    code, _, err = dpgm_command("release", checked, "--set", "check.share=0")
+    assert code == 0, err

@@ -1,43 +1,14 @@
-"""`dpgm query`, `sample` and `evaluate`."""
+"""`dpgm sample` and `evaluate`."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-
-
-def test_query(model, dpgm_command, refused):
-    """Marginals, conditionals, --top, --map, the description, and JSON of each."""
-    code, out, _ = dpgm_command("query", model, "age", "sex", "--json")
-    rows = json.loads(out)["rows"]
-    assert [row["labels"] for row in rows] == [["young", "F"], ["young", "M"], ["old", "F"], ["old", "M"]]
-    assert sum(row["probability"] for row in rows) == pytest.approx(1)
-    code, out, _ = dpgm_command("query", model, "sex", "-g", "age=young", "--top", "1")
-    assert code == 0
-    assert len(out.splitlines()) == 3
-    code, out, _ = dpgm_command("query", model, "--map", "--given", "sex=F", "--json")
-    assert json.loads(out)["record"]["sex"] == "F"
-    assert json.loads(dpgm_command("query", model, "--json")[1])["format"] == "dpgm-model"
-    assert "Differential privacy" in dpgm_command("query", model)[1]
-    for words, hint in (
-        (("sxe",), "did you mean 'sex'"),
-        (("sex", "-g", "age=yong"), "did you mean 'young'"),
-        (("sex", "-g", "age"), "ATTRIBUTE=LABEL"),
-        (("sex", "-g", "age=old", "-g", "age=young"), "twice"),
-        (("sex", "--map"), "--map"),
-        (("-g", "age=old"), "--given"),
-        (("sex", "--top", "0"), "--top"),
-        (("sex", "--inference", "loopy"), "loopy-bp"),
-    ):
-        assert hint in refused("query", model, *words)
-    assert "no file" in refused("query", model.with_name("none.dpgm"), "sex")
+from dpgm_core.sources import as_source
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
@@ -52,6 +23,52 @@ def test_sample(model, dpgm_command, refused, suffix):
     assert made[0] == made[1]
     assert "must end in" in refused("sample", model, "-n", 1, "-o", model.with_name("x.txt"))
     refused("sample", model, "-n", -1, "-o", model.with_name("x.csv"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_sampled_files_leave_out_what_was_not_measured(partial, dpgm_command, suffix):
+    """stderr, JSON and the stamp say which; a label with a comma that is left out needs no quotes."""
+    path = partial.with_name(f"s{suffix}")
+    code, _, err = dpgm_command("sample", partial, "-n", 5, "-o", path)
+    assert code == 0 and "left out, as no release measured them: town" in err
+    assert as_source(path).names() == ("sex", "age", "job")
+    shown = json.loads(dpgm_command("sample", partial, "-n", 5, "-o", path, "--datasets", 2, "--json")[1])
+    assert (shown["unmeasured"], shown["unmeasured_as"]) == (["town"], "omit")
+    assert all(as_source(file).names() == ("sex", "age", "job") for file in shown["files"])
+    if suffix == ".csv":
+        assert '"' not in path.read_text()
+        stamp = json.loads(path.with_name("s.csv.dpgm.json").read_text())
+        assert (stamp["unmeasured"], stamp["unmeasured_as"]) == (["town"], "omit")
+    code, _, err = dpgm_command("sample", partial, "-n", 5, "-o", path, "--unmeasured", "uniform")
+    assert code == 0 and "uniform, as no release measured them: town" in err
+    drawn = dpgm.make("source", {"name": "csv", "path": path, "quoting": True}) if suffix == ".csv" else path
+    assert as_source(drawn).names() == ("sex", "town", "age", "job")
+    shown = json.loads(dpgm_command("sample", partial, "-n", 5, "-o", path, "--unmeasured", "uniform", "--json")[1])
+    assert (shown["unmeasured"], shown["unmeasured_as"]) == (["town"], "uniform")
+
+
+def test_samples_of_what_was_measured_say_nothing(model, dpgm_command):
+    """No note where nothing is left out."""
+    for how in ("omit", "uniform"):
+        words = ("sample", model, "-n", 5, "-o", model.with_name("s.csv"), "--unmeasured", how)
+        assert "measured" not in dpgm_command(*words)[2]
+
+
+def test_evaluate_leaves_out_what_was_not_measured(partial, dpgm_command):
+    """Tables with it, on either side, and says so; the KL counts it as uniform, and says so."""
+    other = partial.with_name("hand.dpgm")
+    structure = dpgm.Structure(dpgm.load_model(partial).domain, [("sex", "town"), ("job",)])
+    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(other)
+    for one, against in ((other, partial), (partial, other)):
+        code, out, err = dpgm_command("evaluate", one, "--against", against)
+        assert code == 0 and "KL" in out and "sex x town" not in out
+        assert "no release measured town: tables with them are left out, and the KL takes" in err
+        shown = json.loads(dpgm_command("evaluate", one, "--against", against, "--json")[1])
+        assert shown["unmeasured"] == ["town"]
+        wanted = [["job"]] if one == other else [["sex", "age"], ["age", "job"]]
+        assert [table["clique"] for table in shown["tables"]] == wanted
+    code, out, err = dpgm_command("evaluate", partial)
+    assert code == 0 and "sex x age" in out and "the KL takes" not in err
 
 
 def test_sample_replaces_samples_only(model, refused):
@@ -86,16 +103,3 @@ def test_evaluate(model, dpgm_command, refused):
     assert "NOT PRIVATE" in err
     assert "not both" in refused("evaluate", model, "--data", data, "--against", never)
     assert "no release" in refused("evaluate", never)
-
-
-def test_a_reader_that_leaves_early_is_no_traceback(model):
-    """dpgm query ... | head: no noise on stderr."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-c", "from dpgm_core.cli import main; main()", "query", str(model), "sex"],
-        stdout=writing, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    os.close(writing)
-    assert done.returncode == 1
-    assert done.stderr == ""

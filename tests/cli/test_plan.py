@@ -34,3 +34,20 @@ def test_plan_refuses_what_fit_would(spec, refused):
     assert "tolerance" in refused("plan", spec, "--set", "learner.tolerance=nan")
     assert "nobody" in refused("plan", spec, "--set", "learner=nobody")
     assert "total" in refused("plan", spec, "--set", "total=-5")
+
+
+def test_plan_lists_what_would_not_be_measured(spec, dpgm_command):
+    """In text and JSON; fit, release and learn list it again, and nothing is said where all is measured."""
+    assert "not measured" not in dpgm_command("plan", spec)[1]
+    alone = (spec, "--set", "structure={cliques=[['sex']]}")
+    assert "not measured, so unknown to the model: age" in dpgm_command("plan", *alone)[1]
+    assert json.loads(dpgm_command("plan", *alone, "--json")[1])["unmeasured"] == ["age"]
+    for command in ("release", "fit"):
+        code, out, err = dpgm_command(command, *alone)
+        assert code == 0 and "not measured, so unknown to the model: age" in out, err
+    learn = ("learn", spec.parent / "out" / "visits.release.dpgm", "-o", spec.with_name("again.dpgm"))
+    assert "not measured, so unknown to the model: age" in dpgm_command(*learn)[1]
+    assert json.loads(dpgm_command(*learn, "--json")[1])["unmeasured"] == ["age"]
+    free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
+    for command in ("release", "fit"):
+        assert json.loads(dpgm_command(command, *alone, *free)[1])["unmeasured"] == ["age"]

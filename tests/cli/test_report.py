@@ -38,3 +38,17 @@ def test_values_that_are_no_labels_are_noticed(spec, dpgm_command):
     (spec.parent / "domain.toml").write_text(text.replace('unknown = "F"', 'unknown = "female"'))
     code, _, err = dpgm_command("fit", spec)
     assert code == 0 and "nearly all of 'sex' is 'female'" in err
+
+
+def test_what_only_tied_tables_hold_is_told(spec, dpgm_command):
+    """Its share in the model is by structure: the table is the sum over its cliques."""
+    two = (
+        "[attributes.job]\nlabels = ['y', 'n']\nunknown = 'y'\n[attributes.home]\nlabels = ['y', 'n']\nunknown = 'y'\n"
+    )
+    (spec.parent / "domain.toml").write_text((spec.parent / "domain.toml").read_text() + two)
+    (spec.parent / "visits.csv").write_text("sex,age,job,home\n" + "F,30,y,n\nM,50,y,y\n" * 60)
+    tied = ("--set", "structure={cliques=[['sex'], ['age']], tied=[[['job'], ['home']]]}")
+    code, out, err = dpgm_command("fit", spec, *tied)
+    assert code == 0, err
+    assert "by structure, as only tables shared with others hold them: job, home" in out
+    assert "by structure" not in dpgm_command("fit", spec)[1]

@@ -20,8 +20,9 @@ DOMAIN = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B", "C"], "one": ["
 def test_each_cell_stands_beside_its_labels(names):
     """Rows are the cells, whatever the order of the names; the stamp is in the metadata."""
     values = np.random.default_rng(0).random(DOMAIN.shape(names))
-    found = labelled(DOMAIN, names, {"probability": values, "error": values + 1}, {"cost": None})
-    assert found.column_names == [*names, "probability", "error"]
+    found = labelled(DOMAIN, names, {"probability": values, "error": values + 1}, {"cost": None}, standing="s")
+    assert found.column_names == [*names, "probability", "error", "standing"]
+    assert set(found["standing"].to_pylist()) == {"s"}
     assert json.loads(found.schema.metadata[b"dpgm"]) == {"cost": None}
     cells = list(itertools.product(*(enumerate(DOMAIN[name].labels) for name in names)))
     assert found.num_rows == len(cells)
@@ -50,6 +51,6 @@ def test_models_give_labelled_answers():
         ("high", interval.high),
     ]:
         np.testing.assert_array_equal(found[column], values)
-    assert model.table("low").column_names == ["low", "probability"]
+    assert model.table("low").column_names == ["low", "probability", "standing"]
     with pytest.raises(StructureError, match="two columns 'low'"):
         refitted.table("low", level=0.9)

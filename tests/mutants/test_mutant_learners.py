@@ -8,9 +8,23 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Fit, InferenceError, Likelihood, Model, Tables, TooLarge, consistent, option
+from dpgm_core import (
+    Budget,
+    Domain,
+    Fit,
+    InferenceError,
+    Likelihood,
+    Model,
+    Structure,
+    Tables,
+    TooLarge,
+    consistent,
+    option,
+    release,
+)
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
+from dpgm_core.testing.checks.learner import _usable
 
 KEPT = []
 
@@ -522,3 +536,13 @@ def test_every_check_kills_a_mutant():
     assert {name for _, name in MUTANTS} == {
         check.name for check in checks_of("learner") if check.kind != "declaration"
     }
+
+
+def test_a_learner_may_measure_less_than_its_structure():
+    """What it left out has no marginal for users, and is no fault of the learner's."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
+    measured = Structure(structure.domain, [("a", "b")])
+    noisy = release(np.zeros((9, 3), int), measured, Budget.pure(1), neighbours="add-remove")
+    fit = Fit(model=Model(structure, Tables.zeros(structure), releases=[noisy]))
+    assert fit.model.left_out == ("c",)
+    _usable(fit, structure, "here")

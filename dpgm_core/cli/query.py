@@ -1,0 +1,205 @@
+"""dpgm query."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpgm_core.cli.common import (
+    json_option,
+    print_json,
+    print_table,
+    say,
+    say_left_out,
+    say_lines,
+    stamp,
+    unmeasured_note,
+)
+from dpgm_core.cli.replicates import replicates_options, with_replicates
+from dpgm_core.components.builtins import INFERENCE
+
+if TYPE_CHECKING:
+    from dpgm_core.models.model import Model
+    from dpgm_core.models.standing import Unmeasured
+
+__all__ = ["query"]
+
+_MOST_ROWS = 100_000  # printed without being asked for by --top
+
+_INTERVALS = (
+    "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
+    "structure they cover sampling and noise, and a wrong structure only where the model has a structure check."
+)
+
+#: What a standing means, under the answer.
+_STANDINGS = {
+    "measured": "one released table holds these attributes",
+    "by structure": "right as far as the structure is: no released table tells these attributes together",
+    "not measured": "no release measured some of these attributes: what is said of them is no finding",
+    "by definition": "this is what the model says; no release is behind it",
+}
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
+@click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help="Condition on a label; repeatable.")
+@click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
+@click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
+@click.option("--intervals", "level", type=float, default=None, metavar="LEVEL", help=_INTERVALS)
+@click.option(
+    "--unmeasured",
+    type=click.Choice(["uniform", "omit"]),
+    default=None,
+    help="Attributes that no release measured are refused; or take them as uniform, or leave them out.",
+)
+@replicates_options
+@json_option
+def query(
+    model_file: Path,
+    attributes: tuple[str, ...],
+    given: tuple[str, ...],
+    most_probable: bool,
+    inference: str,
+    top: int | None,
+    level: float | None,
+    unmeasured: Unmeasured | None,
+    replicates: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """The probabilities of the ATTRIBUTEs' labels under MODEL; without attributes, what the model is.
+
+    The standing of an answer is "measured" where one released table holds what was asked for, conditions included, and
+    "by structure" where it needs the model's independences: it is then as right as these are.
+    """
+    from dpgm_core.errors import OptionError
+    from dpgm_core.models.intervals import checked_level
+    from dpgm_core.models.reading import load_model
+    from dpgm_core.models.standing import spelled
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
+
+    loaded = load_model(model_file)
+    model = loaded.using(inference, unmeasured=unmeasured)
+    caveats, facts = caveats_of(model.releases), stamp_of(model.releases, model.guarantee())
+    fixed = _given(given)
+    if level is None and (replicates is not None or seed is not None):
+        raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
+    if level is not None and (most_probable or not attributes):
+        raise OptionError("--intervals go with probabilities: name attributes, without --map")
+    if most_probable:
+        if attributes:
+            raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
+        record = model.map_assignment(fixed)
+        standing = model.standing(tuple(record))
+        if as_json:
+            left_out = list(model.left_out)
+            print_json({"record": record, "given": fixed, "standing": standing, "left_out": left_out, **facts})
+            return
+        stamp(model_file, caveats)
+        say_left_out(model.left_out)
+        print_table(["attribute", "label"], list(record.items()))
+        _say_standing(standing)
+        return
+    if not attributes:
+        if unmeasured is not None:
+            raise OptionError("--unmeasured goes with answers: name attributes, or ask for --map")
+        if fixed:
+            raise OptionError("--given needs attributes to ask for, or --map")
+        if as_json:
+            print_json(model.to_document() | facts)
+        else:
+            stamp(model_file, caveats)
+            _describe(model)
+        return
+    left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
+    attributes = tuple(name for name in attributes if name not in left_out)
+    if not attributes:
+        raise OptionError(f"no release behind the model measured {spelled(left_out)}, so nothing is left to answer")
+    cells = math.prod(model.domain.shape(attributes))
+    if top is None and cells > _MOST_ROWS:
+        raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
+    table = model.marginal(attributes, given=fixed)  # first: it refuses what cannot be asked
+    columns, widened = {"probability": table}, False
+    if level is not None:
+        checked_level(level)
+        model = with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
+        found = model.intervals(attributes, given=fixed, level=level)
+        columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
+        widened = found.widened
+    standing = model.standing(attributes, fixed)
+    labels = [model.domain[name].labels for name in attributes]
+    values = zip(*(column.reshape(-1).tolist() for column in columns.values()), strict=True)
+    rows = list(zip(itertools.product(*labels), values, strict=True))
+    if top is not None:
+        rows = sorted(rows, key=lambda row: -row[1][0])[:top]
+    if as_json:
+        keys = [name.replace(" ", "_") for name in columns]
+        print_json(
+            {
+                "attributes": list(attributes),
+                "given": fixed,
+                "standing": standing,
+                "left_out": left_out,
+                **facts,
+                "converged": model.converged,
+                **({} if level is None else {"level": level, "replicates": len(model.replicates), "widened": widened}),
+                "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
+            }
+        )
+        return
+    stamp(model_file, caveats)
+    say_left_out(left_out)
+    print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
+    _say_standing(standing, intervals=level is not None, widened=widened)
+
+
+def _given(pairs: tuple[str, ...]) -> dict[str, str]:
+    from dpgm_core.errors import OptionError
+
+    fixed = {}
+    for pair in pairs:
+        name, equals, label = pair.partition("=")
+        if not equals or not name:
+            raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
+        if name in fixed:
+            raise OptionError(f"--given names {name!r} twice; fix each attribute once")
+        fixed[name] = label
+    return fixed
+
+
+def _say_standing(standing: str, *, intervals: bool = False, widened: bool = False) -> None:
+    """Under an answer: what it rests on, and what its intervals do not hold."""
+    say()
+    say(f"standing: {standing} ({_STANDINGS[standing]})")
+    if intervals and standing == "by structure":
+        say(
+            "the intervals are wider by what the structure check found the structure to miss"
+            if widened
+            else "the intervals cover sampling and noise, and not what the structure misses"
+        )
+
+
+def _describe(model: Model) -> None:
+    print_table(
+        ["attribute", "labels"],
+        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
+    )
+    say()
+    say_lines(model.structure.describe())
+    if model.unmeasured:
+        say(unmeasured_note(model.unmeasured))
+    if not model.converged:
+        say()
+        say("WARNING: the learner did not converge")
+    for note in model.provenance.get("notes", ()):
+        say(f"note: {note}")
+    say()
+    say(model.guarantee())

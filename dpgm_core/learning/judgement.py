@@ -1,0 +1,66 @@
+"""What a finished fit is told of itself: how far it is from its own tables, and from those of a structure check."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.learning.contract import Fit
+from dpgm_core.models.misfit import joint_score
+from dpgm_core.models.model import Model
+
+__all__ = ["judged", "verdicts"]
+
+#: A right model is said to be off once in so many fits at most: one-sided, 3.09 standard errors.
+_NOTED_FROM = 3.0902
+
+
+def judged(fit: Fit, inference: Inference) -> Fit:
+    """The fit with its `verdicts` among its notes, in the model's provenance too.
+
+    inference: what it was learned with, and is judged with: where that is approximate, an exact one may not fit.
+    """
+    asked = fit.model if isinstance(inference, JunctionTree) else fit.model.using(inference)  # which keeps its engine
+    found = [note for notes in verdicts(asked) for note in notes]
+    if not found:
+        return fit
+    told = [*fit.notes, *found]
+    return evolve(fit, model=fit.model.noted(told), notes=told)
+
+
+def verdicts(model: Model) -> tuple[list[str], list[str]]:
+    """What is wrong with the fit, and what the structure misses: sentences, one each at most.
+
+    The first where the model is further from the tables it was learned from than their noise explains, which is said of
+    a right model in at most one of 1,000 fits; the second where there was a structure check. Where exact inference does
+    not fit, nothing is said.
+    """
+    try:
+        return _misfit(model), _missed(model)
+    except (TooLarge, InferenceError):
+        return [], []
+
+
+def _misfit(model: Model) -> list[str]:
+    scores = model.misfit()
+    if not scores or joint_score(list(scores.values())) <= _NOTED_FROM:
+        return []
+    worst = max(scores, key=lambda clique: scores[clique])
+    beyond = sum(score > _NOTED_FROM for score in scores.values())
+    others = "" if beyond < 2 else f", and {beyond - 1} more of {len(scores)} by more than {_NOTED_FROM:.1f}"
+    return [
+        f"table ({', '.join(worst)}) lies {scores[worst]:.1f} standard errors from the model{others}: it does not fit "
+        "what it was learned from; try another learner, or see whether the total is right"
+    ]
+
+
+def _missed(model: Model) -> list[str]:
+    if not model.checked:
+        return []
+    found = model.structure_error()
+    return [
+        f"the structure misses about {float(found.estimate):.3f} TV on pairs it did not measure "
+        f"({float(found.low):.3f} to {float(found.high):.3f})"
+    ]

@@ -1,0 +1,156 @@
+"""What a structure check says of a model's answers: how far the structure misses, and how much wider that makes them.
+
+A pair of attributes that no clique holds is answered by the model's independences. The check measured some such pairs;
+what it found there is taken to hold for all of them, measured by the check or not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import OptionError
+from dpgm_core.models.intervals import Interval
+from dpgm_core.models.misfit import Component, cell_scales, component, margin_scales, table_scores
+from dpgm_core.noise.check import unmeasured_pairs
+from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["distance", "measured_error", "scores_of", "squared_errors", "structure_variance"]
+
+#: Answers of a model to several queries at once.
+Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
+
+
+class Answering(Protocol):
+    """A model, as far as it is needed here."""
+
+    def marginals_of(self, cliques: Sequence[Clique]) -> Mapping[Clique, FloatArray]:
+        """Answers to several queries at once."""
+        ...
+
+
+def measured_error(
+    structure: Structure,
+    releases: Sequence[NoisyTables],
+    answers: Answers,
+    spreads: Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]] | None,
+) -> Component:
+    """The structure's error from the check among the releases. Raises OptionError where there is none.
+
+    spreads: variances of answers beside the structure's error, from replicates; None without them.
+    """
+    checks = [one for one in releases if one.check]
+    learned = [one for one in releases if not one.check]
+    if not checks or not learned:
+        raise OptionError(
+            "the model has no structure check to tell how far its structure misses; set a share of the budget aside "
+            'for one: fit(..., split={"check": 0.05}), or [check] share = 0.05'
+        )
+    view = levelled(checks[-1])
+    # A wider structure may have been learned since: what a clique holds by now is no longer missed.
+    pairs = [clique for clique in view.structure.cliques if structure.covering(clique) is None]
+    if not pairs:
+        raise OptionError("every pair of the structure check is by now inside a clique of the model; nothing is left")
+    found, known = answers(pairs), None if spreads is None else spreads(pairs)
+    return component(
+        [(view.tables[pair].astype(np.float64), view.noise[view.structure.find(pair)[0]].variance) for pair in pairs],
+        # Weighted tables were levelled to their own total.
+        min(map(_total, learned), key=lambda one: one[1]) if checks[-1].contributions is None else _total(view),
+        [found[pair] for pair in pairs],
+        None if known is None else [known[pair] for pair in pairs],
+    )
+
+
+def distance(found: Component, structure: Structure, left_out: Set[str], answers: Answers, level: float) -> Interval:
+    """The total variation between truth and model that the component comes to, the mean over unmeasured pairs.
+
+    left_out: attributes that the model does not answer. For normal errors of the cells it is half the sum of their mean
+    absolute values, sqrt(2 / pi) tau scale. Errors with heavier tails have less of it, so it is rather too large than
+    too small.
+    """
+    pairs = [pair for pair in unmeasured_pairs(structure) if left_out.isdisjoint(pair)]
+    names = sorted({name for pair in pairs for name in pair})
+    shares = answers([(name,) for name in names])
+    sums = {name: float(margin_scales(shares[name,]).sum()) for name in names}
+    unit = math.sqrt(0.5 / math.pi) * float(np.mean([sums[one] * sums[two] for one, two in pairs]))
+    tau = math.sqrt(max(found.variance, 0.0))
+    low, high = (unit * math.sqrt(limit) for limit in found.limits(level))
+    return Interval(
+        estimate=np.asarray(unit * tau),
+        # The delta method; near 0, where it has no derivative, the root of the error.
+        standard_error=np.asarray(unit * found.error / max(2 * tau, math.sqrt(found.error))),
+        bias=np.zeros(()),
+        low=np.asarray(low),
+        high=np.asarray(high),
+        level=level,
+    )
+
+
+def scores_of(releases: Sequence[NoisyTables], answers: Answers) -> dict[Clique, float]:
+    """The `table_scores` of all releases of counts that were learned from; of a clique in several the largest."""
+    scores: dict[Clique, float] = {}
+    for one in releases:
+        if one.check or (one.round is not None and one.round.clip is not None):
+            continue
+        found = answers(one.structure.cliques)
+        tables = [np.sum([found[clique] for clique in group], axis=0).reshape(-1) for group in one.structure.groups]
+        for clique, score in table_scores(one, Tables(one.structure, np.concatenate(tables))).items():
+            scores[clique] = max(score, scores.get(clique, -math.inf))
+    return scores
+
+
+def squared_errors(
+    model: Answering, replicates: Sequence[Answering], cliques: Sequence[Clique]
+) -> dict[Clique, FloatArray]:
+    """The squared errors to expect of several answers, spread and bias together, from replicates."""
+    here, drawn = model.marginals_of(cliques), [one.marginals_of(cliques) for one in replicates]
+    found = {}
+    for clique in cliques:
+        rows = np.stack([one[clique] for one in drawn])
+        found[clique] = rows.var(axis=0, ddof=1) + (rows.mean(axis=0) - here[clique]) ** 2
+    return found
+
+
+def structure_variance(
+    structure: Structure, names: Clique, given: Mapping[str, int], answer: FloatArray, answers: Answers
+) -> FloatArray | None:
+    """What tau squared is multiplied with for the variance of p(names | given), entry by entry; None where all is
+    measured.
+
+    Errors of pairs are taken as independent, and to first order: that of a pair moves p(x) in the proportion in which
+    it moves the pair's own cell. Pairs among what is given cancel out.
+    """
+    beside = structure.adjacency
+    whole = (*names, *given)
+    pairs = [
+        (one, two)
+        for one, two in itertools.combinations(whole, 2)
+        if two not in beside[one] and beside[one] and beside[two] and not (one in given and two in given)
+    ]
+    if not pairs:
+        return None
+    found = answers([*pairs, *((name,) for name in {name for pair in pairs for name in pair})])
+    variance = np.zeros_like(answer)
+    for one, two in pairs:
+        scale, table = cell_scales(found[one,], found[two,]), found[one, two]
+        share = np.divide(scale, table, out=np.zeros_like(scale), where=table > 0)
+        # `whole` has the names first and in their order, so the axes of what is left of the pair are in order too.
+        share = share[tuple(given.get(name, slice(None)) for name in (one, two))]
+        free = [name for name in (one, two) if name not in given]
+        shape = [answer.shape[axis] if name in free else 1 for axis, name in enumerate(names)]
+        variance += (answer * share.reshape(shape)) ** 2
+    return variance
+
+
+def _total(release: NoisyTables) -> tuple[float, float]:
+    """N and its variance; a round's own total is that of its subsample."""
+    rate = 1.0 if release.round is None else float(release.round.sampling_rate)
+    return release.total / rate, release.total_variance / rate**2

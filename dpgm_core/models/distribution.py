@@ -1,0 +1,173 @@
+"""The distribution behind a model: log-potentials, asked through an engine; what is fixed is given as codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpgm_core.arrays import Array, Codes, FloatArray
+from dpgm_core.components.registry import make
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
+from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["Distribution", "check_potentials"]
+
+_FARTHEST = 1e9  # nats; sums of a few potentials have seven digits left there
+_MOST_ENGINES = 16
+
+
+class Distribution:
+    """p(x) proportional to exp(sum over cliques of theta_C(x_C)), and the engines compiled to ask it.
+
+    potentials: theta, nats. inference: the component that answers (name or object). engines: those of another
+    distribution over the same structure through the same inference, to be shared.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> Distribution(Tables.zeros(structure), "junction-tree").marginals_of([("b",)], {})[0].tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(
+        self, potentials: Tables, inference: str | Inference, engines: dict[Structure, Engine] | None = None
+    ) -> None:
+        self.potentials = potentials
+        self.inference = inference
+        self.engines: dict[Structure, Engine] = {} if engines is None else engines
+        self._beliefs: Beliefs | None = None
+
+    @property
+    def structure(self) -> Structure:
+        """That of the potentials."""
+        return self.potentials.structure
+
+    def engine(self, structure: Structure) -> Engine:
+        """The engine over a structure, compiled once. Raises TooLarge."""
+        if structure not in self.engines:
+            inference: Inference = make("inference", self.inference)
+            if len(self.engines) >= _MOST_ENGINES:
+                self.engines.clear()
+            self.engines[structure] = inference.compile(structure)
+        return self.engines[structure]
+
+    def beliefs(self) -> Beliefs:
+        """Marginals and log-partition of the whole; computed once."""
+        if self._beliefs is None:
+            self._beliefs = self.engine(self.structure).infer(self.potentials)
+        return self._beliefs
+
+    def marginals_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+        """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
+        # Inside one clique the answer is a margin of the cliques' own marginals: no other inference is needed.
+        hosts = {} if fixed else {names: host for names in asked if (host := self._host(names)) is not None}
+        left = [names for names in asked if names not in hosts]
+        found = dict(zip(left, self._across(left, fixed), strict=True))
+        for names, host in hosts.items():
+            order = [name for name in host if name in names]
+            table = self.beliefs().marginals[host]
+            inside = table.sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
+            found[names] = inside.transpose([order.index(name) for name in names]).copy()
+        return [found[names] for names in asked]
+
+    def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """The codes of a most probable record. Raises InferenceError where `fixed` has probability 0."""
+        if len(fixed) == len(self.structure.domain):
+            if self._log_weight(fixed) == -math.inf:
+                raise InferenceError("the given record has probability 0 under the model")
+            return dict(fixed)
+        structure, potentials = self._conditioned(fixed)
+        engine = self.engine(structure)
+        if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
+            raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
+        return {**fixed, **engine.maximize(potentials)[0]}
+
+    def sample(self, count: int, generator: np.random.Generator) -> Codes:
+        """Codes of independent records, one array per attribute of the domain. Raises InferenceError."""
+        engine = self.engine(self.structure)
+        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
+            raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
+        return engine.sample(self.potentials, count, generator)
+
+    def entropy(self) -> float:
+        """Of one record, nats: log Z - theta . mu."""
+        beliefs = self.beliefs()
+        return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
+
+    def divergence(self, other: Distribution) -> float:
+        """KL(self || other), nats: -H(p) + log Z_q - E_p[theta_q], over a junction tree that holds both's cliques."""
+        union = Structure(self.structure.domain, [*self.structure.cliques, *other.structure.cliques])
+        ours = self.potentials.embed(union)
+        theirs = other.potentials.embed(union)
+        beliefs = self.engine(union).infer(ours)
+        mu = beliefs.marginals.values
+        entropy = beliefs.log_partition - expectation(mu, ours.values)
+        return max(0.0, other.beliefs().log_partition - expectation(mu, theirs.values) - entropy)
+
+    def _log_weight(self, record: Mapping[str, int]) -> float:
+        """theta of one whole record, nats, unnormalised."""
+        return math.fsum(
+            float(self.potentials.group(number)[tuple(record[name] for name in clique)])
+            for number, group in enumerate(self.structure.groups)
+            for clique in group
+        )
+
+    def _conditioned(self, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
+        """Structure and potentials over the other attributes once some are fixed, unnormalised; ties are resolved."""
+        if not fixed and max(self.structure.multiplicities) == 1:
+            return self.structure, self.potentials
+        domain = self.structure.domain
+        domain = domain.subset(name for name in domain.names if name not in fixed)
+        pieces = []
+        for number, group in enumerate(self.structure.groups):
+            table = self.potentials.group(number)
+            for clique in group:
+                at = tuple(fixed.get(name, slice(None)) for name in clique)
+                pieces.append((tuple(name for name in clique if name not in fixed), table[at]))
+        return collected(domain, pieces)
+
+    def _host(self, names: Clique) -> Clique | None:
+        """The smallest clique that holds the names, unless its table is shared with others."""
+        host = self.structure.covering(names)
+        return None if host is None or len(self.structure.groups[self.structure.find(host)[0]]) > 1 else host
+
+    def _across(self, queries: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+        """All queries at once where the engine can, else each on a structure with a clique for it."""
+        if not queries:
+            return []
+        structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
+        engine = self.engine(structure)
+        if "query" in engine.capabilities and isinstance(engine, Querier):
+            try:
+                return engine.answers(potentials, queries)
+            except TooLarge:
+                pass  # a structure for each may fit yet, as it holds one query at a time; what does not fit it refuses
+        found = []
+        for names in queries:
+            structure, potentials = self._joined(names, fixed)
+            found.append(np.array(self.engine(structure).infer(potentials).marginals[names]))
+        return found
+
+    def _joined(self, names: Clique, fixed: Mapping[str, int]) -> tuple[Structure, Tables]:
+        """Structure and potentials in which the query's attributes share one clique."""
+        structure, potentials = self._conditioned(fixed)
+        if any(frozenset(group[0]) == frozenset(names) for group in structure.groups if len(group) == 1):
+            return structure, potentials
+        wider = Structure(structure.domain, [*structure.cliques, names])
+        self.engine(wider)  # refuses what does not fit before anything of its size is made
+        return wider, potentials.embed(wider)
+
+
+def check_potentials(values: Array) -> None:
+    """Refuse, with InferenceError, log-potentials that have no distribution: NaN, +inf, or too far from 0."""
+    if np.any(np.isnan(values)) or np.any(values == np.inf):
+        raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
+    if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _FARTHEST):
+        raise InferenceError(
+            f"log-potentials must lie within {_FARTHEST:g} nats of 0; farther out no digits are left for the "
+            "probabilities, and answers would be wrong without a word"
+        )

@@ -1,0 +1,148 @@
+"""What is known of a model besides its numbers: its structure, the releases behind it, and what these measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from dpgm_core._version import __version__
+from dpgm_core.domain import Domain
+from dpgm_core.files import plain
+from dpgm_core.models.questions import coded, named
+from dpgm_core.models.standing import Basis, Unmeasured
+from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of
+from dpgm_core.releases.stamps import UNKNOWN, stamp_of
+from dpgm_core.structure import Structure
+
+__all__ = ["SCHEMA", "Facts"]
+
+#: Of the file format. 1 held one release at most; it is read for ever.
+SCHEMA = 2
+
+
+class Facts:
+    """Structure, releases, their cost and guarantee together, and the provenance; the base of `Model`, which explains.
+
+    Raises BudgetError for releases whose costs or guarantees do not add up.
+
+    >>> facts = Facts(Structure(Domain.from_sizes({"a": 2}), [("a",)]), [])
+    >>> facts.private, facts.unmeasured
+    (None, ())
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        releases: Sequence[NoisyTables],
+        provenance: Mapping[str, Any] | None = None,
+        conversion_delta: Fraction | None = None,
+    ) -> None:
+        self.structure = structure
+        self.releases = tuple(one.original or one for one in releases)
+        check_alike(self.releases)
+        self.conversion_delta = conversion_delta
+        self.cost: Budget | None = (
+            composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
+        )
+        self.provenance: Mapping[str, Any] = dict(provenance or {})
+        # What a structure check measured was not learned from: the answer about it is by structure all the same.
+        self._basis = Basis(self.domain, (one.structure for one in self.releases if not one.check))
+        self._unmeasured_as: Unmeasured = "omit"
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.structure.domain
+
+    @property
+    def release(self) -> NoisyTables | None:
+        """The last of the releases that were learned from, which for most learners is the only one."""
+        learned = [one for one in self.releases if not one.check]
+        return learned[-1] if learned else None
+
+    @property
+    def checked(self) -> bool:
+        """Whether one of the releases is of a structure check."""
+        return any(one.check for one in self.releases)
+
+    @property
+    def private(self) -> bool | None:
+        """Whether all releases behind it were drawn without a seed; None for a model without a release."""
+        return all(one.private for one in self.releases) if self.releases else None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the learner said that it had converged."""
+        return bool(self.provenance.get("converged", True))
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """The attributes that no release behind it measured; none of a model without a release, which is as it is."""
+        return self._basis.unmeasured
+
+    def standing(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> str:
+        """What p(attributes | given) rests on, those given counted among the attributes.
+
+        "measured": one released table holds them all. "by structure": each was measured, but together they need the
+        independences of the structure, or what ties its tables. "not measured": some attribute is in no table. "by
+        definition": the model carries no release. Raises StructureError.
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+        >>> Facts(structure, []).standing("a", given={"b": 0})
+        'by definition'
+        """
+        given = given or {}
+        return self._basis.standing((*named(self.domain, attributes, given), *coded(self.domain, given)))
+
+    def guarantee(self) -> str:
+        """The guarantee of all releases behind it together: learning and querying add nothing to it."""
+        if self.cost is None:
+            return UNKNOWN
+        return guarantee_of(self.releases, self.cost)
+
+    def stamp(self) -> dict[str, Any]:
+        """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
+
+        private, unsafe and conditions say what the guarantee says in words. provenance: learner and inference with
+        their settings, and nothing that was learned. unmeasured: of these attributes nothing is known; unmeasured_as:
+        whether they are left out ("omit") or "uniform".
+
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> sorted(Facts(structure, []).stamp())
+        ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unmeasured', 'unmeasured_as', 'unsafe']
+        """
+        makers = {kind: self.provenance[kind] for kind in ("learner", "inference") if kind in self.provenance}
+        return {
+            "dpgm": __version__,
+            **stamp_of(self.releases, self.guarantee()),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "provenance": plain(makers),
+            "unmeasured": list(self.unmeasured),
+            "unmeasured_as": self._unmeasured_as,
+        }
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The attributes it gives no answers about: all that are `unmeasured`, or none after `using(...)`."""
+        return self.unmeasured if self._unmeasured_as == "omit" else ()
+
+    def to_document(self) -> dict[str, Any]:
+        """All of it as JSON values, as a model file has them."""
+        return {
+            "format": "dpgm-model",
+            "schema": SCHEMA,
+            "dpgm": __version__,
+            "private": self.private,
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "conversion_delta": None if self.conversion_delta is None else str(self.conversion_delta),
+            "releases": len(self.releases),
+            "guarantee": self.guarantee(),
+            "converged": self.converged,
+            "provenance": plain(self.provenance),
+            "unmeasured": list(self.unmeasured),
+            "replicates": 0,
+            "structure": self.structure.to_dict(),
+            "domain": self.domain.to_dict(),
+        }

@@ -1,0 +1,219 @@
+"""How far a model is from noisy tables: from those it was learned from, and from those of a structure check.
+
+Post-processing of releases; free. Tables it was learned from: each noisy cell is compared with the law it would have
+if the model were the truth, a Poisson count around N q plus the noise. Counts of N records vary less than independent
+Poisson counts do, and a fit bends towards its tables, so both make the test more cautious than it says, never less.
+
+Tables of a check: what is left of their squared distance after noise and sampling is the structure's error. It is
+measured as one number, tau: the error of a cell (i, j) of a pair that no clique holds has standard deviation
+tau (p_i (1 - p_i) p_j (1 - p_j))^(3/4). That is between what one correlation (power 1/2) and one ratio (power 1) for
+all cells would do; of the three it covers large and small cells best (`python -m benchmarks.misfit`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.noise.contract import Noise
+from dpgm_core.releases.levelled import ScaledNoise, levelled
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique
+from dpgm_core.tables import Tables
+
+__all__ = ["Component", "cell_scales", "component", "joint_score", "margin_scales", "table_scores"]
+
+#: From so many expected records on a Poisson count is taken as normal, at so many points over so many deviations.
+_NORMAL_FROM, _POINTS, _DEVIATIONS = 400.0, 401, 10.0
+_POWER = 0.75  # of a cell's scale; see above
+#: Cells whose laws are summed at once; bounds memory.
+_CELLS_AT_ONCE = 2000
+
+
+@frozen(kw_only=True)
+class Component:
+    """The structure's error as a variance component. variance: tau squared, unbiased, so that it may be negative.
+
+    error: its standard error. pairs: how many tables it was measured on.
+    """
+
+    variance: float
+    error: float
+    pairs: int
+
+    @property
+    def expected(self) -> float:
+        """tau squared as it is to be used, above 0: its mean given what was measured and that it is not negative.
+
+        >>> clear, drowned = (Component(variance=v, error=0.01, pairs=9) for v in (0.1, -0.01))
+        >>> round(clear.expected, 4), round(drowned.expected, 4)
+        (0.1, 0.0053)
+        """
+        from scipy.special import log_ndtr
+
+        ratio = self.variance / self.error
+        return self.variance + self.error * math.exp(
+            -(ratio**2) / 2 - math.log(math.sqrt(2 * math.pi)) - log_ndtr(ratio)
+        )
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """An interval of tau squared, not below 0; Student's t with as many degrees as pairs, less one."""
+        from scipy.special import stdtrit
+
+        width = float(stdtrit(max(self.pairs - 1, 1), (1 + level) / 2)) * self.error
+        return max(self.variance - width, 0.0), max(self.variance + width, 0.0)
+
+
+def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]:
+    """How many standard errors each noisy table lies from a model, by the first clique of its group.
+
+    marginals: the model's, over the release's structure, as counts of one record. The scores of a right model are at
+    most those of a normal deviate: above z with the chance that one exceeds z, for whatever noise, N and size of table.
+
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1]] * 500)
+    >>> noisy = release(codes, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
+    >>> scores = [table_scores(noisy, Tables(structure, np.array(q)))["a", "b"] for q in ([.5, 0, 0, .5], [.25] * 4)]
+    >>> scores[0] < 2, scores[1] > 9
+    (True, True)
+    """
+    from scipy.special import gammaincc, ndtri
+
+    view = levelled(release)
+    found = {}
+    for number, group in enumerate(view.structure.groups):
+        expected = view.total * np.maximum(marginals.group(number).reshape(-1), 0.0)
+        deviates = _deviates(
+            view.tables.group(number).reshape(-1).astype(np.float64), expected, view.noise[number], len(group)
+        )
+        squares, cells = float(deviates @ deviates), len(deviates)
+        chance = float(gammaincc(cells / 2, squares / 2))
+        # Where the chance underflows: Fisher's approximation of the law of chi-square.
+        found[group[0]] = -float(ndtri(chance)) if chance > 0 else math.sqrt(2 * squares) - math.sqrt(2 * cells - 1)
+    return found
+
+
+def joint_score(scores: Sequence[float]) -> float:
+    """One score for several tables together: of the furthest, after it was the furthest of so many (Bonferroni).
+
+    >>> joint_score([3.0]), round(joint_score([3.0, 0.0, 0.0, 0.0]), 2), joint_score([50.0, 1.0]) > 37
+    (3.0, 2.55, True)
+    """
+    from scipy.special import ndtr, ndtri
+
+    worst = max(scores)
+    if worst > 37:  # the chance underflows, and how many tables there are no longer matters
+        return worst
+    return -float(ndtri(min(1.0, len(scores) * float(ndtr(-worst))))) if len(scores) > 1 else worst
+
+
+def cell_scales(one: FloatArray, two: FloatArray) -> FloatArray:
+    """What tau is multiplied with, cell by cell: (p_i (1 - p_i) p_j (1 - p_j))^(3/4), (labels of one, of two)."""
+    return np.outer(margin_scales(one), margin_scales(two))
+
+
+def margin_scales(shares: FloatArray) -> FloatArray:
+    """The part of `cell_scales` that comes from one attribute."""
+    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _POWER
+    return scale
+
+
+def component(
+    tables: Sequence[tuple[FloatArray, float]],
+    total: tuple[float, float],
+    answers: Sequence[FloatArray],
+    spreads: Sequence[FloatArray] | None = None,
+) -> Component:
+    """The structure's error from noisy tables of pairs that no clique holds.
+
+    tables: noisy counts and the variance of their noise. total: N and its variance. answers: the model's probabilities
+    of each table. spreads: the variances of these answers beside the structure's error, None where they are not known;
+    then what the fit is off by counts as the structure's. Fisher scoring of R ~ Normal(0, noise + N q + N^2 tau^2
+    scale^2) over all cells; the standard error is that between tables, or that of normal residuals where it is larger.
+    """
+    n, variance = total
+    excess, lever, base = [], [], []
+    for number, ((noisy, noise), q) in enumerate(zip(tables, answers, strict=True)):
+        known = noise + n * q + variance * q**2
+        if spreads is not None:
+            known = known + n**2 * spreads[number]
+        scale = cell_scales(q.sum(axis=1), q.sum(axis=0))
+        excess.append(((noisy - n * q) ** 2 - known).reshape(-1))
+        lever.append((n * scale).reshape(-1) ** 2)
+        base.append(known.reshape(-1))
+    found, tops, bottoms = 0.0, np.zeros(1), np.zeros(1)
+    for _ in range(50):
+        weights = [one / (known + one * max(found, 0.0)) ** 2 for one, known in zip(lever, base, strict=True)]
+        tops = np.array([float(w @ one) for w, one in zip(weights, excess, strict=True)])
+        bottoms = np.array([float(w @ one) for w, one in zip(weights, lever, strict=True)])
+        before, found = found, float(tops.sum() / bottoms.sum())
+        if abs(found - before) <= 1e-6 * abs(found):
+            break
+    pairs = len(answers)
+    between = float(np.sum((tops - found * bottoms) ** 2)) * pairs / max(pairs - 1, 1)
+    return Component(variance=found, error=math.sqrt(max(between / bottoms.sum() ** 2, 2 / bottoms.sum())), pairs=pairs)
+
+
+def _deviates(noisy: FloatArray, expected: FloatArray, noise: Noise, tied: int) -> FloatArray:
+    """Each noisy cell as the standard normal deviate that is as likely to be exceeded; ties count half.
+
+    expected: records of the table's m cliques together, whose counts vary together; they vary at most like m times a
+    Poisson count of the m-th part.
+    """
+    from scipy.special import ndtri
+
+    points, below, above = _law(noise)
+    found = np.empty_like(noisy)
+    means = expected / tied
+    few = means < _NORMAL_FROM
+    for cells, nodes_of in ((np.flatnonzero(few), _poisson), (np.flatnonzero(~few), _normal)):
+        for start in range(0, len(cells), _CELLS_AT_ONCE):
+            some = cells[start : start + _CELLS_AT_ONCE]
+            counts, weights = nodes_of(means[some])
+            residual = noisy[some, None] - tied * counts
+            # Both tails by themselves: 1 minus the one would lose the other's digits.
+            low = np.sum(weights * np.interp(residual, points, below), axis=1)
+            high = np.sum(weights * np.interp(residual, points, above), axis=1)
+            found[some] = np.where(low < high, ndtri(np.maximum(low, 1e-300)), -ndtri(np.maximum(high, 1e-300)))
+    return found
+
+
+def _law(noise: Noise) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Points, and the chances of less and of more than each, of itself counted half; the lattice of a narrow noise."""
+    if isinstance(noise, ScaledNoise):
+        bare, *chances = _law(noise.noise)
+        return bare * noise.factor, chances[0], chances[1]
+    spread = math.sqrt(noise.variance)
+    reach = 40 * spread + 2
+    if spread < 500:
+        points = np.arange(-math.ceil(reach), math.ceil(reach) + 1.0)
+    else:
+        points = np.linspace(-reach, reach, 40_001)
+    density = noise.logpdf(points)
+    mass = np.exp(density - density.max())
+    mass /= mass.sum()
+    return points, np.cumsum(mass) - mass / 2, np.cumsum(mass[::-1])[::-1] - mass / 2
+
+
+def _poisson(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Counts and their chances, (cells, counts), for means below `_NORMAL_FROM`."""
+    from scipy.special import gammaln, xlogy
+
+    root = np.sqrt(means)
+    low = np.floor(np.maximum(means - _DEVIATIONS * root - 2, 0.0))
+    width = math.ceil(float(2 * _DEVIATIONS * root.max() + 30))
+    counts = low[:, None] + np.arange(float(width))
+    weights: FloatArray = np.exp(xlogy(counts, means[:, None]) - means[:, None] - gammaln(counts + 1))
+    return counts, weights / weights.sum(axis=1, keepdims=True)
+
+
+def _normal(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same as points of a normal law with the mean and variance of the count."""
+    steps = np.linspace(-_DEVIATIONS, _DEVIATIONS, _POINTS)
+    weights = np.exp(-(steps**2) / 2)
+    return means[:, None] + np.sqrt(means)[:, None] * steps, (weights / weights.sum())[None, :]

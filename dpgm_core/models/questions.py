@@ -1,0 +1,52 @@
+"""What is asked of a model: names and labels as users write them, checked against its attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import StructureError, did_you_mean
+from dpgm_core.structure import Clique
+
+__all__ = ["coded", "listed", "named"]
+
+
+def named(domain: Domain, attributes: Sequence[str] | str, given: Mapping[str, object]) -> Clique:
+    """The attributes asked for, each once and none of them given. Raises StructureError.
+
+    >>> named(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
+    ('a',)
+    """
+    if not isinstance(attributes, (str, Iterable)):
+        raise StructureError(f"a query is the names of attributes, got {type(attributes).__name__}")
+    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    if not names:
+        raise StructureError("name at least one attribute to query")
+    for name in names:
+        if name not in domain:
+            raise StructureError(f"the model has no attribute {name!r}{did_you_mean(name, domain.names)}")
+        if name in given:
+            raise StructureError(f"attribute {name!r} is both asked for and given; leave it out of one")
+    if len(set(names)) < len(names):
+        raise StructureError(f"query {names!r} names an attribute twice")
+    return names
+
+
+def listed(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | str]:
+    """A list of queries, as it is. Raises StructureError for one name, which would be read letter by letter."""
+    if isinstance(cliques, str) or not isinstance(cliques, Iterable):
+        shown = repr(cliques)[:40]
+        raise StructureError(f"marginals_of takes a list of cliques, got {shown}; write [{shown}] for one")
+    return cliques
+
+
+def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
+    """Attribute -> code of what is given as labels or codes. Raises StructureError and DomainError.
+
+    >>> coded(Domain.from_dict({"sex": ["F", "M"]}), {"sex": "M"})
+    {'sex': 1}
+    """
+    for name in given:
+        if name not in domain:
+            raise StructureError(f"given names {name!r}, which the model lacks{did_you_mean(name, domain.names)}")
+    return {name: domain[name].label_code(label) for name, label in given.items()}

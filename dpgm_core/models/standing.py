@@ -1,0 +1,83 @@
+"""What an answer rests on: tables that were released, or the model's structure alone, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import StructureError
+from dpgm_core.structure import Structure
+
+__all__ = ["BY_DEFINITION", "BY_STRUCTURE", "MEASURED", "NOT_MEASURED", "Basis", "Unmeasured", "refuse", "spelled"]
+
+#: The attributes lie inside one released table.
+MEASURED = "measured"
+#: Each was measured, but not together: the answer needs the independences of the structure, or its tied tables.
+BY_STRUCTURE = "by structure"
+#: One of them is in no released table.
+NOT_MEASURED = "not measured"
+#: The model carries no release: it was written down, and its answers are what it says. Also what has one label only.
+BY_DEFINITION = "by definition"
+
+
+#: What to do with attributes that no release measured: leave them out, or take them as the potentials have them.
+Unmeasured: TypeAlias = Literal["omit", "uniform"]
+
+
+class Basis:
+    """What the releases behind a model measured.
+
+    domain: the model's. structures: those of its releases; without one nothing was measured and nothing is unknown.
+
+    >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abcd", 2)), [("a", "b"), ("b", "c")])
+    >>> basis = Basis(structure.domain, [structure])
+    >>> basis.unmeasured, [basis.standing(names) for names in (["a"], ["b", "a"], ["a", "c"], ["a", "d"])]
+    (('d',), ['measured', 'measured', 'by structure', 'not measured'])
+    """
+
+    def __init__(self, domain: Domain, structures: Iterable[Structure]) -> None:
+        different = dict.fromkeys(structures)  # rounds are many releases of one structure
+        unseen = [set(one.uncovered) for one in different]
+        nowhere = set.intersection(*unseen) if unseen else set()
+        self.unmeasured = tuple(name for name in domain.names if name in nowhere)
+        self._known = bool(different)
+        self._single = {one.name for one in domain if one.size == 1}
+        # A table that cliques share is their sum: it tells none of them without the assumption that ties them.
+        held = {frozenset(group[0]) for one in different for group in one.groups if len(group) == 1}
+        self._around: dict[str, list[frozenset[str]]] = {}
+        for clique in held:
+            for name in clique:
+                self._around.setdefault(name, []).append(clique)
+
+    def standing(self, names: Iterable[str]) -> str:
+        """Of an answer about these attributes together, those it is conditioned on among them."""
+        asked = frozenset(names) - self._single
+        if not self._known or not asked:
+            return BY_DEFINITION
+        if not asked.isdisjoint(self.unmeasured):
+            return NOT_MEASURED
+        around = min((self._around.get(name, []) for name in asked), key=len)
+        return MEASURED if any(asked <= clique for clique in around) else BY_STRUCTURE
+
+
+def refuse(names: Iterable[str], left_out: Collection[str]) -> None:
+    """Refuse, with StructureError, a question that names an attribute of which nothing was measured."""
+    nothing = set(left_out)
+    unknown = [name for name in dict.fromkeys(names) if name in nothing]
+    if unknown:
+        raise StructureError(
+            f"no release behind the model measured {spelled(unknown)}, so it has no answer about it; leave it out, "
+            "release a table that holds it, or have it taken as uniform: --unmeasured uniform, in Python "
+            "model.using(unmeasured='uniform')"
+        )
+
+
+def spelled(names: Sequence[str], most: int = 5) -> str:
+    """Names for an error or a note: the first few, and how many there are.
+
+    >>> spelled(["a", "b"]), spelled(["a", "b", "c"], most=2)
+    ("'a', 'b'", "'a', 'b', ... 3 in all")
+    """
+    shown = ", ".join(map(repr, names[:most]))
+    return shown + (f", ... {len(names)} in all" if len(names) > most else "")

@@ -1,0 +1,103 @@
+"""A structure check: which tables it measures and what they cost, from public facts and random bits alone.
+
+It measures pairs of attributes that no clique holds together, with a share of the budget. Nobody learns from them; they
+are compared with what a model says of them (see `dpgm_core.models.misfit`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
+from dpgm_core.noise.split import check_split
+from dpgm_core.privacy.amounts import Amount, amount
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.structure import Clique, Structure
+
+__all__ = ["checked_share", "chosen_pairs", "divided", "read_split", "unmeasured_pairs"]
+
+#: How many pairs are measured at most; see `chosen_pairs`.
+MOST_PAIRS = 12
+#: A pair with more cells is not drawn: it says little for what it would hold in memory.
+_MOST_CELLS = 2**17
+
+
+def checked_share(share: Amount) -> Fraction:
+    """The share of a structure check, exact; 0 is none. Raises OptionError for what is no share.
+
+    >>> checked_share(0.05), checked_share(0)
+    (Fraction(1, 20), Fraction(0, 1))
+    """
+    try:
+        exact = amount("the share of the structure check", share, zero=True)
+    except BudgetError as error:
+        raise OptionError(str(error)) from None
+    if exact >= 1:
+        raise OptionError(f"the share of the structure check must be below 1, such as 0.05; got {share!r}")
+    return exact
+
+
+def read_split(split: str | Mapping[str, Any]) -> tuple[str, Fraction]:
+    """How the tables share what they get, and the share of a structure check: of "even", or {"check": 0.05}.
+
+    A mapping may have `tables`, as `check_split` knows them ("even" if left out), and `check`. Raises OptionError.
+
+    >>> read_split("optimal"), read_split({"check": 0.05})
+    (('optimal', Fraction(0, 1)), ('even', Fraction(1, 20)))
+    """
+    if not isinstance(split, Mapping):
+        return check_split(split), Fraction(0)
+    for key in split:
+        if key not in ("tables", "check"):
+            raise OptionError(
+                f"a split has tables and check, but no {key!r}{did_you_mean(str(key), ['tables', 'check'])}"
+            )
+    return check_split(split.get("tables", "even")), checked_share(split.get("check", 0))
+
+
+def divided(budget: Budget, share: Fraction) -> tuple[Budget | None, Budget]:
+    """What a check may cost, None without one, and what is left for learning; together exactly the budget.
+
+    >>> divided(Budget.pure(1), Fraction(1, 20)) == (Budget.pure("0.05"), Budget.pure("0.95"))
+    True
+    """
+    if not share:
+        return None, budget
+    own = budget * share
+    return own, budget - own
+
+
+def unmeasured_pairs(structure: Structure) -> list[Clique]:
+    """Pairs of attributes that are each in some clique, but in none together, in the order of the domain.
+
+    >>> from dpgm_core.domain import Domain
+    >>> unmeasured_pairs(Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2))))
+    [('a', 'c'), ('a', 'd'), ('b', 'd')]
+    """
+    measured = {name for clique in structure.cliques for name in clique}
+    names = [name for name in structure.domain.names if name in measured and structure.domain[name].size > 1]
+    beside = structure.adjacency
+    return [(one, two) for one, two in itertools.combinations(names, 2) if two not in beside[one]]
+
+
+def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int | None = None) -> Structure:
+    """The pairs of a check: `most` of the unmeasured ones (None: 12), drawn without replacement, each as likely.
+
+    Few pairs would have less noise each, but misfit sits in some pairs and not in others, and whoever sees few may miss
+    those; `python -m benchmarks.misfit` is what the number was chosen by. Raises StructureError where there is no pair
+    to draw.
+    """
+    found = [pair for pair in unmeasured_pairs(structure) if math.prod(structure.domain.shape(pair)) <= _MOST_CELLS]
+    if not found:
+        raise StructureError(
+            "a structure check was asked for, but there is no pair of measured attributes without a clique that holds "
+            "both; leave the check out"
+        )
+    drawn = sorted(generator.permutation(len(found))[: MOST_PAIRS if most is None else most].tolist())
+    return Structure(structure.domain, [found[number] for number in drawn])

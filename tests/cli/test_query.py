@@ -1,0 +1,132 @@
+"""`dpgm query`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dpgm_core as dpgm
+
+
+def test_query(model, dpgm_command, refused):
+    """Marginals, conditionals, --top, --map, the description, and JSON of each."""
+    code, out, _ = dpgm_command("query", model, "age", "sex", "--json")
+    rows = json.loads(out)["rows"]
+    assert [row["labels"] for row in rows] == [["young", "F"], ["young", "M"], ["old", "F"], ["old", "M"]]
+    assert sum(row["probability"] for row in rows) == pytest.approx(1)
+    code, out, _ = dpgm_command("query", model, "sex", "-g", "age=young", "--top", "1")
+    assert code == 0
+    assert len(out.splitlines()) == 5  # a header with its line, one row, and the standing
+    code, out, _ = dpgm_command("query", model, "--map", "--given", "sex=F", "--json")
+    assert json.loads(out)["record"]["sex"] == "F"
+    assert json.loads(dpgm_command("query", model, "--json")[1])["format"] == "dpgm-model"
+    assert "Differential privacy" in dpgm_command("query", model)[1]
+    for words, hint in (
+        (("sxe",), "did you mean 'sex'"),
+        (("sex", "-g", "age=yong"), "did you mean 'young'"),
+        (("sex", "-g", "age"), "ATTRIBUTE=LABEL"),
+        (("sex", "-g", "age=old", "-g", "age=young"), "twice"),
+        (("sex", "--map"), "--map"),
+        (("-g", "age=old"), "--given"),
+        (("sex", "--top", "0"), "--top"),
+        (("sex", "--inference", "loopy"), "loopy-bp"),
+    ):
+        assert hint in refused("query", model, *words)
+    assert "no file" in refused("query", model.with_name("none.dpgm"), "sex")
+
+
+@pytest.mark.parametrize(
+    ("words", "standing"),
+    [
+        (("sex",), "measured"),
+        (("age", "sex"), "measured"),
+        (("sex", "-g", "age=old"), "measured"),
+        (("sex", "job"), "by structure"),
+        (("sex", "-g", "job=y"), "by structure"),
+        (("--map",), "by structure"),
+        (("sex", "-g", "job=y", "--intervals", "0.9"), "by structure"),
+        (("town", "--unmeasured", "uniform"), "not measured"),
+        (("sex", "-g", "town=A", "--unmeasured", "uniform"), "not measured"),
+        (("sex", "town", "--unmeasured", "omit"), "measured"),
+    ],
+)
+def test_answers_say_what_they_rest_on(partial, dpgm_command, words, standing):
+    """In one line under the table, and in JSON; intervals by structure say what they do not cover."""
+    code, out, err = dpgm_command("query", partial, *words)
+    assert code == 0, err
+    assert f"\nstanding: {standing} (" in out
+    assert ("not what the structure misses" in out) is ("--intervals" in words)
+    assert json.loads(dpgm_command("query", partial, *words, "--json")[1])["standing"] == standing
+
+
+def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_command):
+    """No caveat there."""
+    out = dpgm_command("query", partial, "sex", "--intervals", "0.9")[1]
+    assert "standing: measured" in out and "misses" not in out
+
+
+def test_a_model_without_a_release_answers_by_definition(tmp_path, dpgm_command):
+    """Its structure is all that it has, so nothing is unknown; an attribute in no clique is uniform."""
+    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [("a",)])
+    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(tmp_path / "m.dpgm")
+    shown = json.loads(dpgm_command("query", tmp_path / "m.dpgm", "b", "--json")[1])
+    assert shown["standing"] == "by definition"
+    assert [row["probability"] for row in shown["rows"]] == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("town",),
+        ("sex", "town"),
+        ("town", "--intervals", "0.9"),
+        ("sex", "-g", "town=A"),
+        ("sex", "-g", "town=A", "--unmeasured", "omit"),  # a condition is not dropped
+        ("sex", "-g", "town=A", "--intervals", "0.9"),
+        ("--map", "-g", "town=A"),
+        ("town", "--inference", "loopy-bp"),
+        ("town", "--unmeasured", "omit"),
+    ],
+)
+def test_what_was_not_measured_is_refused_by_name(partial, refused, words):
+    """Whatever is asked of it."""
+    assert "no release behind the model measured 'town'" in refused("query", partial, *words)
+
+
+def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, refused):
+    """Uniform or left out, never in silence; the description lists it."""
+    shown = json.loads(dpgm_command("query", partial, "town", "--unmeasured", "uniform", "--json")[1])
+    assert [row["probability"] for row in shown["rows"]] == pytest.approx([0.5, 0.5])
+    code, out, err = dpgm_command("query", partial, "town", "sex", "--unmeasured", "omit")
+    assert code == 0 and out.split()[:2] == ["sex", "probability"]
+    assert "left out, as no release measured them: town" in err
+    shown = json.loads(dpgm_command("query", partial, "town", "sex", "--unmeasured", "omit", "--json")[1])
+    assert (shown["attributes"], shown["left_out"]) == (["sex"], ["town"])
+    code, out, err = dpgm_command("query", partial, "--map")
+    assert "town" not in out and "measured them: town" in err
+    shown = json.loads(dpgm_command("query", partial, "--map", "--json")[1])
+    assert (set(shown["record"]), shown["left_out"]) == ({"sex", "age", "job"}, ["town"])
+    shown = json.loads(dpgm_command("query", partial, "--map", "--unmeasured", "uniform", "--json")[1])
+    assert (shown["record"]["town"], shown["standing"]) in [("A", "not measured"), ("B,C", "not measured")]
+    uniform = ("query", partial, "town", "--unmeasured", "uniform", "--intervals", "0.9", "--json")
+    assert json.loads(dpgm_command(*uniform)[1])["rows"][0]["standard_error"] == pytest.approx(0)
+    assert "unknown to the model: town" in dpgm_command("query", partial)[1]
+    assert json.loads(dpgm_command("query", partial, "--json")[1])["unmeasured"] == ["town"]
+    assert "--unmeasured goes with answers" in refused("query", partial, "--unmeasured", "omit")
+
+
+def test_a_reader_that_leaves_early_is_no_traceback(model):
+    """dpgm query ... | head: no noise on stderr."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", "from dpgm_core.cli import main; main()", "query", str(model), "sex"],
+        stdout=writing, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(writing)
+    assert done.returncode == 1
+    assert done.stderr == ""

@@ -1,0 +1,44 @@
+"""Questions: names and labels are checked, and what is wrong is said in words."""
+
+import pytest
+
+from dpgm_core import Domain
+from dpgm_core.errors import DomainError, StructureError
+from dpgm_core.models.questions import coded, listed, named
+
+DOMAIN = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B"]})
+
+
+def test_questions_are_read():
+    """One name or several; labels or codes."""
+    assert named(DOMAIN, "sex", {}) == ("sex",)
+    assert named(DOMAIN, ["town", "sex"], {}) == ("town", "sex")
+    assert coded(DOMAIN, {"sex": "M", "town": 0}) == {"sex": 1, "town": 0}
+    assert listed(["sex"]) == ["sex"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "words"),
+    [
+        (5, {}, "names of attributes, got int"),
+        ([], {}, "at least one"),
+        ("sexe", {}, "no attribute 'sexe'; did you mean 'sex'"),
+        (["sex", "sex"], {}, "names an attribute twice"),
+        ("sex", {"sex": "F"}, "both asked for and given"),
+    ],
+)
+def test_wrong_names_are_refused(asked, given, words):
+    """Each says what was asked and what is wrong."""
+    with pytest.raises(StructureError, match=words):
+        named(DOMAIN, asked, given)
+
+
+def test_wrong_labels_and_lists_are_refused():
+    """An attribute or a label that is not there; one name where a list is expected."""
+    with pytest.raises(StructureError, match="'x', which the model lacks"):
+        coded(DOMAIN, {"x": 0})
+    with pytest.raises(DomainError, match="no label 'X'"):
+        coded(DOMAIN, {"sex": "X"})
+    for wrong in ("sex", 5, None):
+        with pytest.raises(StructureError, match="takes a list of cliques"):
+            listed(wrong)

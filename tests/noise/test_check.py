@@ -1,0 +1,72 @@
+"""What a structure check measures: pairs that no clique holds, drawn from public facts alone, for a stated share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpgm_core import Budget, Domain, Structure
+from dpgm_core.errors import OptionError, StructureError
+from dpgm_core.noise.check import MOST_PAIRS, checked_share, chosen_pairs, divided, read_split, unmeasured_pairs
+
+CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefgh", 2)))
+
+
+def test_only_measured_attributes_that_no_clique_holds_together_are_paired():
+    """Neither pairs inside a clique, tied ones included, nor attributes in no clique, nor those of one label."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2, "e": 2, "one": 1, "alone": 2})
+    structure = Structure(domain, [("a", "b", "c"), ("d", "one")], tied=[[("a", "d"), ("b", "e")]])
+    assert unmeasured_pairs(structure) == [("a", "e"), ("b", "d"), ("c", "d"), ("c", "e"), ("d", "e")]
+
+
+def test_every_pair_is_drawn_as_often():
+    """21 pairs, 12 a draw, 2,000 draws: each is drawn 1,143 +- 22 times; beyond 6 deviations once in 10^7 seeds."""
+    drawn = Counter(pair for seed in range(2000) for pair in chosen_pairs(CHAIN, np.random.default_rng(seed)).cliques)
+    assert set(drawn) == set(unmeasured_pairs(CHAIN))
+    assert max(abs(count - 2000 * MOST_PAIRS / 21) for count in drawn.values()) < 6 * 22.2
+
+
+def test_few_pairs_are_all_measured_and_none_is_refused():
+    """What there is is taken; a structure of one clique leaves nothing to check."""
+    triple = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+    assert chosen_pairs(triple, np.random.default_rng(0)).cliques == (("a", "c"),)
+    with pytest.raises(StructureError, match="leave the check out"):
+        chosen_pairs(Structure.complete(triple.domain), np.random.default_rng(0))
+
+
+def test_a_pair_with_very_many_cells_is_left_out():
+    """A table of 400 x 400 would fill memory and say little."""
+    structure = Structure(Domain.from_sizes({"a": 400, "b": 2, "c": 400}), [("a",), ("b",), ("c",)])
+    assert set(chosen_pairs(structure, np.random.default_rng(0)).cliques) == {("a", "b"), ("b", "c")}
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget.pure("1/3"), Budget.zcdp("0.1"), Budget.approx("0.7", "1e-9")], ids=lambda one: one.kind
+)
+def test_a_budget_is_divided_without_a_rest(budget):
+    """Both parts together are exactly the budget, whatever the share."""
+    for share in ("0.05", "1/7", 0.3):
+        own, left = divided(budget, checked_share(share))
+        assert own + left == budget
+    assert divided(budget, Fraction(0)) == (None, budget)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 1.5, "nan", True, None, float("inf")])
+def test_what_is_no_share_is_refused(share):
+    """In words, also inside a split."""
+    with pytest.raises(OptionError, match="share of the structure check"):
+        checked_share(share)
+    with pytest.raises(OptionError, match="share of the structure check"):
+        read_split({"check": share})
+
+
+def test_a_split_says_how_tables_share_and_what_is_set_aside():
+    """A text is as before; what else stands in a mapping is refused by name."""
+    assert read_split({"tables": "optimal", "check": "0.1"}) == ("optimal", Fraction(1, 10))
+    with pytest.raises(OptionError, match="no 'chekc'; did you mean 'check'"):
+        read_split({"chekc": 0.1})
+    with pytest.raises(OptionError, match="split must be one of"):
+        read_split({"tables": "evn", "check": 0.1})
