@@ -193,7 +193,8 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     elif model.releases:
         # the quietest last: of a table that several releases hold, it is the one compared with
         distances = {}
-        for one in sorted(model.releases, key=lambda one: -float(max(one.variances)) / one.total**2):
+        known = [model.release] if model.pooled and model.release is not None else model.releases
+        for one in sorted(known, key=lambda one: -float(max(one.variances)) / one.total**2):
             distances |= total_variation(model, one.tables)
     else:
         raise OptionError("the model carries no release; give --against MODEL or --data FILE")

@@ -40,8 +40,8 @@ class Fit:
 
     @property
     def release(self) -> NoisyTables | None:
-        """The last of the releases, which for most learners is the only one."""
-        return self.releases[-1] if self.releases else None
+        """The release it was learned from: the only one, all in one where they were pooled, else the last."""
+        return (self.model.release or self.releases[-1]) if self.releases else None
 
 
 class Learner(Protocol):

@@ -101,6 +101,8 @@ def _stamped(learned: Fit, curator: Curator, learner: Learner, inference: Infere
         "notes": notes,
         "tuning": dict(learned.tuning),
     }
+    if curator.pooled:
+        provenance["pooled"] = True
     model = Model(
         learned.model.structure,
         learned.model.potentials,

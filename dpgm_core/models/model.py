@@ -32,6 +32,7 @@ from dpgm_core.models.intervals import Interval, interval
 from dpgm_core.models.labelled import labelled
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.pool import pool
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, member_names
 from dpgm_core.releases.stamps import UNKNOWN, stamp_of
 from dpgm_core.structure import Clique, Structure
@@ -93,7 +94,7 @@ class Model:
                 )
         self.structure = structure
         self.potentials = potentials.astype(np.float64)
-        self.releases = tuple(one.original or one for one in releases)
+        self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
@@ -103,6 +104,7 @@ class Model:
         self._inference = inference
         self._engines: dict[Structure, Engine] = {}
         self._beliefs: Beliefs | None = None
+        self._release: NoisyTables | None = None
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
 
@@ -115,8 +117,18 @@ class Model:
 
     @property
     def release(self) -> NoisyTables | None:
-        """The last of the releases, which for most learners is the only one."""
-        return self.releases[-1] if self.releases else None
+        """The release it was learned from: the only one, all in one where they were pooled, else the last.
+
+        Raises BudgetError where releases that do not pool are said to have been.
+        """
+        if self._release is None and self.releases:
+            self._release = pool(self.releases, self.conversion_delta) if self.pooled else self.releases[-1]
+        return self._release
+
+    @property
+    def pooled(self) -> bool:
+        """Whether its learner asked for one release, and was given several as one."""
+        return len(self.releases) > 1 and bool(self.provenance.get("pooled", False))
 
     @property
     def private(self) -> bool | None:
