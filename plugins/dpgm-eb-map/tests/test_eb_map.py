@@ -464,6 +464,16 @@ def test_says_what_it_did(small):
     assert not short.converged and "raise rounds" in short.notes[1] and len(short.trace) == 2
 
 
+def test_without_a_seed_a_fit_repeats_to_the_last_digit():
+    """It simulates nothing; with its scales it is the same to its tolerance, a hundredth of a standard deviation."""
+    noisy = release(population(chain(4, 3), 3), 3000, 1, 3)
+    first, again = (dpgm.learn(noisy, "eb-map") for _ in range(2))
+    assert np.array_equal(first.model.potentials.values, again.model.potentials.values)
+    tuned = learn(noisy, **{name: tuple(value) for name, value in first.tuning.items()})
+    assert tuned.tuning == first.tuning
+    assert np.abs(tuned.model.marginals().values - first.model.marginals().values).max() < 1e-3
+
+
 def test_the_pilot_believes_the_quieter_table():
     """A margin measured with little noise of its own stands against the same margin of a loud pair."""
     structure = Structure(Domain.from_sizes({"a": 3, "b": 5}), [("a", "b"), ("a",)])
