@@ -151,10 +151,20 @@ def learn(
 ) -> Fit:
     """Learn a model from a release, or from several in the order they were made; free in privacy, as often as wanted.
 
-    release: several are for learners that ask for each, under the terms they were made; that of a structure check among
-    them is kept with the model and not learned from. structure: the model's
-    cliques, each measured clique inside one of them; the first release's own when None. conversion_delta: where the
-    releases cost different kinds of budget, the delta at which the zCDP part is converted.
+    release: several about the same people, under the same terms. A learner that asks for each gets each, as it was
+    made; one that asks for a single release gets them as one: every table once, the mean over its releases weighted by
+    how little noise they have. That of a structure check among them is kept with the model and not learned from. structure: the model's cliques, each measured clique inside one of them; when None the
+    first release's own, with what the others measured outside of it. conversion_delta: where the releases cost
+    different kinds of budget, the delta at which the zCDP part is converted.
+
+    >>> import numpy as np
+    >>> from dpgm_core import Budget, Domain, Structure
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 50)
+    >>> parts = [release(codes, structure, Budget.pure(1), neighbours="add-remove") for _ in range(2)]
+    >>> done = learn(parts)
+    >>> print(len(done.releases), done.model.cost)
+    2 epsilon = 2
     """
     releases = [release] if isinstance(release, NoisyTables) else release
     if not isinstance(releases, Sequence) or not all(isinstance(one, NoisyTables) for one in releases):

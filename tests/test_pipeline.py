@@ -136,6 +136,85 @@ class Independent:
         return dpgm.Fit(model=dpgm.Model(structure, Tables.zeros(structure)))
 
 
+def nested_releases() -> tuple[list[dpgm.NoisyTables], np.ndarray]:
+    """Three releases of one data set, N public: margins with little noise, pairs with much, and one pair again; and
+    the tables of their generalised least squares by brute force: over the counts of all records, whose sum is N."""
+    domain = Domain.from_sizes({"a": 3, "b": 2, "c": 2})
+    codes = np.random.default_rng(1).integers(0, [3, 2, 2], size=(6000, 3))
+    asked = [
+        ([("a",), ("b",)], Budget.pure("1/5"), "laplace"),
+        ([("a", "b"), ("c", "b")], Budget.zcdp("1/2000"), "gaussian"),
+        ([("b", "a"), ("c",)], Budget.zcdp("1/5000"), "gaussian"),
+    ]
+    terms = Terms(neighbours="add-remove", total="public")
+    releases = [
+        dpgm.release(
+            codes, Structure(domain, cliques), budget, name, terms=terms, randomness=dpgm.SeededRandomness(number)
+        )
+        for number, (cliques, budget, name) in enumerate(asked)
+    ]
+    records = np.array(list(np.ndindex(3, 2, 2)))
+
+    def counted(structure: Structure, scale: np.ndarray) -> np.ndarray:
+        rows = []
+        for (clique,), shape, sd in zip(structure.groups, structure.shapes, scale, strict=True):
+            at = np.ravel_multi_index(records[:, [domain.names.index(name) for name in clique]].T, shape)
+            rows.append((at == np.arange(np.prod(shape))[:, None]) / sd)
+        return np.concatenate(rows)
+
+    deviations = [one.variances**0.5 for one in releases]
+    rows = [counted(one.structure, sd) for one, sd in zip(releases, deviations, strict=True)]
+    seen = [one.tables.values / one.tables.repeat(sd) for one, sd in zip(releases, deviations, strict=True)]
+    exactly = 1e6  # the sum is known
+    matrix = np.vstack([*rows, np.full((1, len(records)), exactly)])
+    x = np.linalg.lstsq(matrix, np.concatenate([*seen, [exactly * 6000]]), rcond=None)[0]
+    union = Structure(domain, [("a",), ("b",), ("a", "b"), ("c", "b"), ("c",)])
+    return releases, counted(union, np.ones(5)) @ x / 6000
+
+
+def test_several_releases_with_nested_cliques_are_one_fit():
+    """Each measured clique has a table of its own, and a fit to all is their generalised least squares: exactly for
+    maximum likelihood without a penalty, within a standard error for the default, which also shrinks."""
+    releases, nearest = nested_releases()
+    delta = "1e-6"
+    exact = dpgm.learn(releases, {"name": "naive-mle", "l2": 0, "project": False}, conversion_delta=delta)
+    assert exact.model.structure.cliques == (("a",), ("b",), ("a", "b"), ("c", "b"), ("c",))
+    np.testing.assert_allclose(exact.model.marginals().values, nearest, atol=2e-5)
+    wrong = releases[1].tables["a", "b"].sum(axis=1) / 6000  # who believes the pairs alone
+    default = dpgm.learn(releases, conversion_delta=delta).model.marginal("a")
+    sd = releases[0].variances[0] ** 0.5 / 6000
+    assert np.abs(default - nearest[:3]).max() < sd < np.abs(wrong - nearest[:3]).max() / 3
+
+
+@pytest.mark.parametrize("learner", ["cgm-em", "eb-map", "naive-mle"])
+def test_every_learner_of_one_release_takes_several(learner):
+    """Same cliques, equal Gaussian noise: the fit to two is that to one release of their mean and half the variance."""
+    codes = np.random.default_rng(2).integers(0, [3, 2], size=(500, 2))
+    parts = [
+        dpgm.release(
+            codes, STRUCTURE, Budget.zcdp("1/50"), "gaussian", neighbours="add-remove",
+            randomness=dpgm.SeededRandomness(seed),
+        )
+        for seed in (1, 2)
+    ]  # fmt: skip
+    seed = dpgm.SeededRandomness(4)
+    both = dpgm.learn(parts, learner, randomness=seed)
+    assert both.releases == both.model.releases == tuple(parts) and both.model.cost == Budget.zcdp("1/25")
+    whole = both.release
+    assert whole.variances == pytest.approx(parts[0].variances / 2)
+    noise = dpgm.make("mechanism", "gaussian").noise(dpgm.Sensitivity.of(STRUCTURE, "add-remove"), Budget.zcdp("1/25"))
+    one = attrs.evolve(parts[0].calibrations[0], noise=noise)
+    alone = attrs.evolve(
+        parts[0],
+        tables=whole.tables,
+        total=whole.total,
+        total_variance=whole.total_variance,
+        measurement=attrs.evolve(parts[0].measurement, calibrations=(one,)),
+    )
+    same = dpgm.learn(alone, learner, randomness=dpgm.SeededRandomness(4))
+    np.testing.assert_allclose(both.model.marginals().values, same.model.marginals().values, atol=0.02)
+
+
 def test_the_learner_decides_what_is_too_large():
     """All pairs of twenty attributes fit no junction tree; who needs none may learn from their tables."""
     pairs = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(20)}))

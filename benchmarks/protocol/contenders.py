@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from attrs import evolve, field, frozen
-from dpgm_cgm_em.path import score_bound
+from dpgm_cgm_em.even import score_bound
 from dpgm_naive_mle.projection import targets
 
 from benchmarks.peers.mbi_peer import mbi_kls, mbi_missing
@@ -223,7 +223,7 @@ def _least(found: dict[float, tuple[float, ...]]) -> tuple[float, float]:
 
 def _agreed_first(release: NoisyTables) -> Tables:
     """The tables made to agree, then moved to the nearest ones without negative cells (and made to agree again)."""
-    return targets(evolve(release, tables=consistent(release.tables)), project=True)
+    return targets(evolve(release, tables=consistent(release.tables, release.variances)), project=True)
 
 
 def _laplace(size: int, records: int, epsilon: float, noise: str) -> bool:

@@ -149,7 +149,8 @@ def learn(
 ) -> None:
     """Learn a model from a saved RELEASE; costs no budget, however often. Settings: learner.KEY, inference.KEY.
 
-    Several files, in the order of the releases, are for learners that ask for one after another.
+    Several files, in the order of the releases, are one to a learner that asks for one: each table is the mean over its
+    releases, weighted by how little noise they have.
     """
     from dpgm_core.errors import OptionError
     from dpgm_core.files import MODEL_FILE, check_writable

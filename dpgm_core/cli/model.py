@@ -130,8 +130,9 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     elif model.releases:
         # the quietest last: of a table that several releases hold, it is the one compared with
         distances = {}
-        learned = [one for one in model.releases if not one.check]  # what it was not learned from tells another thing
-        for one in sorted(learned, key=lambda one: -float(max(one.variances)) / one.total**2):
+        # what it was not learned from tells another thing
+        known = [model.release] if model.pooled and model.release is not None else model.learned
+        for one in sorted(known, key=lambda one: -float(max(one.variances)) / one.total**2):
             distances |= total_variation(model, one.tables)
     else:
         raise OptionError("the model carries no release; give --against MODEL or --data FILE")

@@ -71,6 +71,11 @@ class Curator(Protocol):
         """Whether it serves saved releases instead of records."""
         ...
 
+    @property
+    def pooled(self) -> bool:
+        """Whether it handed out several saved releases as one."""
+        ...
+
     def release(
         self,
         *,

@@ -134,6 +134,11 @@ class LiveCurator(Single, SetsAside):
         return tuple(self._released.copy().values())  # another thread may be adding to it
 
     @property
+    def pooled(self) -> bool:
+        """False: what it hands out is new."""
+        return False
+
+    @property
     def replayed(self) -> bool:
         """False: its releases are new, and paid for."""
         return False

@@ -18,6 +18,7 @@ from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
+from dpgm_core.releases.pool import pool, united
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 
@@ -27,10 +28,11 @@ __all__ = ["ReplayCurator"]
 class ReplayCurator(Single, SetsAside):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
-    releases: at least one, about the same people under the same terms. structure: of the model; the first release's
-    structure when None. conversion_delta: needed where releases cost different kinds of budget. It refuses what the
-    files do not hold: other budgets, other cliques, another order, subsampling, a second helping. That of a structure
-    check is kept aside and not served.
+    releases: at least one, about the same people under the same terms; those of a structure check are kept aside and not
+    served. structure: of the model; when None the first release's, with what the others measured outside of it.
+    conversion_delta: needed where releases cost different kinds of budget. Who asks first for one release of all there
+    is gets them all as one (`releases.pool`). It refuses what the files do not hold: other budgets, other cliques,
+    another order, subsampling, a second helping.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class ReplayCurator(Single, SetsAside):
             raise OptionError(f"a replay takes a release (NoisyTables) or several, got {type(releases).__name__}")
         if structure is not None:
             check_structure(structure)
-        originals = tuple(one.original or one for one in given)
+        originals = tuple(behind for one in given for behind in one.published)
         if not originals:
             raise BudgetError("a replay needs at least one release")
         check_alike(originals)
@@ -57,17 +59,22 @@ class ReplayCurator(Single, SetsAside):
                 "the release is of a structure check, which is compared with and never learned from; give the releases "
                 "of the same run too"
             )
-        self._structure = self._releases[0].structure if structure is None else structure
+        self._structure = _roomy([one.structure for one in self._releases]) if structure is None else structure
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:
                 raise BudgetError("the release holds clipped scores of a round of training, not counts to learn from")
             for clique in one.structure.cliques:
                 if self._structure.covering(clique) is None:
                     raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
-        self._asked = [one.cost if one.round is not None else one.measurement.asked for one in self._releases]
+        # What a simulated pool was asked for, table by table, does not add up.
+        self._asked = [
+            one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.asked
+            for one in self._releases
+        ]
         self._budget = composed(self._asked, conversion_delta)
         self.conversion_delta = conversion_delta
         self._served = 0
+        self._pooled = False
         self._lock = Lock()
 
     @property
@@ -101,6 +108,11 @@ class ReplayCurator(Single, SetsAside):
         """True: its releases were paid for when they were made."""
         return True
 
+    @property
+    def pooled(self) -> bool:
+        """Whether all releases were served as one."""
+        return self._pooled
+
     def release(
         self,
         *,
@@ -108,20 +120,23 @@ class ReplayCurator(Single, SetsAside):
         cliques: Iterable[Clique] | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
-        """The next saved release. Raises BudgetError when there is none, or when something else is asked."""
+        """The next saved release, or all of them as one. Raises BudgetError when there is none, or another is asked."""
         served = self._served
         count, left = len(self._releases), len(self._releases) - served
         if not left:
             raise BudgetError(
                 f"the learner asks for one release more than the {count} saved; a replay cannot make new ones"
             )
-        if budget is None and left > 1:
+        several = budget is None and left > 1
+        if several and served:
             raise BudgetError(
-                f"the learner asks for one release of all that remains, but {left} saved ones are left; learn from one "
-                "of them, or with a learner that asks for each"
+                f"the learner asks for one release of all that remains, but {left} saved ones are left; learn with one "
+                "that asks for each, or with one that asks for a single release and gets all as one"
             )
         found, asked = self._releases[served], self._asked[served]
         what = "the saved release" if count == 1 else f"saved release {served + 1} of {count}"
+        if several:
+            found, what = pool(self._releases, self.conversion_delta), f"the {count} saved releases together"
         if budget is not None and not isinstance(budget, Mapping):
             check_budget(budget)
             if budget not in (asked, found.cost):
@@ -142,8 +157,9 @@ class ReplayCurator(Single, SetsAside):
         with self._lock:
             if self._served != served:
                 raise BudgetError(f"{what} was served in the meantime, by another thread or by `accept`; ask again")
-            self._served += 1
-        return plausible(levelled(found))
+            self._served = count if several else served + 1
+            self._pooled = several
+        return found if several else plausible(levelled(found))
 
     def rounds(
         self,
@@ -159,6 +175,14 @@ class ReplayCurator(Single, SetsAside):
 
     def __repr__(self) -> str:
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
+
+
+def _roomy(structures: Sequence[Structure]) -> Structure:
+    """The first structure, with every table that has no room in it."""
+    first = structures[0]
+    if all(first.covering(clique) is not None for other in structures[1:] for clique in other.cliques):
+        return first
+    return united(structures)
 
 
 def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool:

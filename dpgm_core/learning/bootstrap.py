@@ -43,9 +43,9 @@ def bootstrap(
     """The same model with `replicates` of itself: what would have been learned from other records and noise.
 
     Each is learned from a simulated release, records drawn from the model and fresh noise of the released kind, with
-    the tuning fixed. They give error bars to every answer. learner, inference: None takes those the model was learned
-    with; only needed when they are not registered. randomness: SeededRandomness repeats the draw; None takes the
-    operating system's. Free in privacy.
+    the tuning fixed; of pooled releases each is drawn anew, about the same records. They give error bars to every
+    answer. learner, inference: None takes those the model was learned with; only needed when they are not registered.
+    randomness: SeededRandomness repeats the draw; None takes the operating system's. Free in privacy.
 
     Raises OptionError, and says why, when the model or its learner cannot be bootstrapped. A refit that fails stops it
     all: without the odd ones the error bars would be too short.
@@ -70,8 +70,8 @@ def _refitted(
     if release is None:
         raise OptionError("the model carries no release, so its noise is unknown and cannot be drawn again")
     name = str(model.provenance.get("learner", {}).get("name", ""))
-    learned = sum(not one.check for one in model.releases)
-    if learned > 1:
+    learned = len(model.learned)
+    if learned > 1 and not model.pooled:
         raise OptionError(
             f"learner {name} cannot be bootstrapped: it learned from {learned} releases, one asked for "
             "after another was seen, and a simulated release cannot answer what it would have asked; learn with one of "
@@ -82,7 +82,7 @@ def _refitted(
             f"learner {name} cannot be bootstrapped: it trains on many noisy rounds that a simulated release does not "
             "hold; learn with another one"
         )
-    if release.contributions is not None:
+    if any(one.contributions is not None for one in model.releases):
         raise OptionError(
             "a release with normalised contributions cannot be simulated: it does not say how many rows a person has"
         )

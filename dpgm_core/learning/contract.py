@@ -40,9 +40,9 @@ class Fit:
 
     @property
     def release(self) -> NoisyTables | None:
-        """The last of the releases that were learned from, which for most learners is the only one."""
+        """The release it was learned from: the only one, all in one where they were pooled, else the last."""
         learned = [one for one in self.releases if not one.check]
-        return learned[-1] if learned else None
+        return (self.model.release or learned[-1]) if learned else None
 
 
 class Learner(Protocol):

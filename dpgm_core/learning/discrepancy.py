@@ -6,11 +6,17 @@ import math
 
 import numpy as np
 
+from dpgm_core.arrays import FloatArray
 from dpgm_core.noise.contract import Noise
 from dpgm_core.releases.levelled import ScaledNoise
+from dpgm_core.releases.pool import PooledNoise
 from dpgm_core.releases.release import NoisyTables
 
 __all__ = ["expected_absolute", "expected_distance"]
+
+#: Standard deviations within which noise is summed, and points on either side of 0 on which a sum of noises is.
+_REACH = 40.0
+_GRID = 10_000
 
 
 def expected_absolute(noise: Noise) -> float:
@@ -26,16 +32,40 @@ def expected_absolute(noise: Noise) -> float:
     >>> round(expected_absolute(Flat()), 6)
     0.5
     """
+    points, mass = _law(noise)
+    return float(np.sum(np.abs(points) * mass) / np.sum(mass))
+
+
+def _law(noise: Noise) -> tuple[FloatArray, FloatArray]:
+    """Values of one cell's noise, records, and their masses up to a factor."""
     if isinstance(noise, ScaledNoise):  # its lattice is scaled too
-        return noise.factor * expected_absolute(noise.noise)
+        points, mass = _law(noise.noise)
+        return noise.factor * points, mass
     spread = math.sqrt(noise.variance)
-    reach = 40 * spread + 1
+    if isinstance(noise, PooledNoise):
+        return _law_of_sum(noise, _REACH * spread)
+    reach = _REACH * spread + 1
     points = (
         np.arange(-math.ceil(reach), math.ceil(reach) + 1.0) if spread < 500 else np.linspace(-reach, reach, 40_001)
     )
     log_mass = noise.logpdf(points)
-    mass = np.exp(log_mass - log_mass.max())
-    return float(np.sum(np.abs(points) * mass) / np.sum(mass))
+    return points, np.exp(log_mass - log_mass.max())
+
+
+def _law_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
+    """By convolution on one grid, between whose points each value of a part is divided so that its mean stays."""
+    from scipy.signal import fftconvolve
+
+    places = np.arange(-_GRID, _GRID + 1)
+    total: FloatArray = np.asarray(places == 0, dtype=np.float64)
+    for part, weight in zip(noise.noises, noise.weights, strict=True):
+        points, mass = _law(part)
+        at = np.clip(weight * points * (_GRID / reach), -_GRID, _GRID - 1) + _GRID
+        below = np.floor(at).astype(np.intp)
+        above = mass * (at - below) / mass.sum()
+        own = np.bincount(below, mass / mass.sum() - above, len(places)) + np.bincount(below + 1, above, len(places))
+        total = np.maximum(fftconvolve(total, own, mode="same"), 0.0)
+    return np.asarray(reach / _GRID * places, dtype=np.float64), total
 
 
 def expected_distance(release: NoisyTables) -> tuple[float, float]:

@@ -106,6 +106,8 @@ def _stamped(
         "notes": notes,
         "tuning": dict(learned.tuning),
     }
+    if curator.pooled:
+        provenance["pooled"] = True
     model = Model(
         learned.model.structure,
         learned.model.potentials,

@@ -72,7 +72,8 @@ class Simulator:
         total = release.total
         if release.total_policy == "estimated":
             total = estimate_total(tables, release.variances)[0]
-        return evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True}, original=None)
+        made = evolve(release, tables=tables, total=total, private=False, original=None, pooled=())
+        return evolve(made, provenance={"simulated": True})
 
     def _counts(self, generator: np.random.Generator) -> IntArray:
         """True counts of as many records as the release has."""

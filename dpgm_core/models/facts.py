@@ -12,6 +12,7 @@ from dpgm_core.files import plain
 from dpgm_core.models.questions import coded, named
 from dpgm_core.models.standing import Basis, Unmeasured
 from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.releases.pool import pool
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of
 from dpgm_core.releases.stamps import UNKNOWN, stamp_of
 from dpgm_core.structure import Structure
@@ -40,7 +41,7 @@ class Facts:
         conversion_delta: Fraction | None = None,
     ) -> None:
         self.structure = structure
-        self.releases = tuple(one.original or one for one in releases)
+        self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
@@ -48,7 +49,8 @@ class Facts:
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
         # What a structure check measured was not learned from: the answer about it is by structure all the same.
-        self._basis = Basis(self.domain, (one.structure for one in self.releases if not one.check))
+        self._basis = Basis(self.domain, (one.structure for one in self.learned))
+        self._release: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
 
     @property
@@ -57,10 +59,24 @@ class Facts:
         return self.structure.domain
 
     @property
+    def learned(self) -> tuple[NoisyTables, ...]:
+        """The releases that it was learned from: all but that of a structure check."""
+        return tuple(one for one in self.releases if not one.check)
+
+    @property
     def release(self) -> NoisyTables | None:
-        """The last of the releases that were learned from, which for most learners is the only one."""
-        learned = [one for one in self.releases if not one.check]
-        return learned[-1] if learned else None
+        """The release it was learned from: the only one, all in one where they were pooled, else the last.
+
+        Raises BudgetError where releases that do not pool are said to have been.
+        """
+        if self._release is None and self.learned:
+            self._release = pool(self.learned, self.conversion_delta) if self.pooled else self.learned[-1]
+        return self._release
+
+    @property
+    def pooled(self) -> bool:
+        """Whether its learner asked for one release, and was given several as one."""
+        return len(self.learned) > 1 and bool(self.provenance.get("pooled", False))
 
     @property
     def checked(self) -> bool:

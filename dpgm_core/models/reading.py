@@ -60,6 +60,8 @@ def load_model(path: str | Path, *, registry: Registry | None = None) -> Model:
             replicates=_replicates(archive, document.get("replicates", 0), structure.cells),
             conversion_delta=None if delta is None else converter.structure(delta, Fraction),
         )
+        if model.pooled:
+            model.release  # noqa: B018 - releases that do not pool were not learned from so
         if counted and not _covers(document["cost"], model):
             raise ModelFileError(f"{path}: the cost is not that of its releases; the file was edited")
         return model
@@ -92,6 +94,7 @@ def _provenance(facts: object) -> Mapping[str, Any]:
     if (
         not isinstance(facts, dict)
         or not isinstance(facts.get("converged", True), bool)
+        or not isinstance(facts.get("pooled", False), bool)
         or not isinstance(notes, list)
         or not all(isinstance(note, str) for note in notes)
     ):

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import FloatArray
-from dpgm_core.errors import BudgetError
+from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement, noise_fields
@@ -85,8 +85,8 @@ class NoisyTables:
     hold to the letter (textbook noise), if so. round: which of many rounds it is, None for a release of its own.
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
     divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
-    original: for a view such as `levelled` gives, the release behind it. saved_as: where the curator
-    that made it has saved it; not part of the file.
+    original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
+    `releases.pool`), those behind it. saved_as: where the curator that made it has saved it; not part of the file.
     """
 
     tables: Tables
@@ -102,6 +102,7 @@ class NoisyTables:
     cost_stated: bool = False
     check: bool = False
     original: NoisyTables | None = None
+    pooled: tuple[NoisyTables, ...] = ()
     saved_as: Path | None = None
 
     @property
@@ -150,6 +151,11 @@ class NoisyTables:
         return self.terms.policy
 
     @property
+    def published(self) -> tuple[NoisyTables, ...]:
+        """What was released and paid for: itself, unless it is a view of other releases."""
+        return self.pooled or (self.original or self,)
+
+    @property
     def totals(self) -> FloatArray:
         """What each group's table sums to: m_g * N, (groups,), in the unit of the tables.
 
@@ -163,7 +169,7 @@ class NoisyTables:
 
     def guarantee(self) -> str:
         """One paragraph: relation, unit, budget, what is assumed public, what is not covered."""
-        return guarantee_of([self], self.cost)
+        return guarantee_of(self.published, self.cost)
 
     def conditions(self) -> list[str]:
         """What else a guarantee must say of this release: rounds, a stated cost, how N became known."""
@@ -179,7 +185,15 @@ class NoisyTables:
         return found
 
     def save(self, path: str | Path) -> None:
-        """Write the release to a new file, atomically. Raises ModelFileError, also where another file stands."""
+        """Write the release to a new file, atomically.
+
+        Raises ModelFileError where another file stands, and for a view: save what is `published`.
+        """
+        if self.published != (self,):
+            raise ModelFileError(
+                f"{path} cannot hold a view of {len(self.published)} release(s), which is made again at no cost; save "
+                "those of its `published`"
+            )
         write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.tables.values})
 
     def to_document(self) -> dict[str, Any]:

@@ -130,6 +130,11 @@ class Door(Single):
         """No kinds of budget are mixed."""
 
     @property
+    def pooled(self) -> bool:
+        """False: there are records."""
+        return False
+
+    @property
     def replayed(self) -> bool:
         """False: there are records."""
         return False

@@ -81,12 +81,29 @@ def test_learn_takes_all_releases(fitted, dpgm_command):
 
 
 def test_learn_refuses_what_does_not_match(fitted, refused):
-    """No file, another order, one of two for a learner of two, two for a learner of one, a release for the output."""
+    """No file, another order, one of two for a learner of two, one of them twice, a release for the output."""
     first, second = fitted["releases"]
     assert "saved release 1 of 2 was made for epsilon = 0.1" in refused("learn", second, first, "--learner", "shares")
     assert "the saved release was made for epsilon = 0.9" in refused("learn", first, "--learner", "shares")
-    assert "learn from one of them" in refused("learn", first, second)
+    assert "one release is given twice" in refused("learn", first, first)
     assert "itself" in refused("learn", first, second, "--learner", "shares", "-o", second)
+
+
+def test_a_learner_of_one_release_learns_from_all_as_one(tmp_path, fitted, dpgm_command):
+    """The default one does: the model has all releases and costs what they do, and its answers have error bars."""
+    path = tmp_path / "pooled.dpgm"
+    code, out, err = dpgm_command("learn", *fitted["releases"], "-o", path, "--json")
+    assert code == 0, err
+    found, model = json.loads(out), dpgm.load_model(path)
+    assert found["guarantee"] == fitted["guarantee"] and Budget.parse(found["spent"]) == Budget.pure(1)
+    assert len(model.releases) == 2 and found["records"]["total"] == model.release.total
+    assert model.release.total_variance < min(one.total_variance for one in model.releases)
+    assert dpgm_command("query", path, "sex", "--intervals", "0.9", "--replicates", "2", "--seed", "1")[0] == 0
+    told = {
+        tuple(row["clique"]): row["total_variation"]
+        for row in json.loads(dpgm_command("evaluate", path, "--json")[1])["tables"]
+    }
+    assert told == pytest.approx(dpgm.total_variation(model, model.release.tables))
 
 
 def test_one_release_of_several_can_be_learned_from(fitted, dpgm_command):

@@ -150,10 +150,6 @@ REFUSALS = {
         "asks for one release more than the 2 saved; a replay cannot make new ones",
     ),
     "a second of one": ([{}], [{}, {}], "asks for one release more than the 1 saved"),
-    "the rest with two left": (
-        [{"budget": HALF}, {}], [{}],
-        "asks for one release of all that remains, but 2 saved ones are left; learn from one of them",
-    ),
     "the rest with two of three left": (
         [{"budget": QUARTER}, {"budget": QUARTER}, {}], [{"budget": QUARTER}, {}], "but 2 saved ones are left",
     ),
@@ -185,12 +181,31 @@ def test_what_was_not_made_is_refused_with_the_reason(key):
     assert replay.released == before
 
 
-def test_a_learner_of_one_release_is_refused_several(adaptive):
-    """The error says what would do; with one of them it learns."""
-    saved = made({"budget": HALF}, {})
-    with pytest.raises(BudgetError, match="learn from one of them, or with a learner that asks for each"):
-        dpgm.learn(saved, adaptive(shares=("rest",)))
-    assert dpgm.learn(saved[1], adaptive(shares=("rest",))).model.cost == HALF
+def test_a_learner_of_one_release_gets_several_as_one(adaptive):
+    """It is handed their pool, and all are in the model; what it asks of cliques and noise is asked of the pool."""
+    saved = made({"budget": HALF, "cliques": PAIR}, {"budget": QUARTER, "cliques": MARGIN}, {})
+    asked = []
+    for wanted in (None, [("b",), ("b", "a")]):
+        replay = ReplayCurator(saved, STRUCTURE)
+        assert not replay.pooled
+        served = replay.release(cliques=wanted, accept=asked.append)
+        assert replay.pooled and replay.released == served.published == saved and replay.remaining.is_zero
+    assert asked[-1] == served.noise
+    with pytest.raises(BudgetError, match="the 3 saved releases together holds other cliques"):
+        ReplayCurator(saved, STRUCTURE).release(cliques=PAIR)
+    done = dpgm.learn(saved, adaptive(shares=("rest",)))
+    assert done.releases == done.model.releases == saved and done.model.pooled
+    assert (done.model.cost, done.release.cost) == (ONE, ONE)
+    assert adaptive.handed[0].published == saved
+    alone = dpgm.learn(saved[1], adaptive(shares=("rest",)))
+    assert alone.model.cost == QUARTER and not alone.model.pooled
+
+
+def test_without_a_structure_there_is_room_for_all_that_was_measured():
+    """The first release's structure where it holds all others, else every table of any."""
+    saved = made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})
+    assert ReplayCurator(saved).structure.cliques == (("b",), ("a", "b"))
+    assert ReplayCurator(saved[::-1]).structure.cliques == (("a", "b"),)
 
 
 def test_a_learner_that_leaves_releases_unused_is_refused(adaptive):
@@ -216,8 +231,6 @@ def test_a_model_that_lacks_a_measured_clique_is_refused():
     for releases in (saved, saved[::-1]):
         with pytest.raises(StructureError, match=r"\('a', 'b'\), which no clique of the model contains"):
             ReplayCurator(releases, Structure(STRUCTURE.domain, [("a",), ("b",)]))
-    with pytest.raises(StructureError, match="which no clique of the model contains"):
-        ReplayCurator(saved)  # the first one's structure has no room for the second
 
 
 def test_a_replay_holds_no_rounds():

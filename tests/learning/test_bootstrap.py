@@ -291,6 +291,22 @@ def test_a_model_without_a_release_is_refused(chain):
         bootstrap(Model(chain.structure, chain.potentials, provenance=chain.provenance))
 
 
+@pytest.mark.parametrize("learner", [Counts(), "naive-mle"], ids=["learn", "refitter"])
+def test_pooled_releases_are_simulated_together(learner):
+    """Error bars of two releases as one are those of one with the noise of both: cells have the spread of sampling and
+    pooled noise, by 16 cells and 300 replicates within 12 % (sd 2.1 %), and not of one release's noise, 53 % more."""
+    noisy = [released(ONE, 2000, "1/10", 1), released(ONE, 2000, "1/10", 2)]
+    options = {"name": learner, "l2": 1e-7} if isinstance(learner, str) else learner
+    fit = dpgm.learn(noisy, options)
+    model = bootstrap(fit.model, 300, learner=options, randomness=SeededRandomness(3))
+    assert model.releases == tuple(noisy)
+    cells = 2000 * np.array([one.marginal(("a", "b")).ravel() for one in model.replicates])
+    share = fit.model.marginal(("a", "b")).ravel()
+    noise = noisy[0].variances[0] / 2
+    expected = 2000 * share * (1 - share) + noise * (1 - 1 / 16)
+    assert cells.var(axis=0, ddof=1).mean() == pytest.approx(expected.mean(), rel=0.15)
+
+
 def test_training_in_rounds_is_refused():
     """psgd takes many releases of subsamples; the model holds one of them."""
     codes = np.array([[0, 1, 0], [1, 0, 1]] * 200)
@@ -311,7 +327,12 @@ def test_normalised_contributions_are_refused():
     """How much a simulated person would add to a table is in no release."""
     noisy = released(CHAIN, 500, 1, 1, "estimated")
     noisy = attrs.evolve(noisy, terms=attrs.evolve(noisy.terms, contributions=dpgm.Contributions(per="clique")))
-    model = Model(CHAIN, Tables.zeros(CHAIN), releases=[noisy], provenance={"learner": {"name": "naive-mle"}})
+    for count in (1, 2):
+        releases = [noisy, attrs.evolve(noisy, tables=noisy.tables * 2.0)][:count]
+        facts = {"learner": {"name": "naive-mle"}, "pooled": True}
+        model = Model(CHAIN, Tables.zeros(CHAIN), releases=releases, provenance=facts)
+        with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
+            bootstrap(model)
     with pytest.raises(OptionError, match="normalised contributions cannot be simulated"):
         bootstrap(model)
 

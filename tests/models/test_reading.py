@@ -75,6 +75,41 @@ def test_a_file_of_several_releases_is_no_release_file(tmp_path, several, writte
         load_release(written(tmp_path / "m.dpgm", several))
 
 
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory, members_of) -> dict[str, bytes]:
+    """The members of the file of a model that was learned from two releases as one."""
+    path = tmp_path_factory.mktemp("pooled") / "m.dpgm"
+    both = [
+        dpgm.release(
+            CODES, STRUCTURE, Budget.pure("1/40"), neighbours="add-remove", randomness=dpgm.SeededRandomness(seed)
+        )
+        for seed in (1, 2)
+    ]
+    dpgm.learn(both, "naive-mle").model.save(path)
+    return members_of(path)
+
+
+def test_a_file_keeps_what_was_pooled(tmp_path, pooled, written):
+    """Both releases as they were published, their sum for the cost; the pool is made again."""
+    model = load_model(written(tmp_path / "m.dpgm", pooled))
+    assert model.pooled and len(model.releases) == 2 and model.cost == Budget.pure("1/20")
+    assert all(one.tables.values.dtype == np.int64 and one.published == (one,) for one in model.releases)
+    assert model.release.published == model.releases and model.release is model.release
+    mean = (model.releases[0].tables.values + model.releases[1].tables.values) / 2
+    np.testing.assert_allclose(model.release.tables.values, mean)
+
+
+def test_a_file_of_releases_that_do_not_pool_is_refused(tmp_path, pooled, written):
+    """Nobody learned from one release twice as if it were two; nor is `pooled` anything but yes or no."""
+    twice = {**pooled, "release-2.json": pooled["release.json"], "tables-2.npz": pooled["tables.npz"]}
+    with pytest.raises(ModelFileError, match="one release is given twice"):
+        load_model(written(tmp_path / "twice.dpgm", twice))
+    facts = json.loads(pooled["model.json"])
+    facts["provenance"]["pooled"] = "yes"
+    with pytest.raises(ModelFileError, match="not one that dpgm writes"):
+        load_model(written(tmp_path / "yes.dpgm", {**pooled, "model.json": json.dumps(facts).encode()}))
+
+
 EDITS = {
     "cheaper": ({("cost",): {"epsilon": "1/2"}}, "the cost is not that of its releases"),
     "dearer": ({("cost",): {"epsilon": "2"}}, "the cost is not that of its releases"),

@@ -227,7 +227,7 @@ class _Run:
             # After the M-step the objective log p(n; theta) + log p(y|n) is log p(y|n) alone (ALGORITHMS A.5).
             objective = sum(
                 float(noise.logpdf(residual[at]).sum())
-                for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
+                for noise, at in zip(self.path.evidence.noise, self.release.structure.slices, strict=True)
             )
             self.trace.append(
                 {

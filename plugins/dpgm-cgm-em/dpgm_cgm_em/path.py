@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
 
+from dpgm_cgm_em.even import even, score_bound
 from dpgm_cgm_em.start import from_margins
 from dpgm_core import (
     Collective,
@@ -20,7 +20,7 @@ from dpgm_core import (
     Tables,
 )
 
-__all__ = ["Path", "score_bound"]
+__all__ = ["Path"]
 
 # Nats; further out a double no longer tells one probability from another.
 _RUN_AWAY = 1e12
@@ -29,7 +29,8 @@ _RUN_AWAY = 1e12
 class Path:
     """The state of one EM run: potentials `theta`, how far it went (`tau`), and what it cost (`calls`).
 
-    e_step: compiled here for the release. start, prior, tolerance: the learner's options of these names.
+    e_step: compiled here for `evidence`, the release with its tables at one pace (see `even`). start, prior, tolerance:
+    the learner's options of these names.
     """
 
     def __init__(
@@ -45,7 +46,8 @@ class Path:
     ) -> None:
         self.release, self.engine, self.progress = release, engine, progress
         self.prior, self.tolerance = prior, tolerance
-        self.e_step = e_step.compile(engine, release)
+        self.evidence = even(release)
+        self.e_step = e_step.compile(engine, self.evidence)
         self.bound = score_bound(release)
         self.theta: FloatArray = (
             from_margins(release).values if start == "margins" else np.zeros(release.structure.cells)
@@ -78,16 +80,3 @@ class Path:
         self.theta, done = problem.minimise(self.theta, self.prior, self.tolerance, 500)
         self.calls += problem.calls
         self.unconverged += not done
-
-
-def score_bound(release: NoisyTables) -> float:
-    """c, the largest derivative of log p(y|n) in a cell, 1 / records: eps / |C| for Laplace noise.
-
-    Gaussian noise has no bound; its mean absolute score sqrt(2 / (pi variance)) stands in for it.
-    """
-    bounds = []
-    for noise in release.noise:
-        term = noise.dual
-        finite = term is not None and math.isfinite(term.bound)
-        bounds.append(term.bound if term is not None and finite else math.sqrt(2 / (math.pi * noise.variance)))
-    return max(bounds)

@@ -18,7 +18,7 @@ def from_margins(release: NoisyTables) -> Tables:
     structure = release.structure
     if max(structure.multiplicities) > 1:
         raise OptionError("start = 'margins' needs an untied structure; use start = 'uniform'")
-    agreed = consistent(release.tables)
+    agreed = consistent(release.tables, release.variances)
     values = np.zeros(structure.cells)
     placed: set[str] = set()
     for number, group in enumerate(structure.groups):

@@ -106,7 +106,7 @@ def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautiou
     """
     structure = release.structure
     # Without its part outside the model's span, which no fit can reach; the constant part does not count.
-    target = consistent(Tables(structure, release.tables.values / release.total))
+    target = consistent(Tables(structure, release.tables.values / release.total), release.variances)
     sizes = np.asarray(structure.sizes)
     centred = target.values + target.repeat((np.asarray(structure.multiplicities) - target.sums()) / sizes)
     sampling = release.totals / sizes

@@ -13,11 +13,12 @@ from dpgm_eb_map import scales
 from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.matrix_free import MatrixFree
-from dpgm_eb_map.posterior import Moments
+from dpgm_eb_map.posterior import Moments, pilot
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
 from dpgm_core.learning.simulator import Simulator
+from dpgm_core.sources import as_source
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
 STRUCTURES = {
@@ -478,3 +479,30 @@ def test_products_of_a_round_keep_away_from_triangles():
         np.testing.assert_allclose(system.weighted(residual), full @ residual, rtol=1e-9, atol=1e-12)
         curved = np.linalg.inv(information @ full @ information + np.eye(9))
         np.testing.assert_allclose(system.newton(residual), curved @ residual, rtol=1e-8, atol=1e-10)
+
+
+def test_without_a_seed_a_fit_repeats_to_the_last_digit():
+    """It simulates nothing; with its scales it is the same to its tolerance, a hundredth of a standard deviation."""
+    noisy = release(population(chain(4, 3), 3), 3000, 1, 3)
+    first, again = (dpgm.learn(noisy, "eb-map") for _ in range(2))
+    assert np.array_equal(first.model.potentials.values, again.model.potentials.values)
+    tuned = learn(noisy, **{name: tuple(value) for name, value in first.tuning.items()})
+    assert tuned.tuning == first.tuning
+    assert np.abs(tuned.model.marginals().values - first.model.marginals().values).max() < 1e-3
+
+
+def test_the_pilot_believes_the_quieter_table():
+    """A margin measured with little noise of its own stands against the same margin of a loud pair."""
+    structure = Structure(Domain.from_sizes({"a": 3, "b": 5}), [("a", "b"), ("a",)])
+    codes = np.repeat([[0, 0], [1, 2], [2, 4]], [6000, 3000, 1000], axis=0)
+    curator = dpgm.LiveCurator(
+        as_source(codes), structure, dpgm.make("mechanism", "laplace"),
+        terms=dpgm.Terms(neighbours="add-remove", total="public"),
+        budget=dpgm.Budget.pure("1.002"), randomness=dpgm.SeededRandomness(4),
+    )  # fmt: skip
+    noisy = curator.release(budget={("a", "b"): dpgm.Budget.pure("0.002"), ("a",): dpgm.Budget.pure(1)})
+    basis = basis_of(noisy)
+    engine = dpgm.make("inference", "junction-tree").compile(structure)
+    phi = pilot(Moments(engine, basis), noisy, dpgm.silent, cautious=False)
+    margin = dpgm.Model(structure, Tables(structure, basis.potentials(phi))).marginal("a")
+    assert np.abs(margin - [0.6, 0.3, 0.1]).max() < 0.02

@@ -67,6 +67,17 @@ def test_the_tuning_repeats_the_fit():
         assert np.allclose(again.model.marginals().values, first.model.marginals().values, atol=1e-7)
 
 
+def test_the_tuning_repeats_what_no_seed_would():
+    """The choice exactly, the fit to the tolerance, and a fit with the tuning to the last digit."""
+    _, release = drawn(chain(4, 3), 2000, "0.5", 7)
+    first, other = dpgm.learn(release, NaiveMLE()), dpgm.learn(release, NaiveMLE())
+    assert first.tuning != other.tuning  # equal by chance once in some 1e12
+    again, third = (dpgm.learn(release, NaiveMLE(**first.tuning)) for _ in range(2))
+    assert again.tuning == first.tuning
+    assert np.array_equal(again.model.potentials.values, third.model.potentials.values)
+    assert np.abs(again.model.marginals().values - first.model.marginals().values).max() < 1e-4
+
+
 def test_the_loss_is_the_divergence_from_the_pilot():
     """The mean of KL(pilot || fit) over the simulated releases, against Model.kl of each."""
     model, release = drawn(chain(3, 3), 500, "0.5", 8)

@@ -1,0 +1,261 @@
+"""Several releases about the same people as one: for learning. What they cost and promise stays with the releases.
+
+Each table is the mean of its releases' by inverse variance, which for Gaussian noise loses nothing (Gauss and Markov;
+for other noise it is the best linear one). N is combined likewise. That is post-processing, and free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.noise.contract import DualTerm, Noise
+from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.privacy.budget import Budget, PrivacyEvent, composed
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import plausible
+from dpgm_core.releases.release import NoisyTables, check_alike
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["PooledNoise", "pool", "united"]
+
+#: Two releases are taken for one when they agree by chance this rarely.
+_NEVER = 1e-9
+
+
+@frozen(kw_only=True)
+class PooledNoise:
+    """The noise of a weighted mean of tables; for learning, never for a release.
+
+    noises, weights: of the tables; weights sum to 1. The density is the Gaussian of the same variance, to which means
+    of independent noise tend: exact, but for the lattice, where all are Gaussian. Draws have the true law.
+
+    >>> from dpgm_core import Sensitivity, make
+    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
+    >>> round(PooledNoise(noises=(noise, noise), weights=(0.5, 0.5)).variance / noise.variance, 12)
+    0.5
+    """
+
+    noises: tuple[Noise, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def cost(self) -> Budget:
+        """Raises BudgetError: the releases were paid for, not their mean."""
+        self._refuse()
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Raises BudgetError, like `cost`."""
+        self._refuse()
+
+    @property
+    def variance(self) -> float:
+        """records**2, per cell."""
+        return sum(weight**2 * noise.variance for noise, weight in zip(self.noises, self.weights, strict=True))
+
+    @property
+    def dual(self) -> DualTerm | None:
+        """The Gaussian's."""
+        return DualTerm(bound=math.inf, curvature=self.variance)
+
+    @property
+    def exact(self) -> bool:
+        """False: its values are no whole numbers."""
+        return False
+
+    @property
+    def unsafe(self) -> str | None:
+        """What is unsafe about any of them."""
+        return "; ".join(sorted({noise.unsafe for noise in self.noises if noise.unsafe is not None})) or None
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The Gaussian's: all numbers."""
+        return -math.inf, math.inf
+
+    @property
+    def log_concave(self) -> bool:
+        """True, as the Gaussian is."""
+        return True
+
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+        """The weighted sum of fresh draws of each, float64."""
+        drawn: Array = np.zeros(shape)
+        for noise, weight in zip(self.noises, self.weights, strict=True):
+            drawn = drawn + weight * noise.draw(shape, randomness).astype(np.float64)
+        return drawn
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        """The Gaussian's, per record."""
+        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        """The derivative of `logpdf`."""
+        return -residual / self.variance
+
+    def _refuse(self) -> NoReturn:
+        raise BudgetError("pooled noise costs nothing of its own; ask the releases behind it, `NoisyTables.published`")
+
+
+def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = None) -> NoisyTables:
+    """All the releases as one that learners can be given: each table once, the mean over its releases.
+
+    releases: at least one, about the same people under the same terms, over one domain; N may be estimated in some and
+    known in others. Cliques are the same in any order of their names; one inside another stays a table of its own. Each
+    release is `levelled` and made `plausible` first. The view keeps them (`pooled`), and costs what they cost
+    together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds, and
+    for one given twice, StructureError for different domains.
+
+    >>> from dpgm_core import Domain, release
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> codes = np.array([[0, 0], [1, 1]] * 500)
+    >>> both = [release(codes, structure, Budget.pure(1), neighbours="add-remove") for _ in range(2)]
+    >>> pooled = pool(both)
+    >>> print(pooled.cost, (pooled.variances / both[0].variances).round(6), pooled.published == tuple(both))
+    epsilon = 2 [0.5] True
+    """
+    published = tuple(behind for one in releases for behind in one.published)
+    structure = united([one.structure for one in published])
+    if len(published) == 1:
+        return plausible(levelled(published[0]))
+    check_alike(published)
+    _check_poolable(published)
+    total, variance, terms = _total(published)
+    views = [plausible(levelled(evolve(one, total=total, total_variance=variance))) for one in published]
+    tables, measurement = _pooled(structure, views)
+    return NoisyTables(
+        tables=tables,
+        measurement=measurement,
+        terms=evolve(terms, contributions=None),
+        total=total,
+        total_variance=variance,
+        cost=composed([one.cost for one in published], conversion_delta),
+        private=all(one.private for one in published),
+        unsafe="; ".join(dict.fromkeys(one.unsafe for one in published if one.unsafe)) or None,
+        pooled=published,
+    )
+
+
+def united(structures: Sequence[Structure]) -> Structure:
+    """The structure with every table of any of them, once; the first one if the others add none.
+
+    Raises BudgetError for none, StructureError for different domains.
+
+    >>> from dpgm_core import Domain
+    >>> domain = Domain.from_sizes({"a": 2, "b": 2})
+    >>> united([Structure(domain, [("a", "b")]), Structure(domain, [("b", "a"), ("a",)])]).cliques
+    (('a', 'b'), ('a',))
+    """
+    if not structures:
+        raise BudgetError("a pool needs at least one release")
+    first = structures[0]
+    if any(other.domain != first.domain for other in structures):
+        raise StructureError(
+            "the releases are over different domains, so their cells do not mean the same; pool releases whose "
+            "attributes and labels agree, in their order"
+        )
+    groups: dict[tuple[Clique, ...], tuple[Clique, ...]] = {}
+    for structure in structures:
+        for group in structure.groups:
+            groups.setdefault(_canonical(group)[0], group)
+    if len(groups) == len(first.groups):
+        return first
+    plain = [group[0] for group in groups.values() if len(group) == 1]
+    return Structure(first.domain, plain, tied=[group for group in groups.values() if len(group) > 1])
+
+
+def _check_poolable(releases: Sequence[NoisyTables]) -> None:
+    for number, one in enumerate(releases):
+        if one.round is not None:
+            raise BudgetError(
+                "a release of subsampled rounds does not pool with others: its tables are about a secret subsample; "
+                "learn from it alone"
+            )
+        if any(_is_same(one, other) for other in releases[:number]):
+            raise BudgetError(
+                "one release is given twice, or two were drawn with one seed; pooled they would look like less noise "
+                "than there is; give each once"
+            )
+
+
+def _is_same(one: NoisyTables, other: NoisyTables) -> bool:
+    """Whether it is one release: all numbers are the same, and the ledger's entry is or chance would not do it."""
+    if one is other:
+        return True
+    if one.structure != other.structure or not np.array_equal(one.tables.values, other.tables.values):
+        return False
+    if one.provenance and one.provenance == other.provenance:
+        return True
+    # Two draws of a lattice noise agree in a cell with a chance of about 1 / (2 sqrt(pi v)), at most 1.
+    chances = np.minimum(1.0, 0.5 / np.sqrt(math.pi * np.maximum(one.variances, 1e-300)))
+    return float(np.asarray(one.structure.sizes) @ np.log(chances)) < math.log(_NEVER)
+
+
+def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
+    """N, its variance and the terms that say how it is known."""
+    known = [one for one in releases if one.total_policy != "estimated"]
+    if known:
+        if len({one.total for one in known}) > 1:
+            low, high = min(one.total for one in known), max(one.total for one in known)
+            raise BudgetError(
+                f"the releases state N = {low:,.10g} and N = {high:,.10g}, so they are not about the same records; "
+                "pool those of one N"
+            )
+        return known[0].total, 0.0, known[0].terms
+    precisions = np.array([1 / max(one.total_variance, 1e-300) for one in releases])
+    mean = float(precisions @ np.array([one.total for one in releases]) / precisions.sum())
+    return mean, float(1 / precisions.sum()), releases[0].terms
+
+
+def _pooled(structure: Structure, views: Sequence[NoisyTables]) -> tuple[Tables, Measurement]:
+    """Each table of the structure, and its noise: the mean by inverse variance over the views that hold it."""
+    held: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
+    for number, view in enumerate(views):
+        for place, group in enumerate(view.structure.groups):
+            key, axes = _canonical(group)
+            held.setdefault(key, []).append((number, place, axes))
+    parts: list[FloatArray] = []
+    calibrations: dict[tuple[tuple[int, int], ...], Calibration] = {}
+    of_group = []
+    for group in structure.groups:
+        key, axes = _canonical(group)
+        holders = held[key]
+        own = [views[number].calibrations[views[number].measurement.of_group[place]] for number, place, _ in holders]
+        precisions = np.array([1 / one.noise.variance for one in own])
+        weights = precisions / precisions.sum()
+        mean = sum(
+            weight * views[number].tables.group(place).transpose(order)
+            for weight, (number, place, order) in zip(weights, holders, strict=True)
+        )
+        parts.append(np.asarray(mean, dtype=np.float64).transpose(np.argsort(axes)).reshape(-1))
+        # Tables of the same noises share one calibration, so that simulations draw them at once.
+        kind = tuple((number, views[number].measurement.of_group[place]) for number, place, _ in holders)
+        if kind not in calibrations:
+            calibrations[kind] = own[0] if len(own) == 1 else _calibration(own, weights)
+        of_group.append(list(calibrations).index(kind))
+    measurement = Measurement(structure=structure, calibrations=tuple(calibrations.values()), of_group=tuple(of_group))
+    return Tables(structure, np.concatenate(parts)), measurement
+
+
+def _calibration(own: Sequence[Calibration], weights: FloatArray) -> Calibration:
+    """Of a mean; what each was calibrated from stands in the releases behind it."""
+    noise = PooledNoise(noises=tuple(one.noise for one in own), weights=tuple(map(float, weights)))
+    return evolve(own[0], noise=noise, component=None, options={})
+
+
+def _canonical(group: tuple[Clique, ...]) -> tuple[tuple[Clique, ...], tuple[int, ...]]:
+    """The same for tables that hold the same numbers, and the transposition that brings a table to it."""
+    least = min(group, key=sorted)
+    axes = tuple(sorted(range(len(least)), key=least.__getitem__))
+    return tuple(sorted(tuple(clique[axis] for axis in axes) for clique in group)), axes
