@@ -1,6 +1,6 @@
 """eb-map, untouched, beside other learners tuned by the truth, on the protocol of Bernstein et al. (2017).
 
-    python -m benchmarks.eb_map [--smoke] [--draws 3] [--only accuracy,wide,curvature]
+    python -m benchmarks.eb_map [--smoke] [--draws 3] [--only accuracy,wide,curvature,large]
 
 KL(true || learned) in nats; CPU seconds of one process on one thread. Populations have Dirichlet(1) edge potentials
 over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: the defaults were chosen on 4000 to
@@ -10,17 +10,19 @@ over 10 attributes; N is public and neighbours are add-remove. Seeds are fresh: 
 from __future__ import annotations
 
 import itertools
+import resource
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.cases.selected import Selected, selected, structure_parameters
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import wall_seconds
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from benchmarks.protocol.tuned import oracle, path
-from dpgm_core import NoisyTables, Tables, learn, make
+from dpgm_core import Budget, Learner, NoisyTables, SeededRandomness, Tables, Terms, learn, make, release
 
 SEED = 9100
 
@@ -121,12 +123,54 @@ def curvature(asked: Namespace) -> None:
         )
 
 
+def large(asked: Namespace) -> None:
+    """Tables as a selection takes them, of a simulated census of 48,842 people, Gaussian noise at (1, 1e-9): mean total
+    variation to the records over pairs and triples, CPU seconds, and the process's peak memory so far in MB. Dense fits
+    come last, as they take the most."""
+    print(f"{'parameters':>10}{'cliques':>8}  {'learner':12}{'pairs':>9}{'triples':>9}{'s':>8}{'peak MB':>9}")
+    cases = [(400, 500), (800, 1000), (1300, 1500), (1300, 2000), (1300, 3118), (2500, 20_000)]
+    dense = []
+    for cells, parameters in cases[: 1 if asked.smoke else None]:
+        census = selected(100, parameters, cells, SEED)
+        noisy = release(
+            census.codes, census.structure, Budget.approx(1, 1e-9), "gaussian",
+            terms=Terms(neighbours="add-remove"), randomness=SeededRandomness(SEED),
+        )  # fmt: skip
+        learners = {
+            "diagonal": make("learner", "eb-map", curvature="diagonal"),
+            "naive-mle": make("learner", "naive-mle"),
+        }
+        if parameters <= asked.dense_up_to:
+            dense.append((census, noisy))
+        for name, learner in learners.items():
+            _report(census, noisy, name, learner)
+    for census, noisy in dense:  # last, as they take the most memory
+        _report(census, noisy, "dense", make("learner", "eb-map", curvature="dense"))
+
+
+def _report(census: Selected, noisy: NoisyTables, name: str, learner: Learner) -> None:
+    before = time.process_time()
+    fit = learn(noisy, learner)
+    spent = time.process_time() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    pairs, triples = census.errors(fit.model)
+    structure = census.structure
+    print(
+        f"{structure_parameters(structure):10,}{len(structure.cliques):8}  {name:12}{pairs:9.5f}{triples:9.5f}"
+        f"{spent:8.2f}{peak:9.0f}",
+        flush=True,
+    )
+
+
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--draws", type=int, default=3, help="populations per cell")
+    parser.add_argument("--dense-up-to", type=int, default=2000, help="of `large`: parameters of the dense fits")
 
 
 MEASUREMENT = Measurement(
-    about=__doc__, parts={"accuracy": accuracy, "wide": wide, "curvature": curvature}, arguments=_arguments
+    about=__doc__,
+    parts={"accuracy": accuracy, "wide": wide, "curvature": curvature, "large": large},
+    arguments=_arguments,
 )
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ __all__ = [
     "describe",
     "option",
     "plain_options",
+    "still_known",
 ]
 
 T = TypeVar("T")
@@ -37,8 +38,13 @@ T = TypeVar("T")
 Resolve = Callable[[str, object], object]
 
 
-def option(default: T, *, help: str, unit: str | None = None, validator: Any = None) -> T:
+def option(
+    default: T, *, help: str, unit: str | None = None, validator: Any = None, replaces: tuple[str, ...] = ()
+) -> T:
     """An attrs field that is an option: with its help, its unit and its validator.
+
+    replaces: options of older versions that this one stands for. They are refused by this one's name; in a model's file
+    they are left out, and this one has its default.
 
     A validator is `(instance, attribute, value)` as in attrs; it may raise ValueError or any DpgmError.
 
@@ -48,7 +54,7 @@ def option(default: T, *, help: str, unit: str | None = None, validator: Any = N
     >>> build(Mine, {"strength": 2}, what="learner 'mine'")
     Mine(strength=2.0)
     """
-    metadata = {"help": help} | ({"unit": unit} if unit else {})
+    metadata = {"help": help} | ({"unit": unit} if unit else {}) | ({"replaces": replaces} if replaces else {})
     made: T = attrs.field(default=default, metadata=metadata, validator=validator)
     return made
 
@@ -107,6 +113,9 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
     hints = dict.fromkeys(fields, Any) | _hints(cls)
     for name in given:
         if name not in fields:
+            for one in fields.values():
+                if name in one.metadata.get("replaces", ()):
+                    raise OptionError(f"{what} has option {one.name!r} in place of {name!r}; set that one, or neither")
             raise OptionError(f"{what} has no option {name!r}{did_you_mean(name, fields)}")
     ready: dict[str, Any] = {}
     for name, field in fields.items():
@@ -149,6 +158,19 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
     built: Any = build(cls, plain | dict(options), what=what)
     made: T = attrs.evolve(built, **{name: getattr(component, name) for name in inner})
     return made
+
+
+def still_known(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a file has of a component, without those that others have replaced since.
+
+    >>> @attrs.frozen(kw_only=True)
+    ... class Mine:
+    ...     curvature: str = option("auto", help="which", replaces=("size",))
+    >>> still_known(Mine, {"size": 6000, "curvature": "dense"})
+    {'curvature': 'dense'}
+    """
+    replaced = {name for field in _fields(cls) for name in field.metadata.get("replaces", ())} if attrs.has(cls) else ()
+    return {name: value for name, value in recorded.items() if name not in replaced}
 
 
 def plain_options(component: object) -> dict[str, Any]:

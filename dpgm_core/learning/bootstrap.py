@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpgm_core.arrays import Array
-from dpgm_core.components.options import changed
-from dpgm_core.components.registry import make
+from dpgm_core.components.options import changed, still_known
+from dpgm_core.components.registry import default_registry, make
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.contract import Inference
@@ -114,7 +114,8 @@ def _component(kind: str, given: object, provenance: Mapping[str, Any], tuning: 
     if "name" not in record:
         what = f"{kind} {record['class']}, which is not registered" if "class" in record else f"an unknown {kind}"
         raise OptionError(f"the model was learned with {what}; give it as bootstrap(model, {kind}=...)")
-    return make(kind, {**record.get("options", {}), **tuning, "name": record["name"]})
+    options = still_known(default_registry().load(kind, record["name"]), record.get("options", {}))
+    return make(kind, {**options, **tuning, "name": record["name"]})
 
 
 def _stream(randomness: Randomness | None) -> Randomness:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.components.options import build, describe, option, plain_options
+from dpgm_core.components.options import build, describe, option, plain_options, still_known
 from dpgm_core.errors import DpgmError, OptionError
 
 
@@ -104,3 +104,17 @@ def test_odd_classes_stay_readable():
     assert describe(cls)[0].name == "x"
     with pytest.raises(OptionError, match="ZeroDivisionError: oh"):
         build(cls, {"x": 2}, what="learner 'odd'")
+
+
+def test_an_option_that_replaced_others_is_named():
+    """Who gives an old one reads the new one's name; what a file has of it is left out, and nothing else."""
+
+    @attrs.frozen(kw_only=True)
+    class Newer:
+        limit: str = option("auto", help="how many", replaces=("up_to", "at_most"))
+
+    with pytest.raises(OptionError, match="learner 'newer' has option 'limit' in place of 'up_to'; set that one"):
+        build(Newer, {"up_to": 5}, what="learner 'newer'")
+    assert still_known(Newer, {"at_most": 3, "limit": "all", "other": 1}) == {"limit": "all", "other": 1}
+    assert still_known(int, {"up_to": 5}) == {"up_to": 5}
+    assert [one.name for one in describe(Newer)] == ["limit"]

@@ -17,8 +17,6 @@ class Dense:
     drift: (p,), V has drift drift' besides: what an estimated N does to the residual.
     """
 
-    unsolved = 0
-
     def __init__(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> None:
         information = (information + information.T) / 2
         try:
@@ -27,7 +25,6 @@ class Dense:
             values, vectors = np.linalg.eigh(information)
             information = (vectors * np.maximum(values, 0.0)) @ vectors.T
             lower = _factor(information + np.diag(variances) + np.outer(drift, drift))
-        self._variances, self._drift = variances, drift
         self._whiten = _inverted(lower)
         # X = L^-1 N F = L' - L^-1 V, so that N^2 F W F = X'X
         root = lower.T - self._whiten * variances - np.outer(self._whiten @ drift, drift)
@@ -37,11 +34,6 @@ class Dense:
     def weighted(self, residual: FloatArray) -> FloatArray:
         """W r."""
         return _squared(self._whiten, residual)
-
-    def told(self, residual: FloatArray) -> FloatArray:
-        """N F W r = r - V W r."""
-        weighted = self.weighted(residual)
-        return residual - self._variances * weighted - self._drift * float(self._drift @ weighted)
 
     def set_prior(self, precision: FloatArray) -> None:
         """Factor H for a prior of this precision (p,)."""

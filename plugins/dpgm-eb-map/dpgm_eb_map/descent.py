@@ -18,16 +18,10 @@ _SHORTEST = 1e-6  # of a step; shorter ones tell rounding, or the engine's accur
 
 
 class System(Protocol):
-    """The linear algebra of a round: W = (N F + V)^-1 and H = N^2 F W F + Lam. `Dense` or `MatrixFree`."""
-
-    unsolved: int
+    """The linear algebra of a round: W = (N F + V)^-1 and H = N^2 F W F + Lam. `Dense` or `Diagonal`."""
 
     def weighted(self, residual: FloatArray) -> FloatArray:
         """W r."""
-        ...
-
-    def told(self, residual: FloatArray) -> FloatArray:
-        """N F W r."""
         ...
 
     def set_prior(self, precision: FloatArray) -> None:
@@ -43,7 +37,7 @@ class System(Protocol):
         ...
 
     def spread(self, part: IntArray) -> FloatArray:
-        """The block (q, q) of H^-1 of the parameters at `part` (q,), or its diagonal (q,); after `determined`."""
+        """The block (q, q) of H^-1 of the parameters at `part` (q,), or its diagonal (q,)."""
         ...
 
 
@@ -118,6 +112,9 @@ def _two_loops(
         weights.append(float(step @ direction) / float(change @ step))
         direction = direction - weights[-1] * change
     found = start(direction)
+    if pairs:  # so long as the last change says, where the initial H is not the objective's (their equation 7.20)
+        step, change = pairs[-1]
+        found = found * (float(step @ change) / float(change @ start(change)))
     for (step, change), weight in zip(pairs, reversed(weights), strict=True):
         found = found + (weight - float(change @ found) / float(change @ step)) * step
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from attrs import frozen
 
@@ -65,16 +65,15 @@ class EbMap:
     tolerance: float = option(
         0.01,
         help="a fit ends when Newton's step is shorter",
-        unit="posterior standard deviations",
+        unit="posterior standard deviations, over all parameters (diagonal: per root parameter)",
         validator=positive,
     )
-    dense_up_to: int = option(
-        6000,
-        help="with more parameters no matrix is made: conjugate gradients take over, slower and rougher",
-        unit="parameters",
-        validator=whole,
+    curvature: Literal["auto", "dense", "diagonal"] = option(
+        "auto",
+        help="dense: one matrix over all parameters, time cubic and memory quadratic in their number; diagonal: a "
+        "block for each table, nearly as accurate, faster and small; auto: dense up to 1,500 parameters",
+        replaces=("dense_up_to",),
     )
-
     scales: tuple[float, ...] | None = option(
         None,
         help="the prior scales of the last fit, main effects' first, then each clique's, as an earlier fit's tuning "
@@ -102,7 +101,7 @@ class EbMap:
         return Fit(
             model=Model(potentials.structure, potentials),
             trace=run.trace,
-            converged=run.settled and run.distance <= self.tolerance,
+            converged=run.settled and run.distance <= run.tolerance,
             certificate=certificate(run),
             notes=notes(run),
             tuning={"scales": run.scales.values.tolist()},
@@ -131,7 +130,7 @@ class EbMap:
             widening=self.widening,
             rounds=self.rounds,
             tolerance=self.tolerance,
-            dense_up_to=self.dense_up_to,
+            curvature=self.curvature,
             scales=self.scales,
         )
         return Run(settings, release, engine, progress)

@@ -22,19 +22,14 @@ def notes(run: Run) -> list[str]:
     """What the user should know."""
     if not run.basis.size:
         return ["every clique has one cell: there is nothing to learn"]
-    path = "dense" if run.dense else "matrix-free"
+    path = "dense" if run.dense else "diagonal"
     determined = float(run.scales.determined.sum())
-    said = [f"{path} path: {run.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
-    if not run.dense:
-        needed = f"{6 * 8 * run.basis.size**2 / 2**30:.2g} GiB"
-        said.append(f"rougher than with matrices: dense_up_to = {run.basis.size} makes them, in about {needed}")
+    said = [f"{path} curvature: {run.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
     if not run.settled:
         said.append(f"the prior scales still moved after {run.settings.rounds} rounds; raise rounds")
-    if run.distance > run.settings.tolerance:
+    if run.distance > run.tolerance:
         said.append(
             f"the last fit ended {run.distance:.2g} posterior standard deviations from its optimum, above "
-            f"tolerance = {run.settings.tolerance:g}"
+            f"tolerance = {run.tolerance:.2g}"
         )
-    if run.system.unsolved:
-        said.append(f"{run.system.unsolved} linear systems of the last round were given up; the fit may be rough")
     return said

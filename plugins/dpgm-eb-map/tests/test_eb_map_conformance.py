@@ -9,3 +9,9 @@ class TestEbMap(LearnerConformance):
     """Every check, default options."""
 
     component = EbMap
+
+
+class TestByBlocks(LearnerConformance):
+    """Every check, as with many parameters."""
+
+    component = EbMap(curvature="diagonal")
