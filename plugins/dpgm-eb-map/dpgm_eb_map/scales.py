@@ -63,9 +63,7 @@ class Scales:
     def update(self, phi: FloatArray, system: System) -> float:
         """Move the scales to what the fit `phi` (p,) under them supports; the largest change of log s that matters."""
         self.measure(system.determined())
-        told = [
-            self._cavity(np.flatnonzero(self._basis.group == group), phi, system) for group in range(len(self.values))
-        ]
+        told = self._told(phi, system)
         evidence = np.array([evidence_of(lam, squares) for lam, squares in told])
         chances = np.concatenate([together(evidence[:1]), together(evidence[1:])])
         here = 2 * np.log(self.values)
@@ -86,6 +84,19 @@ class Scales:
         Where most are, those that are not are the rare cells', whose logarithms lie farther out than the others'.
         """
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
+
+    def speaking(self, phi: FloatArray, system: System) -> tuple[float, float]:
+        """How much likelier the tables are, in logs, if main effects may be on than if none is; interactions."""
+        evidence = np.array([evidence_of(lam, squares) for lam, squares in self._told(phi, system)])
+        return something(evidence[:1]), something(evidence[1:])
+
+    def silence(self) -> None:
+        """Switch every clique off."""
+        self.values[1:] = _OFF
+
+    def _told(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
+        parts = [np.flatnonzero(self._basis.group == group) for group in range(len(self.values))]
+        return [self._cavity(part, phi, system) for part in parts]
 
     def _cavity(self, part: IntArray, phi: FloatArray, system: System) -> tuple[FloatArray, FloatArray]:
         """lam (q,) and h^2 (q,) of the parameters at `part`, in units of the prior of scale 1."""
@@ -131,6 +142,8 @@ def something(evidence: FloatArray) -> float:
     >>> bool(something(np.zeros((3, 49))) < 0.1), bool(something(np.array([np.linspace(0, 40, 49)])) > 20)
     (True, True)
     """
+    if not len(evidence):
+        return -np.inf
     _, _, if_off, logs = _weighed(evidence)
     top = logs.max()
     return float(top + np.log(np.exp(logs - top).sum()) - np.log(if_off).sum())
