@@ -14,6 +14,8 @@ evidence; Mitchell and Beauchamp (1988) for spike and slab; Stephens (2017), Fal
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from dpgm_core import FloatArray, IntArray
@@ -22,14 +24,16 @@ from dpgm_eb_map.descent import System
 
 __all__ = ["Scales", "together"]
 
-_RANGE = (0.03, 10.0)  # nats: bounds of a prior scale
-_GRID = np.linspace(2 * np.log(_RANGE[0]), 2 * np.log(_RANGE[1]), 49)  # of u; off is the first
+_OFF = 0.003  # nats: the scale of a group that is off
+_RANGE = (0.03, 10.0)  # nats: bounds of the others
+_GRID = 2 * np.log(np.concatenate([[_OFF], np.geomspace(*_RANGE, 48)]))  # of u; off is the first
 _FARTHEST = 3.0  # that u may move in one step
+_TINY = 1e-300
 _LEAST = 1e-9  # of lam s^2, below which a direction is not told of
 
 # What is averaged over: the share of cliques that are off, and mean and variance of the others' u.
-_OFF = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
-_MEANS = _GRID[::2]
+_SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
+_MEANS = _GRID[1::2]
 _VARIANCES = np.array([0.02, 0.08, 0.3, 1.0, 2.5, 6.0, 16.0])
 
 
@@ -59,21 +63,16 @@ class Scales:
     def update(self, phi: FloatArray, system: System) -> float:
         """Move the scales to what the fit `phi` (p,) under them supports; the largest change of log s that matters."""
         self.measure(system.determined())
-        told = [
-            self._cavity(np.flatnonzero(self._basis.group == group), phi, system) for group in range(len(self.values))
-        ]
-        scales = np.exp(_GRID)[:, None]
-        evidence = np.array([_evidence(scales, lam, squares) for lam, squares in told])
-        chances = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        chances[1:] = together(evidence[1:])
+        told = self._told(phi, system)
+        evidence = np.array([evidence_of(lam, squares) for lam, squares in told])
+        chances = np.concatenate([together(evidence[:1]), together(evidence[1:])])
         here = 2 * np.log(self.values)
-        there = [_keeping(scales, *one, chance) for one, chance in zip(told, chances, strict=True)]
+        there = [_keeping(*one, chance) for one, chance in zip(told, chances, strict=True)]
         step = np.clip(np.array(there) - here, -_FARTHEST, _FARTHEST)
         # Back and forth is no progress: such a group goes slower.
         self._pace = np.where(step * self._last < 0, self._pace / 2, self._pace)
         self._last = self._pace * step
-        values = np.clip(np.exp((here + self._last) / 2), *_RANGE)
+        values = np.clip(np.exp((here + self._last) / 2), _OFF, _RANGE[1])
         # The way of a clique's scale to the floor is long, and of no matter once the tables determine none of it.
         moved = float((np.minimum(self.determined, 1.0) * np.abs(np.log(values / self.values))).max())
         self.values = values
@@ -85,6 +84,19 @@ class Scales:
         Where most are, those that are not are the rare cells', whose logarithms lie farther out than the others'.
         """
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
+
+    def speaking(self, phi: FloatArray, system: System) -> tuple[float, float]:
+        """How much likelier the tables are, in logs, if main effects may be on than if none is; interactions."""
+        evidence = np.array([evidence_of(lam, squares) for lam, squares in self._told(phi, system)])
+        return something(evidence[:1]), something(evidence[1:])
+
+    def silence(self) -> None:
+        """Switch every clique off."""
+        self.values[1:] = _OFF
+
+    def _told(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
+        parts = [np.flatnonzero(self._basis.group == group) for group in range(len(self.values))]
+        return [self._cavity(part, phi, system) for part in parts]
 
     def _cavity(self, part: IntArray, phi: FloatArray, system: System) -> tuple[FloatArray, FloatArray]:
         """lam (q,) and h^2 (q,) of the parameters at `part`, in units of the prior of scale 1."""
@@ -112,30 +124,61 @@ def together(evidence: FloatArray) -> FloatArray:
     """
     if not len(evidence):
         return evidence
-    on = np.exp(-0.5 * (_GRID - _MEANS[:, None, None]) ** 2 / _VARIANCES[:, None])
-    on = (on / on.sum(axis=2, keepdims=True)).reshape(-1, len(_GRID))  # of each mean and variance
-    prior = np.tile(np.log(_VARIANCES / (1 + _VARIANCES)), len(_MEANS))  # 1 / (1 + variance), on a logarithmic grid
-    likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    if_on, if_off = np.maximum(likelihood @ on.T, 1e-300), likelihood[:, :1]
-    logs = prior + np.array([np.log(off * if_off + (1 - off) * if_on).sum(axis=0) for off in _OFF])
+    likelihood, if_on, if_off, logs = _weighed(evidence)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     found = np.zeros_like(likelihood)
-    for off, weight in zip(_OFF, weights, strict=True):
+    for off, weight in zip(_SHARES, weights, strict=True):
         each = weight / (off * if_off + (1 - off) * if_on)
-        found += likelihood * ((1 - off) * each @ on)
+        found += likelihood * ((1 - off) * each @ _slabs())
         found[:, 0] += (off * if_off * each).sum(axis=1)
     chances: FloatArray = found / found.sum(axis=1, keepdims=True)
     return chances
 
 
-def _evidence(scales: FloatArray, lam: FloatArray, squares: FloatArray) -> FloatArray:
+def something(evidence: FloatArray) -> float:
+    """How much likelier the tables are, in logs, if some cliques may be on than if all are off.
+
+    >>> bool(something(np.zeros((3, 49))) < 0.1), bool(something(np.array([np.linspace(0, 40, 49)])) > 20)
+    (True, True)
+    """
+    if not len(evidence):
+        return -np.inf
+    _, _, if_off, logs = _weighed(evidence)
+    top = logs.max()
+    return float(top + np.log(np.exp(logs - top).sum()) - np.log(if_off).sum())
+
+
+def _weighed(evidence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Each clique's likelihood on the grid, if it is on (cliques, slabs) and off (cliques, 1), up to a factor of its
+    own; and of all, times the prior, in logs (shares, slabs)."""
+    prior = np.tile(np.log(_VARIANCES / (1 + _VARIANCES)), len(_MEANS))  # 1 / (1 + variance), on a logarithmic grid
+    prior = prior - np.log(np.exp(prior).sum() * len(_SHARES))
+    likelihood = np.maximum(np.exp(evidence - evidence.max(axis=1, keepdims=True)), _TINY)
+    if_on, if_off = np.maximum(likelihood @ _slabs().T, _TINY), likelihood[:, :1]
+    logs = prior + np.array([np.log(off * if_off + (1 - off) * if_on).sum(axis=0) for off in _SHARES])
+    return likelihood, if_on, if_off, logs
+
+
+@cache
+def _slabs() -> FloatArray:
+    """The priors of u if a clique is on, one a row: normal for each mean and variance, cut at the range."""
+    slabs = np.exp(-0.5 * (_GRID - _MEANS[:, None, None]) ** 2 / _VARIANCES[:, None])
+    slabs[..., 0] = 0.0
+    found: FloatArray = (slabs / slabs.sum(axis=2, keepdims=True)).reshape(-1, len(_GRID))
+    return found
+
+
+def evidence_of(lam: FloatArray, squares: FloatArray) -> FloatArray:
+    """log p(tables | u) on the grid, (49,), from a cavity's lam (q,) and h^2 (q,)."""
+    scales = np.exp(_GRID)[:, None]
     grown = 1 + scales * lam
     found: FloatArray = (scales * squares / grown - np.log(grown)).sum(axis=1) / 2
     return found
 
 
-def _keeping(scales: FloatArray, lam: FloatArray, squares: FloatArray, chances: FloatArray) -> float:
+def _keeping(lam: FloatArray, squares: FloatArray, chances: FloatArray) -> float:
     """The u that keeps as much of the parameters as the average over u does."""
+    scales = np.exp(_GRID)[:, None]
     kept = (scales * squares / (1 + scales * lam)).sum(axis=1)
     return float(np.interp(chances @ kept, kept, _GRID)) if kept[-1] > kept[0] else float(_GRID[0])
