@@ -20,7 +20,7 @@ from benchmarks.cases.selected import Selected, selected, structure_parameters
 from benchmarks.harness.main import Measurement, main
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from benchmarks.protocol.tuned import oracle, path
-from dpgm_core import Budget, Learner, NoisyTables, SeededRandomness, Tables, Terms, learn, make, release
+from dpgm_core import Budget, Learner, NoisyTables, SeededRandomness, Terms, learn, make, release
 
 SEED = 9100
 

@@ -153,9 +153,10 @@ def learn(
 
     release: several about the same people, under the same terms. A learner that asks for each gets each, as it was
     made; one that asks for a single release gets them as one: every table once, the mean over its releases weighted by
-    how little noise they have. That of a structure check among them is kept with the model and not learned from. structure: the model's cliques, each measured clique inside one of them; when None the
-    first release's own, with what the others measured outside of it. conversion_delta: where the releases cost
-    different kinds of budget, the delta at which the zCDP part is converted.
+    how little noise they have. That of a structure check is kept with the model and not learned from. structure: the
+    model's cliques, each measured clique inside one of them; when None the first release's own, with what the others
+    measured outside of it. conversion_delta: where the releases cost different kinds of budget, the delta at which the
+    zCDP part is converted.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, Structure

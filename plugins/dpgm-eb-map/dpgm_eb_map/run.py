@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import FloatArray, Engine, NoisyTables, Progress, Structure, Tables
+from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tables
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
