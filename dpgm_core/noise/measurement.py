@@ -143,7 +143,7 @@ def measure(
         check_budget(budget)
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
-        if check_split(split) == "even":
+        if check_split(split) == "even" or len(structure.groups) == 1:  # one table has nothing to share
             return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget))
         if budget.kind == "approx":
             return _together(mechanism, structure, terms, budget)

@@ -46,6 +46,10 @@ def released(tmp_path_factory, members_of):
     for name, (mechanism, budget, more) in asked.items():
         made[name] = dpgm.release(codes, structure, budget, mechanism, **{"neighbours": "add-remove"} | more)
     made["tied"] = dpgm.release(codes, tied, Budget.zcdp("1/3"), terms=Terms(neighbours="add-remove", total=70))
+    alone = Structure(DOMAIN, [("a", "b")])
+    made["one table together"] = dpgm.release(
+        codes, alone, Budget.approx(1, "1e-6"), "gaussian", neighbours="add-remove", split="optimal"
+    )
     one_cell = Structure(Domain.from_sizes({"a": 1, "b": 3}), [("a",)])
     for name in ("laplace", "gaussian"):
         made[f"one cell {name}"] = dpgm.release(
