@@ -96,7 +96,7 @@ def _stamped(
     What a model cost is the curator's word: a learner may show less than it was given.
     """
     registry = default_registry()
-    notes = [*learned.notes, *_moved(curator.released), *contradictions(curator.released)]
+    notes = [*learned.notes, *_moved(curator.released), *contradictions(releases)]
     provenance = {
         **learned.model.provenance,
         "learner": registry.record("learner", learner),

@@ -2,7 +2,8 @@
 
 Each table of group g sums to m_g N plus the noise of its K_g cells, of variance v_g each: s_g. With the weights w_g =
 m_g / (K_g v_g) and their sum W = sum_g w_g m_g, N_hat = sum_g w_g s_g / W is N plus noise of variance 1 / W, the least
-that there is. It is taken over all tables of all releases that state this total, as their noises are independent.
+that there is. It is taken over all tables of all releases that state this total, as their noises are independent; and
+of those that estimate N, if only one total is stated: pooled with the others they are about as many records.
 
 A distance above 6 standard errors is said, if noise alone goes that far with probability 1/100 at most: so the false
 alarm is never more, whatever the noise. It is nearly always much less. By Chernoff's bound, at 6 standard errors:
@@ -38,7 +39,7 @@ _SLOPES = np.geomspace(0.05, 100, 400)
 def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
-    Rounds are left out, as subsamples have totals of their own.
+    Rounds are left out, as subsamples have totals of their own. Those of a structure check speak too.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
     >>> from dpgm_core import release as released
@@ -51,6 +52,9 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     for one in releases:
         if one.total_policy != "estimated" and one.round is None and one.contributions is None:
             stated.setdefault(one.total, []).append(one)
+    if len(stated) == 1:
+        others = (one for one in releases if one.total_policy == "estimated" and one.round is None)
+        next(iter(stated.values())).extend(one for one in others if one.contributions is None)
     return [sentence for total, found in stated.items() if (sentence := _contradiction(total, found))]
 
 
