@@ -127,12 +127,11 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     elif data is not None:
         distances = total_variation(model, _records_of(data), allow_non_private=allow_non_private)
         talk(f"dpgm: {_EXACT}")
-    elif model.releases:
+    elif model.learned:
         # the quietest last: of a table that several releases hold, it is the one compared with
         distances = {}
         # what it was not learned from tells another thing
-        known = [model.release] if model.pooled and model.release is not None else model.learned
-        for one in sorted(known, key=lambda one: -float(max(one.variances)) / one.total**2):
+        for one in sorted(model.seen, key=lambda one: -float(max(one.variances)) / one.total**2):
             distances |= total_variation(model, one.tables)
     else:
         raise OptionError("the model carries no release; give --against MODEL or --data FILE")

@@ -76,12 +76,7 @@ def _surest(done: Fit) -> NoisyTables:
     def variance(release: NoisyTables) -> float:
         return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
 
-    return min(_told(done), key=variance)
-
-
-def _told(done: Fit) -> list[NoisyTables]:
-    """The releases, and all in one where they were pooled: it is surer than each."""
-    return [*done.releases, *([done.release] if done.model.pooled and done.release is not None else [])]
+    return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
 
 
 def _records(release: NoisyTables) -> float:
@@ -128,7 +123,7 @@ def print_fit(
         _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         say("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = _swamped([one for one in _told(done) if not one.check])
+    swamped, tables = _swamped(done.model.seen)
     if swamped:
         talk(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "

@@ -18,7 +18,7 @@ from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.pool import pool, united
+from dpgm_core.releases.pool import check_domain, pool, united
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 
@@ -28,8 +28,8 @@ __all__ = ["ReplayCurator"]
 class ReplayCurator(Single, SetsAside):
     """Serves saved releases, in their order, to a learner that asks for what was asked then.
 
-    releases: at least one, about the same people under the same terms; those of a structure check are kept aside and not
-    served. structure: of the model; when None the first release's, with what the others measured outside of it.
+    releases: at least one, about the same people under the same terms; those of a structure check are kept aside and
+    not served. structure: of the model; when None the first release's, with what the others measured outside of it.
     conversion_delta: needed where releases cost different kinds of budget. Who asks first for one release of all there
     is gets them all as one (`releases.pool`). It refuses what the files do not hold: other budgets, other cliques,
     another order, subsampling, a second helping.
@@ -60,6 +60,9 @@ class ReplayCurator(Single, SetsAside):
                 "of the same run too"
             )
         self._structure = _roomy([one.structure for one in self._releases]) if structure is None else structure
+        check_domain(self._structure.domain, originals)
+        if len(self._aside) > 1:
+            pool(self._aside, conversion_delta)  # checks that do not speak together are refused before the learning
         for one in self._releases:
             if one.round is not None and one.round.clip is not None:
                 raise BudgetError("the release holds clipped scores of a round of training, not counts to learn from")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.errors import DpgmError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.contract import Fit
@@ -35,11 +35,11 @@ def verdicts(model: Model) -> tuple[list[str], list[str]]:
 
     The first where the model is further from the tables it was learned from than their noise explains, which is said of
     a right model in at most one of 1,000 fits; the second where there was a structure check. Where exact inference does
-    not fit, nothing is said.
+    not fit, or the model answers nothing for another reason, nothing is said: a verdict is not worth a paid release.
     """
     try:
         return _misfit(model), _missed(model)
-    except (TooLarge, InferenceError):
+    except DpgmError:
         return [], []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,14 +16,13 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
-from dpgm_core.models.misfit import Component, cell_scales, component, margin_scales, table_scores
+from dpgm_core.models.misfit import Component, cell_scales, component, joint_score, margin_scales, table_scores
 from dpgm_core.noise.check import unmeasured_pairs
-from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["distance", "measured_error", "scores_of", "squared_errors", "structure_variance"]
+__all__ = ["distance", "measured_error", "pairs_left", "scores_of", "squared_errors", "structure_variance"]
 
 #: Answers of a model to several queries at once.
 Answers: TypeAlias = Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]
@@ -37,54 +36,77 @@ class Answering(Protocol):
         ...
 
 
+def pairs_left(check: Structure, structure: Structure, unmeasured: Collection[str]) -> list[Clique]:
+    """The pairs of a check that a model over `structure` answers by its independences.
+
+    Since the check a wider structure may have been learned, which holds some of them, or one from other releases, which
+    did not measure all of their attributes: what the model says of those is no answer.
+
+    >>> from dpgm_core.domain import Domain
+    >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
+    >>> check = Structure(domain, [("a", "c"), ("b", "c"), ("a", "d")])
+    >>> pairs_left(check, Structure(domain, [("a", "b"), ("b", "c")]), ["d"])
+    [('a', 'c')]
+    """
+    nothing = set(unmeasured)
+    return [pair for pair in check.cliques if structure.covering(pair) is None and nothing.isdisjoint(pair)]
+
+
 def measured_error(
-    structure: Structure,
-    releases: Sequence[NoisyTables],
+    check: NoisyTables | None,
+    pairs: Sequence[Clique],
+    learned: Sequence[NoisyTables],
     answers: Answers,
     spreads: Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]] | None,
 ) -> Component:
-    """The structure's error from the check among the releases. Raises OptionError where there is none.
+    """The structure's error from the tables of these pairs in a check. Raises OptionError where there are none.
 
-    spreads: variances of answers beside the structure's error, from replicates; None without them.
+    learned: the releases that tell N. spreads: variances of answers beside the structure's error, from replicates; None
+    without them.
     """
-    checks = [one for one in releases if one.check]
-    learned = [one for one in releases if not one.check]
-    if not checks or not learned:
+    if check is None:
         raise OptionError(
             "the model has no structure check to tell how far its structure misses; set a share of the budget aside "
             'for one: fit(..., split={"check": 0.05}), or [check] share = 0.05'
         )
-    view = levelled(checks[-1])
-    # A wider structure may have been learned since: what a clique holds by now is no longer missed.
-    pairs = [clique for clique in view.structure.cliques if structure.covering(clique) is None]
     if not pairs:
-        raise OptionError("every pair of the structure check is by now inside a clique of the model; nothing is left")
+        raise OptionError(
+            "every pair of the structure check is by now inside a clique of the model, or not measured in what it was "
+            "learned from; nothing is left to tell"
+        )
     found, known = answers(pairs), None if spreads is None else spreads(pairs)
+    # Weighted tables were levelled to their own total.
+    weighted = check.published[0].contributions is not None
     return component(
-        [(view.tables[pair].astype(np.float64), view.noise[view.structure.find(pair)[0]].variance) for pair in pairs],
-        # Weighted tables were levelled to their own total.
-        min(map(_total, learned), key=lambda one: one[1]) if checks[-1].contributions is None else _total(view),
+        [
+            (check.tables[pair].astype(np.float64), check.noise[check.structure.find(pair)[0]].variance)
+            for pair in pairs
+        ],
+        _total(check) if weighted else min(map(_total, learned), key=lambda one: one[1]),
         [found[pair] for pair in pairs],
         None if known is None else [known[pair] for pair in pairs],
     )
 
 
-def distance(found: Component, structure: Structure, left_out: Set[str], answers: Answers, level: float) -> Interval:
+def distance(
+    found: Component, structure: Structure, unmeasured: Collection[str], answers: Answers, level: float
+) -> Interval:
     """The total variation between truth and model that the component comes to, the mean over unmeasured pairs.
 
-    left_out: attributes that the model does not answer. For normal errors of the cells it is half the sum of their mean
-    absolute values, sqrt(2 / pi) tau scale. Errors with heavier tails have less of it, so it is rather too large than
-    too small.
+    unmeasured: attributes in no release. For normal errors of the cells it is half the sum of their mean absolute
+    values, sqrt(2 / pi) tau scale, and 1 at most. Errors with heavier tails have less of it, so it is rather too large
+    than too small.
     """
-    pairs = [pair for pair in unmeasured_pairs(structure) if left_out.isdisjoint(pair)]
+    nothing = set(unmeasured)
+    pairs = [pair for pair in unmeasured_pairs(structure) if nothing.isdisjoint(pair)]
     names = sorted({name for pair in pairs for name in pair})
     shares = answers([(name,) for name in names])
     sums = {name: float(margin_scales(shares[name,]).sum()) for name in names}
     unit = math.sqrt(0.5 / math.pi) * float(np.mean([sums[one] * sums[two] for one, two in pairs]))
     tau = math.sqrt(max(found.variance, 0.0))
-    low, high = (unit * math.sqrt(limit) for limit in found.limits(level))
+    low, high = (min(unit * math.sqrt(limit), 1.0) for limit in found.limits(level))
     return Interval(
-        estimate=np.asarray(unit * tau),
+        estimate=np.asarray(min(unit * tau, 1.0)),
         # The delta method; near 0, where it has no derivative, the root of the error.
         standard_error=np.asarray(unit * found.error / max(2 * tau, math.sqrt(found.error))),
         bias=np.zeros(()),
@@ -95,16 +117,16 @@ def distance(found: Component, structure: Structure, left_out: Set[str], answers
 
 
 def scores_of(releases: Sequence[NoisyTables], answers: Answers) -> dict[Clique, float]:
-    """The `table_scores` of all releases of counts that were learned from; of a clique in several the largest."""
-    scores: dict[Clique, float] = {}
+    """The `table_scores` of releases of counts; of a clique in several their `joint_score`: chance has more of them."""
+    scores: dict[Clique, list[float]] = {}
     for one in releases:
-        if one.check or (one.round is not None and one.round.clip is not None):
+        if one.round is not None and one.round.clip is not None:
             continue
         found = answers(one.structure.cliques)
         tables = [np.sum([found[clique] for clique in group], axis=0).reshape(-1) for group in one.structure.groups]
         for clique, score in table_scores(one, Tables(one.structure, np.concatenate(tables))).items():
-            scores[clique] = max(score, scores.get(clique, -math.inf))
-    return scores
+            scores.setdefault(clique, []).append(score)
+    return {clique: joint_score(found) for clique, found in scores.items()}
 
 
 def squared_errors(
@@ -128,12 +150,12 @@ def structure_variance(
     Errors of pairs are taken as independent, and to first order: that of a pair moves p(x) in the proportion in which
     it moves the pair's own cell. Pairs among what is given cancel out.
     """
-    beside = structure.adjacency
+    missed = {frozenset(pair) for pair in unmeasured_pairs(structure)}
     whole = (*names, *given)
     pairs = [
         (one, two)
         for one, two in itertools.combinations(whole, 2)
-        if two not in beside[one] and beside[one] and beside[two] and not (one in given and two in given)
+        if frozenset((one, two)) in missed and not (one in given and two in given)
     ]
     if not pairs:
         return None

@@ -9,13 +9,14 @@ from typing import Any
 from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.files import plain
+from dpgm_core.models.checked import pairs_left
 from dpgm_core.models.questions import coded, named
 from dpgm_core.models.standing import Basis, Unmeasured
 from dpgm_core.privacy.budget import Budget, composed
-from dpgm_core.releases.pool import pool
+from dpgm_core.releases.pool import check_domain, pool
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of
 from dpgm_core.releases.stamps import UNKNOWN, stamp_of
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Clique, Structure
 
 __all__ = ["SCHEMA", "Facts"]
 
@@ -26,7 +27,8 @@ SCHEMA = 2
 class Facts:
     """Structure, releases, their cost and guarantee together, and the provenance; the base of `Model`, which explains.
 
-    Raises BudgetError for releases whose costs or guarantees do not add up.
+    Raises BudgetError for releases whose costs or guarantees do not add up, and StructureError for those that measured
+    other attributes than the structure's.
 
     >>> facts = Facts(Structure(Domain.from_sizes({"a": 2}), [("a",)]), [])
     >>> facts.private, facts.unmeasured
@@ -43,6 +45,7 @@ class Facts:
         self.structure = structure
         self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
+        check_domain(structure.domain, self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
@@ -51,6 +54,7 @@ class Facts:
         # What a structure check measured was not learned from: the answer about it is by structure all the same.
         self._basis = Basis(self.domain, (one.structure for one in self.learned))
         self._release: NoisyTables | None = None
+        self._check: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"
 
     @property
@@ -79,9 +83,29 @@ class Facts:
         return len(self.learned) > 1 and bool(self.provenance.get("pooled", False))
 
     @property
+    def seen(self) -> tuple[NoisyTables, ...]:
+        """What its learner saw: each release that it was learned from, or all in one where they were pooled."""
+        return (self.release,) if self.pooled and self.release is not None else self.learned
+
+    @property
+    def check(self) -> NoisyTables | None:
+        """The release of its structure check, all in one where there are several; None without one.
+
+        Raises BudgetError where they do not pool.
+        """
+        checks = [one for one in self.releases if one.check]
+        if self._check is None and checks:
+            self._check = pool(checks, self.conversion_delta)
+        return self._check
+
+    @property
     def checked(self) -> bool:
-        """Whether one of the releases is of a structure check."""
-        return any(one.check for one in self.releases)
+        """Whether a structure check among the releases tells of pairs that it answers by structure."""
+        return bool(self._missed)
+
+    @property
+    def _missed(self) -> list[Clique]:
+        return [] if self.check is None else pairs_left(self.check.structure, self.structure, self.unmeasured)
 
     @property
     def private(self) -> bool | None:

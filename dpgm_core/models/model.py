@@ -316,7 +316,8 @@ class Model(Facts):
 
         One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does, for
         whatever noise, N and size of table (see `dpgm_core.models.misfit`). Of a clique measured several times the
-        largest; none of sums of clipped scores. Without a release it is empty. Raises what `marginals_of` does.
+        largest, less what so many have by chance; none of sums of clipped scores. Without a release it is empty. Raises
+        what `marginals_of` does.
 
         >>> from dpgm_core import Budget, Domain, SeededRandomness, fit
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -325,22 +326,22 @@ class Model(Facts):
         >>> bool(done.model.misfit()["a", "b"] < 2)
         True
         """
-        return scores_of(self.releases, self.marginals_of)
+        return scores_of(self.learned, self.marginals_of)
 
     def structure_error(self, *, level: float = 0.9) -> Interval:
         """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
 
         From the tables of its structure check. Once there are replicates, what the fit is off by is taken out of it;
-        without them it is in it. Raises OptionError for a model without a check.
+        without them it is in it. Raises OptionError for a model without a check, and where it tells nothing any more:
+        its pairs are inside cliques by now, or no release that was learned from measured them.
         """
-        left_out = frozenset(self.left_out)
-        return distance(self._error(), self.structure, left_out, self.marginals_of, checked_level(level))
+        return distance(self._error(), self.structure, self.unmeasured, self.marginals_of, checked_level(level))
 
     def _error(self) -> Component:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
             spreads = (lambda pairs: squared_errors(self, self.replicates, pairs)) if self.replicates else None
-            self._component = measured_error(self.structure, self.releases, self.marginals_of, spreads)
+            self._component = measured_error(self.check, self._missed, self.seen, self.marginals_of, spreads)
         return self._component
 
     # --- files --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ for other noise it is the best linear one). N is combined likewise. That is post
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.noise.contract import DualTerm, Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
@@ -27,7 +28,7 @@ from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["PooledNoise", "pool", "united"]
+__all__ = ["PooledNoise", "check_domain", "pool", "united"]
 
 #: Two releases are taken for one when they agree by chance this rarely.
 _NEVER = 1e-9
@@ -145,6 +146,18 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
         unsafe="; ".join(dict.fromkeys(one.unsafe for one in published if one.unsafe)) or None,
         pooled=published,
     )
+
+
+def check_domain(domain: Domain, releases: Iterable[NoisyTables]) -> None:
+    """Refuse, with StructureError, releases that measured attributes which the domain does not have just so."""
+    for one in releases:
+        measured = {name for clique in one.structure.cliques for name in clique}
+        other = sorted(name for name in measured if name not in domain or one.structure.domain[name] != domain[name])
+        if other:
+            raise StructureError(
+                f"a release measured {', '.join(map(repr, other[:4]))} with other labels than the model has, or the "
+                "model has none such; give releases over the model's domain"
+            )
 
 
 def united(structures: Sequence[Structure]) -> Structure:
