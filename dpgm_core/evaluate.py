@@ -61,11 +61,12 @@ def total_variation(
     reference: a Model, Tables (normalised table by table; noisy ones may have negative cells and be further away
     than 1), or records (a path, data frame, code array or Source),
     which are exact and NOT PRIVATE and need `allow_non_private`. cliques: those of the model when None; with Tables,
-    those of the tables; of these the ones without attributes that no release measured, which are refused where named.
+    those of the tables; of these the ones without attributes that no release measured, which are refused where named,
+    and not the empty one, in which all agree.
     """
     names = None if cliques is None else [tuple(clique) for clique in cliques]
     nothing = {*model.left_out, *(reference.left_out if isinstance(reference, Model) else ())}
-    known = [clique for clique in model.structure.cliques if nothing.isdisjoint(clique)]
+    known = [clique for clique in model.structure.cliques if clique and nothing.isdisjoint(clique)]
     if isinstance(reference, Model):
         pairs = names or known
         ours, theirs = model.marginals_of(pairs), reference.marginals_of(pairs)
@@ -81,7 +82,7 @@ def total_variation(
     if tables.structure.domain != model.domain:
         raise StructureError("total variation compares tables over the same domain; these differ")
     distances = {}
-    whole = [group[0] for group in tables.structure.groups if nothing.isdisjoint(itertools.chain(*group))]
+    whole = [group[0] for group in tables.structure.groups if group[0] and nothing.isdisjoint(itertools.chain(*group))]
     for clique in names or whole:
         # A tied group's table is the sum over its cliques, so it is held against the model's mean over them.
         number = tables.structure.find(clique)[0]

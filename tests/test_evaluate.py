@@ -85,3 +85,13 @@ def test_a_tied_table_is_left_out_whole():
     tied = Structure(domain, [("a",)], tied=[[("a", "b"), ("a", "c")]])
     learned = Model(tied, Tables.zeros(tied), releases=[release])
     assert list(dpgm.total_variation(learned, Tables.zeros(tied))) == [("a",)]
+
+
+def test_a_table_of_nothing_but_the_records_is_at_no_distance():
+    """The empty clique is in no answer, from tables, models and records; its own noisy table has a score like any."""
+    structure = Structure(DOMAIN, [("a", "b"), ()])
+    codes = np.zeros((50, 4), int)
+    model = dpgm.learn(dpgm.release(codes, structure, dpgm.Budget.pure(1), neighbours="add-remove"), "naive-mle").model
+    for reference in (model.releases[0].tables, model, codes):
+        assert list(dpgm.total_variation(model, reference, allow_non_private=True)) == [("a", "b")]
+    assert list(model.misfit()) == [("a", "b"), ()]

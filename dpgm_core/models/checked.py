@@ -122,7 +122,7 @@ def scores_of(releases: Sequence[NoisyTables], answers: Answers) -> dict[Clique,
     for one in releases:
         if one.round is not None and one.round.clip is not None:
             continue
-        found = answers(one.structure.cliques)
+        found = {(): np.ones(()), **answers([clique for clique in one.structure.cliques if clique])}
         tables = [np.sum([found[clique] for clique in group], axis=0).reshape(-1) for group in one.structure.groups]
         for clique, score in table_scores(one, Tables(one.structure, np.concatenate(tables))).items():
             scores.setdefault(clique, []).append(score)

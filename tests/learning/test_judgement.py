@@ -94,3 +94,14 @@ def test_what_was_learned_with_an_approximate_engine_is_judged_with_it(monkeypat
     monkeypatch.setattr(JunctionTree, "compile", lambda *_: pytest.fail("an exact engine was compiled"))
     done = fitted(Flat(), inference="loopy-bp")
     assert "standard errors from the model" in done.notes[0]
+
+
+def test_no_verdict_costs_a_release_that_is_paid_for(monkeypatch):
+    """Whatever it refuses to answer: the fit is whole, and says nothing of itself."""
+
+    def refuse(*_):
+        raise dpgm.StructureError("no")
+
+    monkeypatch.setattr(dpgm.Model, "misfit", refuse)
+    done = fitted("naive-mle")
+    assert not done.notes and done.release is not None
