@@ -48,10 +48,11 @@ def test_half_the_noise_is_refuted(case):
 def bare_second_table(monkeypatch):
     honest = LiveCurator._draw
 
-    def draw(curator, measurement, counts):
-        values, last = honest(curator, measurement, counts).values.copy(), measurement.structure.slices[-1]
-        values[last] = counts.values[last]
-        return Tables(measurement.structure, values)
+    def draw(curator, measurement, counted):
+        tables, *total = honest(curator, measurement, counted)
+        values, last = tables.values.copy(), measurement.structure.slices[-1]
+        values[last] = counted.tables.values[last]
+        return Tables(measurement.structure, values), *total
 
     monkeypatch.setattr(LiveCurator, "_draw", draw)
 

@@ -573,7 +573,6 @@ def test_a_replay_serves_what_it_holds_and_nothing_else():
         {"budget": Budget.pure("0.5")},
         {"cliques": [("b", "c")]},
         {"budget": {("a",): Budget.pure(1)}},
-        {},  # all that remains, in one release
     ):
         with pytest.raises(BudgetError):
             made.release(**wrong)

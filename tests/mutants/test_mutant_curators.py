@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Ledger, LiveCurator, Sensitivity, Tables, Terms
-from dpgm_core.counting.kernel import Counts
 from dpgm_core.errors import DataError, Overspent
 from dpgm_core.ledger.file import add
 from dpgm_core.testing import checks_of
@@ -50,31 +49,31 @@ class NeverCharges(Penniless):
 class OneTableBare(LiveCurator):
     """The last table is published as counted."""
 
-    def _draw(self, measurement, counts):
-        values = super()._draw(measurement, counts).values.copy()
-        last = measurement.structure.slices[-1]
-        values[last] = counts.values[last]
-        return Tables(measurement.structure, values)
+    def _draw(self, measurement, counted):
+        tables, *total = super()._draw(measurement, counted)
+        values, last = tables.values.copy(), measurement.structure.slices[-1]
+        values[last] = counted.tables.values[last]
+        return Tables(measurement.structure, values), *total
 
 
 class NoisePerBatch(LiveCurator):
     """Noise for each of three batches, added up: not what was calibrated."""
 
-    def _draw(self, measurement, counts):
-        noisy = super()._draw(measurement, counts)
+    def _draw(self, measurement, counted):
+        tables, *total = super()._draw(measurement, counted)
         for _ in range(2):
-            noisy = super()._draw(measurement, noisy)
-        return noisy
+            tables, *_ = super()._draw(measurement, attrs.evolve(counted, tables=tables))
+        return tables, *total
 
 
 class NoiseShared(LiveCurator):
     """Tables of one shape get the same noise: their difference is exact."""
 
-    def _draw(self, measurement, counts):
-        added = (super()._draw(measurement, counts) - counts).arrays()
+    def _draw(self, measurement, counted):
+        tables, *total = super()._draw(measurement, counted)
         first = {}
-        same = [first.setdefault(part.shape, part).reshape(-1) for part in added]
-        return counts + Tables(measurement.structure, np.concatenate(same))
+        same = [first.setdefault(part.shape, part).reshape(-1) for part in (tables - counted.tables).arrays()]
+        return counted.tables + Tables(measurement.structure, np.concatenate(same)), *total
 
 
 class WrongRelation(LiveCurator):
@@ -101,8 +100,8 @@ class ExactTotal(LiveCurator):
 class ExactTotalInProvenance(LiveCurator):
     """The exact number of records goes into the provenance, for the record."""
 
-    def _count(self, statistic):
-        counted = super()._count(statistic)
+    def _count(self, measured):
+        counted = super()._count(measured)
         self._exact = counted.records
         return counted
 
@@ -131,16 +130,16 @@ class NeverSpent(Penniless):
 class LargestPartCounts(LiveCurator):
     """Budgets per clique cost their maximum (parallel composition, where there is none)."""
 
-    def _published(self, tables, measurement, *parts, **more):
+    def _published(self, measurement, *parts, **more):
         cost = max(measurement.calibrations, key=lambda one: one.noise.cost.epsilon).noise.cost
-        return super()._published(tables, measurement, *parts, **more | {"cost": cost})
+        return super()._published(measurement, *parts, **more | {"cost": cost})
 
 
 class ReadsBeforeItLooks(LiveCurator):
     """Counts the records before it looks at the budget."""
 
     def release(self, **asked):
-        self._count(Counts.of(self._structure))
+        self._count(self._structure)
         return super().release(**asked)
 
 

@@ -153,7 +153,7 @@ def test_reprs_hide_records(run: Path) -> None:
     codes = CodesSource(data={"a": np.full(COUNT, 1), "id": [RECORD] * COUNT})
     terms = dpgm.Terms(neighbours="add-remove", person="id", rows_per_person=10_000)
     curator = LiveCurator(codes, structure, dpgm.make("mechanism", "laplace"), terms=terms, budget=dpgm.Budget.pure(1))
-    counted = curator._count(Counts.of(structure))
+    counted = curator._count(structure)
     persons_of = PersonSource(source=codes, person="id")
     assert int(counted.tables.values.sum()) == COUNT
     for thing in (source, raw, codes, curator, counted, counted.tables, persons_of, CsvSource(path=run)):
