@@ -103,5 +103,5 @@ def test_no_verdict_costs_a_release_that_is_paid_for(monkeypatch):
         raise dpgm.StructureError("no")
 
     monkeypatch.setattr(dpgm.Model, "misfit", refuse)
-    done = fitted("naive-mle")
+    done = fitted(Flat())
     assert not done.notes and done.release is not None
