@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from attrs import field, frozen, validators
 
 from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.domain import code_dtype
-from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.contraction import Contraction, candidates
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
-from dpgm_core.inference.exact.log_curvature import LogCurvature, Means, means_of
+from dpgm_core.inference.exact.logarithms import Logarithms
+from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import Program, lower
 from dpgm_core.inference.exact.queries import TreeQueries
@@ -105,17 +106,6 @@ def _readable(count: int) -> str:
     return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
 
 
-class _Ready(NamedTuple):
-    """Tables' probabilities: what writes them, bounds of their logarithms, and what they were divided by."""
-
-    fill: Callable[[FloatArray], None]
-    lows: list[float]
-    highs: list[float]
-    zeros: bool
-    shift: float
-    above: FloatArray | None
-
-
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
@@ -128,13 +118,8 @@ class JunctionTreeEngine:
         self._treewidth = treewidth
         self._max_bytes = max_bytes
         self._run = ProbabilityExecutor(contraction, program, structure)
-        self._starts = np.array([part.start for part in structure.slices])
-        self._sizes = np.asarray(structure.sizes)
-        self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
-        # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
-        self._mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
-        in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
-        self._log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
+        self._potentials = Potentials(contraction, structure)
+        self._logarithms = Logarithms(contraction, structure)
 
     @property
     def structure(self) -> Structure:
@@ -177,15 +162,15 @@ class JunctionTreeEngine:
         """
         if not (math.isfinite(total) and total >= 0):
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
-        theta, top = self._checked(potentials)
+        theta, top = self._potentials.checked(potentials)
         with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
-            ready = self._ready(theta, top)
+            ready = self._potentials.ready(theta, top)
             found = self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
             if found is None:
-                found = self._in_logarithms(theta if ready.above is None else theta - ready.above)
+                found = self._logarithms.infer(theta if ready.above is None else theta - ready.above)
         marginals, log_partition = found
         log_partition += ready.shift
-        _refuse_infinite(log_partition)
+        refuse_infinite(log_partition)
         if total != 1.0:
             marginals *= total
         return Beliefs(marginals=Tables(self._structure, marginals), log_partition=log_partition)
@@ -200,11 +185,8 @@ class JunctionTreeEngine:
         >>> JunctionTree().compile(structure).maximize(Tables(structure, np.array([0.0, 3.0, 2.0, 1.0])))
         ({'a': 0, 'b': 1}, 3.0)
         """
-        theta, _ = self._checked(potentials)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = logspace.forward(self.contraction, self._inputs(theta), logspace.max_contract)
-        best = self._value(values)
-        _refuse_infinite(best)
+        theta, _ = self._potentials.checked(potentials)
+        values, best = self._logarithms.forward(theta, logspace.max_contract)
         codes = logspace.draw(self.contraction, values, 1, logspace.most_probable)
         chosen = {name: int(code[0]) for name, code in codes.items()}
         return {name: chosen.get(name, 0) for name in self._structure.domain.names}, best
@@ -222,10 +204,8 @@ class JunctionTreeEngine:
         """
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
-        theta, _ = self._checked(potentials)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
-        _refuse_infinite(self._value(values))
+        theta, _ = self._potentials.checked(potentials)
+        values, _ = self._logarithms.forward(theta, logspace.log_contract)
         codes = logspace.draw(self.contraction, values, int(count), logspace.at_random(generator))
         domain = self._structure.domain
         # Attributes of one label have no letter: their code is 0.
@@ -241,26 +221,17 @@ class JunctionTreeEngine:
         >>> JunctionTree().compile(structure).curvature(Tables.zeros(structure))(np.eye(2)).tolist()
         [[0.25, -0.25], [-0.25, 0.25]]
         """
-        theta, top = self._checked(potentials)
+        theta, top = self._potentials.checked(potentials)
         walkers, run = self._keeping
         with np.errstate(all="ignore"):
-            ready = self._ready(theta, top)
+            ready = self._potentials.ready(theta, top)
             found = run.calibrate(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
-        logarithms = partial(self._log_curvature, potentials)
+        logarithms = partial(self._logarithms.curvature, theta)
         if found is None:
             known = logarithms()
             return Curvature(self._structure, walkers, None, lambda: known)
-        _refuse_infinite(found.log_partition + ready.shift)
+        refuse_infinite(found.log_partition + ready.shift)
         return Curvature(self._structure, walkers, found, logarithms)
-
-    def _log_curvature(self, potentials: Tables) -> LogCurvature:
-        theta, _ = self._checked(potentials)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
-        _refuse_infinite(self._value(values))
-        return LogCurvature(
-            self.contraction, self._structure, self._means, values, logspace.backward(self.contraction, values)
-        )
 
     def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
         """p(attributes) of each query, from one inference on the clusters of the junction tree.
@@ -274,7 +245,7 @@ class JunctionTreeEngine:
         >>> [table.shape for table in JunctionTree().compile(structure).answers(Tables.zeros(structure), ["ca", "abc"])]
         [(2, 2), (2, 2, 2)]
         """
-        self._checked(potentials)
+        self._potentials.checked(potentials)
         tree = self._tree
         plans = [tree.plan(tuple(query), self._max_bytes // 2) for query in queries]
         needed, worth = 8 * tree.structure.cells, min(self._max_bytes, len(queries) * self._max_bytes // _WORTH)
@@ -298,10 +269,6 @@ class JunctionTreeEngine:
         return JunctionTree(max_bytes=self._max_bytes).compile(self._tree.structure)
 
     @cached_property
-    def _means(self) -> Means:
-        return means_of(self.contraction)
-
-    @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
         """What second derivatives need: an executor that keeps what it makes, and who walks on it."""
         program = lower(self.contraction, self._structure, keep=True)
@@ -310,65 +277,5 @@ class JunctionTreeEngine:
             ProbabilityExecutor(self.contraction, program, self._structure),
         )
 
-    def _ready(self, theta: FloatArray, top: FloatArray) -> _Ready:
-        """What the executor is given for potentials of these maxima."""
-        low = np.minimum.reduceat(theta, self._starts)
-        zeros = not np.isfinite(low).all()
-        if zeros:
-            low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
-        shift, above = self._log_free, None
-        if max(float(top.max()), -float(low.min())) > self._mild:
-            shift += float(top @ self._multiplicities)
-            above = np.repeat(top, self._sizes)
-            low, top = low - top, np.zeros_like(top)
 
-        def fill(out: FloatArray) -> None:
-            np.exp(theta if above is None else np.subtract(theta, above, out), out)
-
-        return _Ready(fill, low.tolist(), top.tolist(), zeros, shift, above)
-
-    def _checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
-        """The potentials as float64 and the maximum of each table."""
-        if potentials.structure is not self._structure and potentials.structure != self._structure:
-            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
-        theta = potentials.values.astype(np.float64, copy=False)
-        top = np.maximum.reduceat(theta, self._starts)
-        if not np.isfinite(top).all():
-            if (top == -np.inf).any() and not (np.isnan(top).any() or (top == np.inf).any()):
-                raise InferenceError(_IMPOSSIBLE)
-            bad = next(name for name, part in potentials.items() if np.isnan(part).any() or (part == np.inf).any())
-            raise InferenceError(f"inference: the potentials of {bad!r} hold NaN or +inf; they must be below infinity")
-        return theta, top
-
-    def _inputs(self, theta: FloatArray) -> list[FloatArray]:
-        return logspace.inputs_of(self.contraction, self._structure, theta)
-
-    def _value(self, values: list[FloatArray]) -> float:
-        """The total of a forward pass in logarithms: components and tables without letters."""
-        contraction = self.contraction
-        scalars = [float(values[node]) for node in range(len(contraction.groups)) if not contraction.nodes[node]]
-        return sum(scalars) + sum(float(values[root]) for root in contraction.roots)
-
-    def _in_logarithms(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        values = logspace.forward(self.contraction, self._inputs(theta), logspace.log_contract)
-        log_partition = self._value(values)
-        marginals = np.zeros(theta.size)
-        if log_partition == -math.inf:
-            return marginals, log_partition
-        adjoints = logspace.backward(self.contraction, values)
-        for node, group in enumerate(self.contraction.groups):
-            part = marginals[self._structure.slices[group]]
-            part += np.exp(values[node] + adjoints[node]).reshape(-1)
-        return marginals, log_partition
-
-
-def _refuse_infinite(value: float) -> None:
-    if value == -math.inf:
-        raise InferenceError(_IMPOSSIBLE)
-    if not math.isfinite(value):
-        raise InferenceError("inference: the potentials are too large for double precision; rescale them")
-
-
-_IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
 _WORTH = 64  # a query outside the cliques is worth tables of this part of max_bytes
-_MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table

@@ -1,0 +1,90 @@
+"""What an engine is given: potentials that are checked, and made ready for an executor of probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import InferenceError, StructureError
+from dpgm_core.inference.exact.contraction import Contraction
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["Potentials", "Ready", "refuse_infinite"]
+
+_IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
+_MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table
+
+
+class Ready(NamedTuple):
+    """Tables' probabilities: what writes them, bounds of their logarithms, and what they were divided by.
+
+    above: nats taken from each cell, None for nothing; shift: what that, and attributes in no clique, add to log Z.
+    """
+
+    fill: Callable[[FloatArray], None]
+    lows: list[float]
+    highs: list[float]
+    zeros: bool
+    shift: float
+    above: FloatArray | None
+
+
+class Potentials:
+    """Of one structure and contraction; no state between calls."""
+
+    def __init__(self, contraction: Contraction, structure: Structure) -> None:
+        self._structure = structure
+        self._starts = np.array([part.start for part in structure.slices])
+        self._sizes = np.asarray(structure.sizes)
+        self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
+        # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
+        self._mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
+        in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
+        self._log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
+
+    def checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
+        """The potentials as float64 and the maximum of each table.
+
+        Raises StructureError for another structure's, and InferenceError for NaN or +inf and where a whole table is
+        -inf.
+        """
+        if potentials.structure is not self._structure and potentials.structure != self._structure:
+            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
+        theta = potentials.values.astype(np.float64, copy=False)
+        top = np.maximum.reduceat(theta, self._starts)
+        if not np.isfinite(top).all():
+            if (top == -np.inf).any() and not (np.isnan(top).any() or (top == np.inf).any()):
+                raise InferenceError(_IMPOSSIBLE)
+            bad = next(name for name, part in potentials.items() if np.isnan(part).any() or (part == np.inf).any())
+            raise InferenceError(f"inference: the potentials of {bad!r} hold NaN or +inf; they must be below infinity")
+        return theta, top
+
+    def ready(self, theta: FloatArray, top: FloatArray) -> Ready:
+        """What the executor is given for potentials of these maxima."""
+        low = np.minimum.reduceat(theta, self._starts)
+        zeros = not np.isfinite(low).all()
+        if zeros:
+            low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
+        shift, above = self._log_free, None
+        if max(float(top.max()), -float(low.min())) > self._mild:
+            shift += float(top @ self._multiplicities)
+            above = np.repeat(top, self._sizes)
+            low, top = low - top, np.zeros_like(top)
+
+        def fill(out: FloatArray) -> None:
+            np.exp(theta if above is None else np.subtract(theta, above, out), out)
+
+        return Ready(fill, low.tolist(), top.tolist(), zeros, shift, above)
+
+
+def refuse_infinite(value: float) -> None:
+    """Raise InferenceError for a log-partition of no record, or of potentials beyond doubles."""
+    if value == -math.inf:
+        raise InferenceError(_IMPOSSIBLE)
+    if not math.isfinite(value):
+        raise InferenceError("inference: the potentials are too large for double precision; rescale them")
