@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Literal
 
 import numpy as np
@@ -30,6 +29,8 @@ _FIRST_SCALE = 0.6
 _STEPS = 50  # descent steps in one round
 _ROUND_STEPS = 30  # by blocks; the next round goes on from there
 _LAST_STEPS = 200
+_STRONG = 2.5  # nats: e^2.5 is 12
+_LONE = 5.0  # nats: e^5 is 150
 _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
 
@@ -71,7 +72,7 @@ class Run:
         if not self.basis.size:  # one label everywhere: there is nothing to learn
             return
         self.progress("learning", 0, self.settings.rounds + 1)
-        if self.settings.scales is None and self._floor():
+        if self.settings.scales is None and self._nothing():
             self._record(0.0)
             return
         self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
@@ -90,6 +91,8 @@ class Run:
         assert self.settings.scales is not None
         self.phi = self.basis.parameters(potentials.values)
         self.scales.values = np.array(self.settings.scales)
+        if self.scales.silent:  # refits then tell what the noise may hide, and not that nothing is there
+            self.scales.values = np.ones(self.basis.groups)
         if self.basis.size:
             self.linearise()
             self.system.set_prior(self.scales.precision())
@@ -105,60 +108,46 @@ class Run:
         phi, _ = objective.minimise(self.phi, tolerance, _STEPS)
         return Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
 
-    def _floor(self) -> bool:
-        """Fit the main effects alone, or nothing; whether the tables support no more."""
-        strong = float(os.environ.get("EBT", "3"))
-        scales = self.scales
-        scales.values[0] = 1.0
-        scales.silence()
-        phi = np.zeros_like(self.phi)
-        mains, cliques = self._speaking(phi, dense=False)
-        if os.environ.get("EBDEBUG"): print("speaking", mains, cliques)
-        if mains < strong:
-            scales.values[0] = scales.values[1]
-        else:
-            for _ in range(3):
-                scales.update(self.linear, self.system)
-                scales.silence()
-                phi = self._descend(phi)
-                self._speaking(phi, dense=False)
-            if self.dense:
-                mains, cliques = self._speaking(phi, dense=True)
-                if os.environ.get("EBDEBUG"): print("speaking", mains, cliques)
-        if cliques < strong:
-            self.phi = phi
-            scales.measure(self.system.determined())
-            return True
-        scales.values[:] = 1.0
-        return False
+    def _nothing(self) -> bool:
+        """Whether the tables hardly tell the records from uniform ones; every scale is then off.
 
-    def _speaking(self, phi, dense):
-        _, marginals, mean = self.moments.mean(phi)
-        self.system = self._system(phi, marginals, mean, dense)
-        precision = self.scales.precision()
-        self.system.set_prior(precision)
-        residual = self._clipped(marginals) - self.total * mean
-        gradient = precision * phi - self.total * self.moments.along(phi, self.system.weighted(residual))
-        self.linear = phi - self.system.newton(gradient)
-        return self.scales.speaking(self.linear, self.system)
-
-    def _descend(self, phi):
-        precision = self.scales.precision()
-        self.system.set_prior(precision)
-        phi, self.distance = Objective(self.moments, self.system, self.noisy, self.total, precision).minimise(phi, self.tolerance, _STEPS)
-        return phi
-
-    def _system(self, phi, marginals, mean, dense) -> System:
+        Scales tuned where a fit followed the noise justify themselves, so this is judged at the uniform model, whose
+        statistics do not depend on each other. Only where the tables are likelier by a factor of 12 if something is on
+        is anything fitted: by chance, Gaussian noise looks so in at most one of 12 data sets (Markov's inequality; in
+        one of a hundred as simulated). A lone cell that noise would carry so far in one of 150 data sets is something
+        too, however many silent ones are beside it. Source: Kass and Raftery (1995), Bayes factors.
+        """
+        uniform, first = np.zeros(self.basis.size), self.scales.values
+        self.scales.silence()
+        _, marginals, mean = self.moments.mean(uniform)
         drift = math.sqrt(self.release.total_variance) * mean
-        if dense:
-            return Dense(self.total * self.moments.covariance(phi)(np.eye(self.basis.size)), self.basis.variances, drift)
-        return Diagonal(blocks_of(self.basis), self.basis, marginals, mean, self.total, drift)
+        self.system = Diagonal(blocks_of(self.basis), self.basis, marginals, mean, self.total, drift)
+        self.system.set_prior(self.scales.precision())
+        noisy, farthest = self._sobered(marginals)
+        told = self.total * self.moments.along(uniform, self.system.weighted(noisy - self.total * mean))
+        evidence = self.scales.something(self.system.newton(told), self.system)
+        if evidence > _STRONG or farthest > _LONE + math.log(self.basis.structure.cells):
+            self.scales.values = first
+            return False
+        self.scales.measure(self.system.determined())
+        return True
 
-    def _clipped(self, marginals: FloatArray) -> FloatArray:
-        expected = self.total * marginals
-        reach = 4.5 * np.sqrt(np.repeat(self.release.variances, self.basis.structure.sizes) + expected)
-        tables = self.release.tables.values
-        return self.basis.statistics(np.clip(tables, expected - reach, expected + reach))
+    def _sobered(self, marginals: FloatArray) -> tuple[FloatArray, float]:
+        """z (p,) with each cell no farther from these marginals than makes the Gaussian as unlikely as its own noise.
+
+        Laplace noise reaches farther than the Gaussian of its variance, which would take its far cells for a signal.
+        Also how unlikely the farthest cell is, in nats.
+        """
+        structure, expected = self.basis.structure, self.total * marginals
+        residual = self.release.tables.values - expected
+        variances = np.repeat(self.release.variances, structure.sizes) + expected
+        unlikely = residual**2 / (2 * variances)
+        for number, noise in enumerate(self.release.noise):
+            here = structure.slices[number]
+            own = noise.logpdf(np.zeros(1)) - noise.logpdf(residual[here])
+            unlikely[here] = np.clip(own, 0.0, unlikely[here])
+        sober = expected + np.sign(residual) * np.sqrt(2 * variances * unlikely)
+        return self.basis.statistics(sober), float(unlikely.max())
 
     def _tune(self) -> None:
         self.linearise()

@@ -33,7 +33,7 @@ _LEAST = 1e-9  # of lam s^2, below which a direction is not told of
 
 # What is averaged over: the share of cliques that are off, and mean and variance of the others' u.
 _SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
-_MEANS = _GRID[1::2]
+_MEANS = 2 * np.log(np.geomspace(0.1, 3.0, 13))
 _VARIANCES = np.array([0.02, 0.08, 0.3, 1.0, 2.5, 6.0, 16.0])
 
 
@@ -85,14 +85,19 @@ class Scales:
         """
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
 
-    def speaking(self, phi: FloatArray, system: System) -> tuple[float, float]:
-        """How much likelier the tables are, in logs, if main effects may be on than if none is; interactions."""
+    def something(self, phi: FloatArray, system: System) -> float:
+        """How much likelier the tables are, in logs, if main effects may be on, or cliques, than if nothing is."""
         evidence = np.array([evidence_of(lam, squares) for lam, squares in self._told(phi, system)])
-        return something(evidence[:1]), something(evidence[1:])
+        return max(something(evidence[:1]), something(evidence[1:]))
 
     def silence(self) -> None:
-        """Switch every clique off."""
-        self.values[1:] = _OFF
+        """Switch every group off."""
+        self.values = np.full(len(self.values), _OFF)
+
+    @property
+    def silent(self) -> bool:
+        """Whether every group is off."""
+        return bool((self.values <= _OFF).all())
 
     def _told(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
         parts = [np.flatnonzero(self._basis.group == group) for group in range(len(self.values))]
