@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tables
+from dpgm_core import Engine, NoisyTables, Progress, Structure, Tables
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
+from dpgm_eb_map.nothing import nothing, unheard
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
 from dpgm_eb_map.scales import Scales
 
@@ -29,8 +30,7 @@ _FIRST_SCALE = 0.6
 _STEPS = 50  # descent steps in one round
 _ROUND_STEPS = 30  # by blocks; the next round goes on from there
 _LAST_STEPS = 200
-_STRONG = 2.5  # nats: e^2.5 is 12
-_LONE = 5.0  # nats: e^5 is 150
+_REOPENED = 3  # at most so often cliques are opened by force
 _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
 
@@ -72,7 +72,7 @@ class Run:
         if not self.basis.size:  # one label everywhere: there is nothing to learn
             return
         self.progress("learning", 0, self.settings.rounds + 1)
-        if self.settings.scales is None and self._nothing():
+        if self.settings.scales is None and nothing(self.moments, self.release, self.scales):
             self._record(0.0)
             return
         self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
@@ -108,47 +108,6 @@ class Run:
         phi, _ = objective.minimise(self.phi, tolerance, _STEPS)
         return Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
 
-    def _nothing(self) -> bool:
-        """Whether the tables hardly tell the records from uniform ones; every scale is then off.
-
-        Scales tuned where a fit followed the noise justify themselves, so this is judged at the uniform model, whose
-        statistics do not depend on each other. Only where the tables are likelier by a factor of 12 if something is on
-        is anything fitted: by chance, Gaussian noise looks so in at most one of 12 data sets (Markov's inequality; in
-        one of a hundred as simulated). A lone cell that noise would carry so far in one of 150 data sets is something
-        too, however many silent ones are beside it. Source: Kass and Raftery (1995), Bayes factors.
-        """
-        uniform, first = np.zeros(self.basis.size), self.scales.values
-        self.scales.silence()
-        _, marginals, mean = self.moments.mean(uniform)
-        drift = math.sqrt(self.release.total_variance) * mean
-        self.system = Diagonal(blocks_of(self.basis), self.basis, marginals, mean, self.total, drift)
-        self.system.set_prior(self.scales.precision())
-        noisy, farthest = self._sobered(marginals)
-        told = self.total * self.moments.along(uniform, self.system.weighted(noisy - self.total * mean))
-        evidence = self.scales.something(self.system.newton(told), self.system)
-        if evidence > _STRONG or farthest > _LONE + math.log(self.basis.structure.cells):
-            self.scales.values = first
-            return False
-        self.scales.measure(self.system.determined())
-        return True
-
-    def _sobered(self, marginals: FloatArray) -> tuple[FloatArray, float]:
-        """z (p,) with each cell no farther from these marginals than makes the Gaussian as unlikely as its own noise.
-
-        Laplace noise reaches farther than the Gaussian of its variance, which would take its far cells for a signal.
-        Also how unlikely the farthest cell is, in nats.
-        """
-        structure, expected = self.basis.structure, self.total * marginals
-        residual = self.release.tables.values - expected
-        variances = np.repeat(self.release.variances, structure.sizes) + expected
-        unlikely = residual**2 / (2 * variances)
-        for number, noise in enumerate(self.release.noise):
-            here = structure.slices[number]
-            own = noise.logpdf(np.zeros(1)) - noise.logpdf(residual[here])
-            unlikely[here] = np.clip(own, 0.0, unlikely[here])
-        sober = expected + np.sign(residual) * np.sqrt(2 * variances * unlikely)
-        return self.basis.statistics(sober), float(unlikely.max())
-
     def _tune(self) -> None:
         self.linearise()
         for number in range(self.settings.rounds):
@@ -161,6 +120,12 @@ class Run:
             self._record(moved)
             if self.settled:
                 break
+        for _ in range(_REOPENED):
+            missed = unheard(self.moments, self.release, self.phi)
+            if not self.scales.open(missed):
+                break
+            self._fit()
+            self.linearise()
         self.scales.widen(self.settings.widening)
         self._fit()
         self._record(0.0)
