@@ -59,8 +59,8 @@ def _speaking(chances: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def _unlikely(release: NoisyTables, marginals: FloatArray) -> FloatArray:
-    """How unlikely each cell is if the model is right, nats below its peak (cells,): of its noise's law, and of a Gaussian
-    with the variance of noise and sampling, the likelier."""
+    """How unlikely each cell is if the model is right, nats below the peak (cells,): by its noise's own law, or by a
+    Gaussian with the variance of noise and sampling, whichever makes it likelier."""
     residual = release.tables.values - release.total * marginals
     found: FloatArray = residual**2 / (2 * _variances(release, marginals))
     for number, noise in enumerate(release.noise):

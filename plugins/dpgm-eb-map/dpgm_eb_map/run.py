@@ -120,14 +120,13 @@ class Run:
             self._record(moved)
             if self.settled:
                 break
-        for _ in range(_REOPENED):
-            missed = unheard(self.moments, self.release, self.phi)
-            if not self.scales.open(missed):
-                break
-            self._fit()
-            self.linearise()
         self.scales.widen(self.settings.widening)
         self._fit()
+        for _ in range(_REOPENED):
+            if not self.scales.open(unheard(self.moments, self.release, self.phi)):
+                break
+            self.linearise()
+            self._fit()
         self._record(0.0)
 
     def linearise(self) -> None:
