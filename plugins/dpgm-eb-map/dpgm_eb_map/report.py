@@ -25,6 +25,11 @@ def notes(run: Run) -> list[str]:
     path = "dense" if run.dense else "diagonal"
     determined = float(run.scales.determined.sum())
     said = [f"{path} curvature: {run.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
+    if run.scales.silent and run.settings.scales is None:
+        said.append(
+            "the tables hardly tell the records from uniform ones, so the model is uniform; more budget, or fewer and "
+            "smaller tables, would tell more"
+        )
     if not run.settled:
         said.append(f"the prior scales still moved after {run.settings.rounds} rounds; raise rounds")
     if run.distance > run.tolerance:

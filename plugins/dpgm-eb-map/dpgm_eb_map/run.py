@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Literal
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tables
+from dpgm_core import Engine, NoisyTables, Progress, Structure, Tables
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
+from dpgm_eb_map.nothing import nothing, unheard
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
 from dpgm_eb_map.scales import Scales
 
@@ -30,6 +30,7 @@ _FIRST_SCALE = 0.6
 _STEPS = 50  # descent steps in one round
 _ROUND_STEPS = 30  # by blocks; the next round goes on from there
 _LAST_STEPS = 200
+_REOPENED = 3  # at most so often cliques are opened by force
 _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
 
@@ -71,7 +72,7 @@ class Run:
         if not self.basis.size:  # one label everywhere: there is nothing to learn
             return
         self.progress("learning", 0, self.settings.rounds + 1)
-        if self.settings.scales is None and self._floor():
+        if self.settings.scales is None and nothing(self.moments, self.release, self.scales):
             self._record(0.0)
             return
         self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
@@ -90,6 +91,8 @@ class Run:
         assert self.settings.scales is not None
         self.phi = self.basis.parameters(potentials.values)
         self.scales.values = np.array(self.settings.scales)
+        if self.scales.silent:  # refits then tell what the noise may hide, and not that nothing is there
+            self.scales.values = np.ones(self.basis.groups)
         if self.basis.size:
             self.linearise()
             self.system.set_prior(self.scales.precision())
@@ -105,61 +108,6 @@ class Run:
         phi, _ = objective.minimise(self.phi, tolerance, _STEPS)
         return Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
 
-    def _floor(self) -> bool:
-        """Fit the main effects alone, or nothing; whether the tables support no more."""
-        strong = float(os.environ.get("EBT", "3"))
-        scales = self.scales
-        scales.values[0] = 1.0
-        scales.silence()
-        phi = np.zeros_like(self.phi)
-        mains, cliques = self._speaking(phi, dense=False)
-        if os.environ.get("EBDEBUG"): print("speaking", mains, cliques)
-        if mains < strong:
-            scales.values[0] = scales.values[1]
-        else:
-            for _ in range(3):
-                scales.update(self.linear, self.system)
-                scales.silence()
-                phi = self._descend(phi)
-                self._speaking(phi, dense=False)
-            if self.dense:
-                mains, cliques = self._speaking(phi, dense=True)
-                if os.environ.get("EBDEBUG"): print("speaking", mains, cliques)
-        if cliques < strong:
-            self.phi = phi
-            scales.measure(self.system.determined())
-            return True
-        scales.values[:] = 1.0
-        return False
-
-    def _speaking(self, phi, dense):
-        _, marginals, mean = self.moments.mean(phi)
-        self.system = self._system(phi, marginals, mean, dense)
-        precision = self.scales.precision()
-        self.system.set_prior(precision)
-        residual = self._clipped(marginals) - self.total * mean
-        gradient = precision * phi - self.total * self.moments.along(phi, self.system.weighted(residual))
-        self.linear = phi - self.system.newton(gradient)
-        return self.scales.speaking(self.linear, self.system)
-
-    def _descend(self, phi):
-        precision = self.scales.precision()
-        self.system.set_prior(precision)
-        phi, self.distance = Objective(self.moments, self.system, self.noisy, self.total, precision).minimise(phi, self.tolerance, _STEPS)
-        return phi
-
-    def _system(self, phi, marginals, mean, dense) -> System:
-        drift = math.sqrt(self.release.total_variance) * mean
-        if dense:
-            return Dense(self.total * self.moments.covariance(phi)(np.eye(self.basis.size)), self.basis.variances, drift)
-        return Diagonal(blocks_of(self.basis), self.basis, marginals, mean, self.total, drift)
-
-    def _clipped(self, marginals: FloatArray) -> FloatArray:
-        expected = self.total * marginals
-        reach = 4.5 * np.sqrt(np.repeat(self.release.variances, self.basis.structure.sizes) + expected)
-        tables = self.release.tables.values
-        return self.basis.statistics(np.clip(tables, expected - reach, expected + reach))
-
     def _tune(self) -> None:
         self.linearise()
         for number in range(self.settings.rounds):
@@ -174,6 +122,11 @@ class Run:
                 break
         self.scales.widen(self.settings.widening)
         self._fit()
+        for _ in range(_REOPENED):
+            if not self.scales.open(unheard(self.moments, self.release, self.phi)):
+                break
+            self.linearise()
+            self._fit()
         self._record(0.0)
 
     def linearise(self) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from scipy.special import logsumexp
 
 from dpgm_core import FloatArray, IntArray
 from dpgm_eb_map.contrasts import Basis
@@ -31,9 +32,11 @@ _FARTHEST = 3.0  # that u may move in one step
 _TINY = 1e-300
 _LEAST = 1e-9  # of lam s^2, below which a direction is not told of
 
-# What is averaged over: the share of cliques that are off, and mean and variance of the others' u.
-_SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98])
-_MEANS = _GRID[1::2]
+# What is averaged over: the share of cliques that are off, all with probability 1/2, and mean and variance of the
+# others' u.
+_SHARES = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 1.0])
+_SHARES_PRIOR = np.where(_SHARES < 1, 0.5 / (len(_SHARES) - 1), 0.5)
+_MEANS = 2 * np.log(np.geomspace(0.1, 3.0, 13))
 _VARIANCES = np.array([0.02, 0.08, 0.3, 1.0, 2.5, 6.0, 16.0])
 
 
@@ -85,14 +88,27 @@ class Scales:
         """
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
 
-    def speaking(self, phi: FloatArray, system: System) -> tuple[float, float]:
-        """How much likelier the tables are, in logs, if main effects may be on than if none is; interactions."""
+    def open(self, tables: list[int]) -> bool:
+        """Raise the scales of what these tables tell of, to 1 or to twice what they are; whether any can be raised."""
+        told = [part.part.start for part in self._basis.effects if any(one.group in tables for one in part.holders)]
+        groups = np.setdiff1d(self._basis.group[told], [0])
+        before = self.values.copy()
+        self.values[groups] = np.clip(2 * before[groups], 1.0, _RANGE[1])
+        return bool((self.values > before).any())
+
+    def something(self, phi: FloatArray, system: System) -> float:
+        """How much likelier the tables are, in logs, if main effects may be on, or cliques, than if nothing is."""
         evidence = np.array([evidence_of(lam, squares) for lam, squares in self._told(phi, system)])
-        return something(evidence[:1]), something(evidence[1:])
+        return max(something(evidence[:1]), something(evidence[1:]))
 
     def silence(self) -> None:
-        """Switch every clique off."""
-        self.values[1:] = _OFF
+        """Switch every group off."""
+        self.values = np.full(len(self.values), _OFF)
+
+    @property
+    def silent(self) -> bool:
+        """Whether every group is off."""
+        return bool((self.values <= _OFF).all())
 
     def _told(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
         parts = [np.flatnonzero(self._basis.group == group) for group in range(len(self.values))]
@@ -144,16 +160,16 @@ def something(evidence: FloatArray) -> float:
     """
     if not len(evidence):
         return -np.inf
-    _, _, if_off, logs = _weighed(evidence)
-    top = logs.max()
-    return float(top + np.log(np.exp(logs - top).sum()) - np.log(if_off).sum())
+    logs = _weighed(evidence)[-1]
+    none, some = (float(logsumexp(logs[part])) for part in (_SHARES == 1, _SHARES < 1))
+    return some - none
 
 
 def _weighed(evidence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Each clique's likelihood on the grid, if it is on (cliques, slabs) and off (cliques, 1), up to a factor of its
     own; and of all, times the prior, in logs (shares, slabs)."""
     prior = np.tile(np.log(_VARIANCES / (1 + _VARIANCES)), len(_MEANS))  # 1 / (1 + variance), on a logarithmic grid
-    prior = prior - np.log(np.exp(prior).sum() * len(_SHARES))
+    prior = np.log(_SHARES_PRIOR)[:, None] + prior - logsumexp(prior)
     likelihood = np.maximum(np.exp(evidence - evidence.max(axis=1, keepdims=True)), _TINY)
     if_on, if_off = np.maximum(likelihood @ _slabs().T, _TINY), likelihood[:, :1]
     logs = prior + np.array([np.log(off * if_off + (1 - off) * if_on).sum(axis=0) for off in _SHARES])

@@ -152,22 +152,22 @@ def test_where_little_is_determined_it_is_nearly_as_good():
 
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_few_loud_cells_of_a_large_table_are_heard(seed):
-    """A pair of 36 labels, 1,225 interactions in pieces: three cells have 150 records more than independence has,
-    five standard errors of their noise. The fit has half of that and more, as the dense one has."""
+    """A pair of 36 labels, 1,225 interactions in pieces: three cells have 190 records more than independence has,
+    six standard errors of their noise. The fit has half of that and more, as the dense one has."""
     domain = Domain.from_sizes({"a": 36, "b": 36, "c": 2})
     structure = Structure(domain, [("a", "b"), ("b", "c")])
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, size, 20_000) for size in (36, 36, 2)], axis=1)
     loud = [tuple(cell) for cell in rng.integers(0, 36, size=(3, 2))]
     for number, cell in enumerate(loud):
-        codes[150 * number : 150 * (number + 1), :2] = cell
+        codes[190 * number : 190 * (number + 1), :2] = cell
     noisy = dpgm.release(
         codes, structure, dpgm.Budget.zcdp("0.001"), "gaussian", neighbours="add-remove",
         randomness=dpgm.SeededRandomness(seed),
     )  # fmt: skip
     fitted = noisy.total * learn(noisy).model.marginal(("a", "b"))
     for cell in loud:
-        assert fitted[cell] > 90
+        assert fitted[cell] > 110
 
 
 def test_auto_takes_blocks_for_many_parameters(monkeypatch):

@@ -1,0 +1,75 @@
+"""What the scales' evidence alone would get wrong: tables that tell nothing, and tables of which a fit hears nothing.
+
+Scales that are tuned where a fit followed the noise justify themselves, so whether there is anything to fit is judged
+before: at the uniform model, where effects are uncorrelated and nothing needs to be linearised elsewhere. And one cell
+among hundreds that are silent hardly moves the evidence of their common scale, however far it is from the fit. Source:
+Kass and Raftery (1995), Bayes factors.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpgm_core import FloatArray, NoisyTables
+from dpgm_eb_map.diagonal import Diagonal, blocks_of
+from dpgm_eb_map.posterior import Moments
+from dpgm_eb_map.scales import Scales
+
+__all__ = ["nothing", "unheard"]
+
+# Nats by which something must be likelier than nothing: a factor of 12. Gaussian noise alone looks so in at most one of
+# 12 data sets (Markov's inequality), and in about one of a hundred as simulated; Laplace noise alike.
+_STRONG = 2.5
+_ALONE = 5.0  # nats: one cell speaks if noise carries any of them so far in one of e^5 = 150 data sets
+
+
+def nothing(moments: Moments, release: NoisyTables, scales: Scales) -> bool:
+    """Whether nothing speaks; every scale is then off, and otherwise as it was."""
+    basis = moments.basis
+    uniform, first = np.zeros(basis.size), scales.values
+    _, marginals, mean = moments.mean(uniform)
+    chances = _unlikely(release, marginals)
+    scales.silence()
+    drift = math.sqrt(release.total_variance) * mean
+    system = Diagonal(blocks_of(basis), basis, marginals, mean, release.total, drift)
+    system.set_prior(scales.precision())
+    # No cell is farther than makes a Gaussian as unlikely as its own noise: Laplace noise reaches farther.
+    residual = release.tables.values - release.total * marginals
+    sober = np.sign(residual) * np.sqrt(2 * chances * _variances(release, marginals))
+    weighted = system.weighted(basis.statistics(sober))
+    linear = system.newton(release.total * moments.along(uniform, weighted))
+    if scales.something(linear, system) > _STRONG or _speaking(chances).any():
+        scales.values = first
+        return False
+    scales.measure(system.determined())
+    return True
+
+
+def unheard(moments: Moments, release: NoisyTables, phi: FloatArray) -> list[int]:
+    """The tables with a cell so far from the fit that noise would hardly carry one there."""
+    speaking = _speaking(_unlikely(release, moments.mean(phi)[1]))
+    return [number for number, part in enumerate(release.structure.slices) if speaking[part].any()]
+
+
+def _speaking(chances: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = chances > _ALONE + math.log(max(len(chances), 1))
+    return found
+
+
+def _unlikely(release: NoisyTables, marginals: FloatArray) -> FloatArray:
+    """How unlikely each cell is if the model is right, nats below the peak (cells,): by its noise's own law, or by a
+    Gaussian with the variance of noise and sampling, whichever makes it likelier."""
+    residual = release.tables.values - release.total * marginals
+    found: FloatArray = residual**2 / (2 * _variances(release, marginals))
+    for number, noise in enumerate(release.noise):
+        here = release.structure.slices[number]
+        own = noise.logpdf(np.zeros(1)) - noise.logpdf(residual[here])
+        found[here] = np.clip(own, 0.0, found[here])
+    return found
+
+
+def _variances(release: NoisyTables, marginals: FloatArray) -> FloatArray:
+    found: FloatArray = release.tables.repeat(release.variances) + release.total * marginals
+    return found
