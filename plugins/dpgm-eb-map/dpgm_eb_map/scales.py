@@ -29,7 +29,7 @@ _OFF = 0.003  # nats: the scale of a group that is off
 _RANGE = (0.03, 10.0)  # nats: bounds of the others
 _GRID = 2 * np.log(np.concatenate([[_OFF], np.geomspace(*_RANGE, 48)]))  # of u; off is the first
 _FARTHEST = 3.0  # that u may move in one step
-_TINY = 1e-300
+_TINY = 1e-300  # a likelihood, so that its logarithm is a number
 _LEAST = 1e-9  # of lam s^2, below which a direction is not told of
 
 # What is averaged over: the share of cliques that are off, all with probability 1/2, and mean and variance of the
