@@ -155,8 +155,8 @@ def check_domain(domain: Domain, releases: Iterable[NoisyTables]) -> None:
         other = sorted(name for name in measured if name not in domain or one.structure.domain[name] != domain[name])
         if other:
             raise StructureError(
-                f"a release measured {', '.join(map(repr, other[:4]))} with other labels than the model has, or the "
-                "model has none such; give releases over the model's domain"
+                f"a release measured {', '.join(map(repr, other[:4]))} with other labels, bins or unknown values than "
+                "the model has, or the model has none such; give releases over the model's domain"
             )
 
 
