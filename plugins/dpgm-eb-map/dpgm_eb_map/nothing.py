@@ -22,7 +22,7 @@ __all__ = ["nothing", "unheard"]
 # Nats by which something must be likelier than nothing: a factor of 12. Gaussian noise alone looks so in at most one of
 # 12 data sets (Markov's inequality), and in about one of a hundred as simulated; Laplace noise alike.
 _STRONG = 2.5
-_ALONE = 5.0  # nats: one cell speaks if noise carries any of them so far in one of e^5 = 150 data sets
+_ALONE = 7.0  # nats: one cell speaks if noise carries any of them so far in one of e^7 = 1,100 data sets
 
 
 def nothing(moments: Moments, release: NoisyTables, scales: Scales) -> bool:

@@ -30,7 +30,7 @@ _FIRST_SCALE = 0.6
 _STEPS = 50  # descent steps in one round
 _ROUND_STEPS = 30  # by blocks; the next round goes on from there
 _LAST_STEPS = 200
-_REOPENED = 3  # at most so often cliques are opened by force
+_REOPENED = 4  # at most so often cliques are opened by force
 _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
 

@@ -89,11 +89,11 @@ class Scales:
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
 
     def open(self, tables: list[int]) -> bool:
-        """Raise the scales of what these tables tell of, to 1 or to twice what they are; whether any can be raised."""
+        """Raise the scales of what these tables tell of, to 1/4 or to twice what they are; whether any can be raised."""
         told = [part.part.start for part in self._basis.effects if any(one.group in tables for one in part.holders)]
         groups = np.setdiff1d(self._basis.group[told], [0])
         before = self.values.copy()
-        self.values[groups] = np.clip(2 * before[groups], 1.0, _RANGE[1])
+        self.values[groups] = np.clip(2 * before[groups], 0.25, _RANGE[1])
         return bool((self.values > before).any())
 
     def something(self, phi: FloatArray, system: System) -> float:
