@@ -141,6 +141,7 @@ def nested_releases() -> tuple[list[dpgm.NoisyTables], np.ndarray]:
     the tables of their generalised least squares by brute force: over the counts of all records, whose sum is N."""
     domain = Domain.from_sizes({"a": 3, "b": 2, "c": 2})
     codes = np.random.default_rng(1).integers(0, [3, 2, 2], size=(6000, 3))
+    codes[:1500, 0] = 0
     asked = [
         ([("a",), ("b",)], Budget.pure("1/5"), "laplace"),
         ([("a", "b"), ("c", "b")], Budget.zcdp("1/2000"), "gaussian"),
