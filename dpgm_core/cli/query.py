@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,8 @@ from dpgm_core.cli.replicates import replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
+    from dpgm_core.arrays import FloatArray
+    from dpgm_core.models.intervals import Interval
     from dpgm_core.models.model import Model
     from dpgm_core.models.standing import Unmeasured
 
@@ -84,11 +86,10 @@ def query(
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.reading import load_model
     from dpgm_core.models.standing import spelled
-    from dpgm_core.releases.stamps import caveats_of, stamp_of
+    from dpgm_core.releases.stamps import caveats_of
 
     loaded = load_model(model_file)
     model = loaded.using(inference, unmeasured=unmeasured)
-    caveats, facts = caveats_of(model.releases), stamp_of(model.releases, model.guarantee())
     fixed = _given(given)
     if level is None and (replicates is not None or seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
@@ -97,16 +98,7 @@ def query(
     if most_probable:
         if attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
-        record = model.map_assignment(fixed)
-        standing = model.standing(tuple(record))
-        if as_json:
-            left_out = list(model.left_out)
-            print_json({"record": record, "given": fixed, "standing": standing, "left_out": left_out, **facts})
-            return
-        stamp(model_file, caveats)
-        say_left_out(model.left_out)
-        print_table(["attribute", "label"], list(record.items()))
-        _say_standing(standing)
+        _say_record(model, model_file, fixed, as_json)
         return
     if not attributes:
         if unmeasured is not None:
@@ -114,9 +106,9 @@ def query(
         if fixed:
             raise OptionError("--given needs attributes to ask for, or --map")
         if as_json:
-            print_json(model.to_document() | facts)
+            print_json(model.to_document() | _facts(model))
         else:
-            stamp(model_file, caveats)
+            stamp(model_file, caveats_of(model.releases))
             _describe(model)
         return
     left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
@@ -127,38 +119,68 @@ def query(
     if top is None and cells > _MOST_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
     table = model.marginal(attributes, given=fixed)  # first: it refuses what cannot be asked
-    columns, widened = {"probability": table}, False
+    found = None
     if level is not None:
         checked_level(level)
         model = with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
         found = model.intervals(attributes, given=fixed, level=level)
+    columns = {"probability": table}
+    if found is not None:
         columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
-        widened = found.widened
+    rows = _rows(model, attributes, list(columns.values()), top)
     standing = model.standing(attributes, fixed)
-    labels = [model.domain[name].labels for name in attributes]
-    values = zip(*(column.reshape(-1).tolist() for column in columns.values()), strict=True)
-    rows = list(zip(itertools.product(*labels), values, strict=True))
-    if top is not None:
-        rows = sorted(rows, key=lambda row: -row[1][0])[:top]
-    if as_json:
-        keys = [name.replace(" ", "_") for name in columns]
-        print_json(
-            {
-                "attributes": list(attributes),
-                "given": fixed,
-                "standing": standing,
-                "left_out": left_out,
-                **facts,
-                "converged": model.converged,
-                **({} if level is None else {"level": level, "replicates": len(model.replicates), "widened": widened}),
-                "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
-            }
-        )
+    if not as_json:
+        stamp(model_file, caveats_of(model.releases))
+        say_left_out(left_out)
+        print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
+        _say_standing(standing, found)
         return
-    stamp(model_file, caveats)
-    say_left_out(left_out)
-    print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
-    _say_standing(standing, intervals=level is not None, widened=widened)
+    keys = [name.replace(" ", "_") for name in columns]
+    sure = {} if found is None else {"level": level, "replicates": len(model.replicates), "widened": found.widened}
+    print_json(
+        {
+            "attributes": list(attributes),
+            "given": fixed,
+            "standing": standing,
+            "left_out": left_out,
+            **_facts(model),
+            "converged": model.converged,
+            **sure,
+            "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
+        }
+    )
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    from dpgm_core.releases.stamps import stamp_of
+
+    return stamp_of(model.releases, model.guarantee())
+
+
+def _say_record(model: Model, model_file: Path, fixed: dict[str, str], as_json: bool) -> None:
+    """The most probable record."""
+    from dpgm_core.releases.stamps import caveats_of
+
+    record = model.map_assignment(fixed)
+    standing = model.standing(tuple(record))
+    if as_json:
+        left_out = list(model.left_out)
+        print_json({"record": record, "given": fixed, "standing": standing, "left_out": left_out, **_facts(model)})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    say_left_out(model.left_out)
+    print_table(["attribute", "label"], list(record.items()))
+    _say_standing(standing)
+
+
+def _rows(
+    model: Model, attributes: tuple[str, ...], columns: list[FloatArray], top: int | None
+) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
+    """(labels, values) of each cell; the `top` most probable, if asked for."""
+    labels = [model.domain[name].labels for name in attributes]
+    values = zip(*(column.reshape(-1).tolist() for column in columns), strict=True)
+    rows = list(zip(itertools.product(*labels), values, strict=True))
+    return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
 
 
 def _given(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -175,14 +197,14 @@ def _given(pairs: tuple[str, ...]) -> dict[str, str]:
     return fixed
 
 
-def _say_standing(standing: str, *, intervals: bool = False, widened: bool = False) -> None:
+def _say_standing(standing: str, found: Interval | None = None) -> None:
     """Under an answer: what it rests on, and what its intervals do not hold."""
     say()
     say(f"standing: {standing} ({_STANDINGS[standing]})")
-    if intervals and standing == "by structure":
+    if found is not None and standing == "by structure":
         say(
             "the intervals are wider by what the structure check found the structure to miss"
-            if widened
+            if found.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )
 
