@@ -19,7 +19,9 @@ from dpgm_eb_map.scales import Scales
 
 __all__ = ["Run", "Settings"]
 
-_DENSE_UP_TO = 1500  # parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py)
+# Parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py). What blocks leave out is the
+# covariance of records between them: where records vary more than noise does, up to 30 % of KL, and dense goes on a while.
+_DENSE_UP_TO, _DENSE_IN_QUIET = 1500, 2200
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
 # By blocks rounds end when none moves further than this and the parameters determined change by at most that share: the
 # last silent cliques creep to the floor, which costs rounds and changes nothing.
@@ -54,7 +56,9 @@ class Run:
         self.moments = Moments(engine, self.basis)
         self.total = release.total
         self.noisy = statistics_of(self.basis, release)
-        self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= _DENSE_UP_TO)
+        quiet = np.median(release.totals / np.asarray(release.structure.sizes)) > np.median(release.variances)
+        most = _DENSE_IN_QUIET if quiet else _DENSE_UP_TO
+        self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
         # The length of a step over many parameters; by blocks the last digits of it are slow to come.
         self.tolerance = settings.tolerance * (1.0 if self.dense else max(1.0, math.sqrt(self.basis.size)))

@@ -178,10 +178,26 @@ def test_auto_takes_blocks_for_many_parameters(monkeypatch):
         (size, "auto", "dense"), (size - 1, "auto", "diagonal"), (0, "dense", "dense"), (size, "diagonal", "diagonal"),
     ):  # fmt: skip
         monkeypatch.setattr(rounds, "_DENSE_UP_TO", bound)
+        monkeypatch.setattr(rounds, "_DENSE_IN_QUIET", bound)
         fit = learn(noisy, curvature)
         assert fit.notes[0].startswith(f"{path} curvature: {size} parameters")
         assert (fit.certificate["curvature_products"] == 0) == (path == "diagonal")
         assert fit.model.provenance["learner"]["options"]["curvature"] == curvature
+
+
+@pytest.mark.parametrize("budget, path", [("1", "dense"), ("0.0001", "diagonal")])
+def test_auto_is_dense_longer_where_records_vary_more_than_noise(monkeypatch, budget, path):
+    """What blocks leave out is how the records of two tables vary together, and noise does not."""
+    domain = Domain.from_sizes({"a": 4, "b": 4, "c": 4})
+    structure = Structure(domain, [("a", "b"), ("b", "c")])
+    codes = np.random.default_rng(0).integers(0, 4, (5000, 3))
+    noisy = dpgm.release(
+        codes, structure, dpgm.Budget.zcdp(budget), "gaussian", neighbours="add-remove",
+        randomness=dpgm.SeededRandomness(1),
+    )  # fmt: skip
+    monkeypatch.setattr(rounds, "_DENSE_UP_TO", 10)
+    monkeypatch.setattr(rounds, "_DENSE_IN_QUIET", 50)
+    assert learn(noisy, "auto").notes[0].startswith(path)
 
 
 def test_what_went_is_named():
