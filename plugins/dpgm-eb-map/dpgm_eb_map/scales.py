@@ -89,7 +89,7 @@ class Scales:
         self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
 
     def open(self, tables: list[int]) -> bool:
-        """Raise the scales of what these tables tell of, to 1/4 or to twice what they are; whether any can be raised."""
+        """Raise the scales of what these tables tell of, to 1/4 or to twice what they are; whether any rose."""
         told = [part.part.start for part in self._basis.effects if any(one.group in tables for one in part.holders)]
         groups = np.setdiff1d(self._basis.group[told], [0])
         before = self.values.copy()
