@@ -19,8 +19,8 @@ from dpgm_eb_map.scales import Scales
 
 __all__ = ["Run", "Settings"]
 
-# Parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py). What blocks leave out is
-# how records vary together between them: where that is more than noise, up to 30 % of KL, and dense goes on for a while.
+# Parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py). Blocks leave out how
+# records vary together between them: where that is more than noise, up to 30 % of KL, and dense goes on for a while.
 _DENSE_UP_TO, _DENSE_IN_QUIET = 1500, 2200
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
 # By blocks rounds end when none moves further than this and the parameters determined change by at most that share: the
