@@ -71,8 +71,8 @@ class EbMap:
     curvature: Literal["auto", "dense", "diagonal"] = option(
         "auto",
         help="dense: one matrix over all parameters, time cubic and memory quadratic in their number; diagonal: a "
-        "block for each table, nearly as accurate, faster and small; auto: dense up to 1,500 parameters, in little noise "
-        "2,200",
+        "block for each table, nearly as accurate, faster and small; auto: dense up to 1,500 parameters, 2,200 where "
+        "there is little noise",
         replaces=("dense_up_to",),
     )
     scales: tuple[float, ...] | None = option(
