@@ -20,7 +20,7 @@ from dpgm_eb_map.scales import Scales
 __all__ = ["Run", "Settings"]
 
 # Parameters; beyond, blocks are within 1 % of it in a tenth of the time (benchmarks/eb_map.py). Blocks leave out how
-# records vary together between them: where that counts beside the noise, 2 to 30 % of KL, and dense goes on for a while.
+# records vary together between them: where that counts beside noise, 2 to 30 % of KL, and dense goes on for a while.
 _DENSE_UP_TO, _DENSE_IN_QUIET = 1500, 2200
 _QUIET = 0.05  # the records of an average cell over the variance of its noise
 _SETTLED = 0.03  # rounds end when no log s_g moves further, times the parameters determined if below 1
@@ -57,7 +57,7 @@ class Run:
         self.moments = Moments(engine, self.basis)
         self.total = release.total
         self.noisy = statistics_of(self.basis, release)
-        quiet = np.median(release.totals / np.asarray(release.structure.sizes) / release.variances) > _QUIET
+        quiet = np.median(release.totals / np.asarray(release.structure.sizes) - _QUIET * release.variances) > 0
         most = _DENSE_IN_QUIET if quiet else _DENSE_UP_TO
         self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
