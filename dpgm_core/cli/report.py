@@ -111,6 +111,8 @@ def print_fit(
     say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         say("WARNING: the learner did not converge; the model carries this flag")
+    if not done.model.potentials.values.any():
+        say("WARNING: the model is uniform: the learner found nothing in the noisy tables that noise does not explain")
     misfit, missed = verdicts(done.model)
     for note in misfit:
         talk(f"dpgm: {note}")

@@ -295,3 +295,12 @@ def test_a_structure_without_such_pairs_and_a_release_alone_refuse_a_check(check
     assert "--set check.share=0" in refused("release", checked)
     code, _, err = dpgm_command("release", checked, "--set", "check.share=0")
     assert code == 0, err
+
+
+def test_fit_says_that_a_model_is_uniform(spec, dpgm_command):
+    """Where noise drowns everything the screen says so without being asked, and not where something was found."""
+    said = "WARNING: the model is uniform"
+    found = dpgm_command("fit", spec, "--set", "simulation.seed=1")
+    drowned = dpgm_command("fit", spec, "--set", "budget.epsilon=0.0001", "--set", "simulation.seed=1")
+    assert (found[0], drowned[0]) == (0, 0), drowned
+    assert said not in found[1] and said in drowned[1]
