@@ -30,17 +30,17 @@ def nothing(moments: Moments, release: NoisyTables, scales: Scales) -> bool:
     basis = moments.basis
     uniform, first = np.zeros(basis.size), scales.values
     _, marginals, mean = moments.mean(uniform)
-    chances = _unlikely(release, marginals)
+    unlikely = _unlikely(release, marginals)
     scales.silence()
     drift = math.sqrt(release.total_variance) * mean
     system = Diagonal(blocks_of(basis), basis, marginals, mean, release.total, drift)
     system.set_prior(scales.precision())
     # No cell is farther than makes a Gaussian as unlikely as its own noise: Laplace noise reaches farther.
     residual = release.tables.values - release.total * marginals
-    sober = np.sign(residual) * np.sqrt(2 * chances * _variances(release, marginals))
+    sober = np.sign(residual) * np.sqrt(2 * unlikely * _variances(release, marginals))
     weighted = system.weighted(basis.statistics(sober))
     linear = system.newton(release.total * moments.along(uniform, weighted))
-    if scales.something(linear, system) > _STRONG or _speaking(chances).any():
+    if scales.something(linear, system) > _STRONG or _speaking(unlikely).any():
         scales.values = first
         return False
     scales.measure(system.determined())
@@ -53,8 +53,8 @@ def unheard(moments: Moments, release: NoisyTables, phi: FloatArray) -> list[int
     return [number for number, part in enumerate(release.structure.slices) if speaking[part].any()]
 
 
-def _speaking(chances: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = chances > _ALONE + math.log(max(len(chances), 1))
+def _speaking(unlikely: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = unlikely > _ALONE + math.log(max(len(unlikely), 1))
     return found
 
 

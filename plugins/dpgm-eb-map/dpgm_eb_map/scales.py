@@ -7,7 +7,8 @@ exact for a linear model, and known at every u at once: a clique that was silenc
 
 Cliques are on or off: off at the least scale, or with a u that is normal around a mean common to those that are on. How
 many are off, the mean and the variance are averaged over, weighted by what all cliques together say of them; so cliques
-that are alike lean on each other, and loud ones do not lean on silent ones. The scale taken is the one that keeps as
+that are alike lean on each other, and loud ones do not lean on silent ones. Main effects are one group more, judged
+alone by the same prior. The scale taken is the one that keeps as
 much of the group's parameters as the average over its u does. Sources: MacKay (1992), Bayesian interpolation, for the
 evidence; Mitchell and Beauchamp (1988) for spike and slab; Stephens (2017), False discovery rates, for scales averaged.
 """

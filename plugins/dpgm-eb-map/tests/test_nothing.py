@@ -2,8 +2,10 @@
 
 import itertools
 
+import attrs
 import numpy as np
 import pytest
+from dpgm_eb_map.nothing import _unlikely
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
@@ -65,6 +67,20 @@ def test_one_far_cell_speaks_alone():
     )  # fmt: skip
     left = noisy.tables["a", "b"][7, 7] - noisy.total * dpgm.learn(noisy, "eb-map").model.marginal(("a", "b"))[7, 7]
     assert left < 5.1 * float(noisy.variances[0]) ** 0.5
+
+
+def test_a_cell_is_as_unlikely_as_its_own_noise_has_it():
+    """Ten scales of Laplace noise are ten nats, where a Gaussian of that variance has 25; a Gaussian keeps its own."""
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    truth = dpgm.Model(structure, Tables.zeros(structure))
+    for budget, distance, nats in (
+        (dpgm.Budget.pure("0.001"), 10_000, 10.0),
+        (dpgm.Budget.zcdp("1/2000000"), 5000, 12.5),
+    ):
+        noisy = released(truth, structure, 100, budget, 1)
+        cells = np.array([50 + distance, 50 - distance])
+        moved = attrs.evolve(noisy, tables=Tables(structure, cells))
+        np.testing.assert_allclose(_unlikely(moved, np.array([0.5, 0.5])), nats, rtol=0.01)
 
 
 def test_intervals_of_nothing_are_wide():
