@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpgm_core.components.options import component_option, option
     from dpgm_core.components.registry import Broken, Offer, Registry, make
     from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
-    from dpgm_core.curator.contract import Curator, Rounds
+    from dpgm_core.curator.contract import Curator, Rounds, Session
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
     from dpgm_core.domain import Domain
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.consistency import consistent
-    from dpgm_core.learning.contract import Fit, Learner, Refitter
+    from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood
     from dpgm_core.learning.rehearsal import Rehearsal
@@ -66,15 +66,19 @@ if TYPE_CHECKING:
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
+    from dpgm_core.privacy.scores import TableDistance
     from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
     from dpgm_core.privacy.terms import Terms
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.reading import load_release
     from dpgm_core.releases.release import NoisyTables, Round
+    from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+    from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
     from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, RawBatch, RawValues, Source
     from dpgm_core.structure import Clique, Structure, StructureReport
     from dpgm_core.tables import Tables
+    from dpgm_core.workload import Workload
 
 # module -> its public names; `__all__` is read off it
 _LAZY = {
@@ -85,7 +89,7 @@ _LAZY = {
     "components.options": ["component_option", "option"],
     "components.registry": ["Broken", "Offer", "Registry", "make"],
     "components.validators": ["at_least_zero", "flag", "positive", "share", "whole"],
-    "curator.contract": ["Curator", "Rounds"],
+    "curator.contract": ["Curator", "Rounds", "Session"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
     "domain": ["Domain"],
@@ -110,7 +114,7 @@ _LAZY = {
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
     "learning.consistency": ["consistent"],
-    "learning.contract": ["Fit", "Learner", "Refitter"],
+    "learning.contract": ["Fit", "Fitter", "Learner", "Refitter"],
     "learning.discrepancy": ["expected_absolute", "expected_distance"],
     "learning.likelihood": ["Likelihood"],
     "learning.rehearsal": ["Rehearsal"],
@@ -132,15 +136,19 @@ _LAZY = {
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.contributions": ["ClippedScore", "Contributions"],
+    "privacy.scores": ["TableDistance"],
     "privacy.sensitivity": ["Neighbours", "Sensitivity"],
     "privacy.terms": ["Terms"],
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.reading": ["load_release"],
     "releases.release": ["NoisyTables", "Round"],
+    "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
+    "selection.contract": ["Fitting", "Selection", "SelectionPlan", "Selector"],
     "sources.contract": ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "Source"],
     "structure": ["Clique", "Structure", "StructureReport"],
     "tables": ["Tables"],
+    "workload": ["Workload"],
 }
 _HOME = {name: module for module, names in _LAZY.items() for name in names}
 
@@ -153,6 +161,7 @@ __all__ = [
     "BudgetError",
     "Calibration",
     "Capability",
+    "Choice",
     "ClippedScore",
     "Clique",
     "Codes",
@@ -172,6 +181,8 @@ __all__ = [
     "Exactness",
     "FileSource",
     "Fit",
+    "Fitter",
+    "Fitting",
     "FloatArray",
     "Inference",
     "InferenceError",
@@ -193,6 +204,7 @@ __all__ = [
     "NamedColumns",
     "Neighbours",
     "Noise",
+    "NoisyScores",
     "NoisyTables",
     "NonPrivateError",
     "NotConverged",
@@ -215,17 +227,24 @@ __all__ = [
     "Sampler",
     "SecondOrder",
     "SeededRandomness",
+    "Selection",
+    "SelectionPlan",
+    "Selector",
     "Sensitivity",
+    "Session",
+    "SessionTerms",
     "Simulator",
     "Source",
     "Structure",
     "StructureError",
     "StructureReport",
     "SystemRandomness",
+    "TableDistance",
     "TableError",
     "Tables",
     "Terms",
     "TooLarge",
+    "Workload",
     "__version__",
     "analytic_delta",
     "at_least_zero",

@@ -25,13 +25,14 @@ from dpgm_core.errors import PluginError, did_you_mean
 
 __all__ = ["Component", "Kind", "KINDS", "dpgm_components", "hookimpl", "hookspec"]
 
-Kind = Literal["mechanism", "inference", "collective", "learner", "source"]
+Kind = Literal["mechanism", "inference", "collective", "learner", "selector", "source"]
 #: Each kind of component and the contract it keeps, as "module:Protocol", imported when a component is first loaded.
 KINDS: Mapping[str, str] = {
     "mechanism": "dpgm_core.noise.contract:Mechanism",
     "inference": "dpgm_core.inference.contract:Inference",
     "collective": "dpgm_core.collective.contract:Collective",
     "learner": "dpgm_core.learning.contract:Learner",
+    "selector": "dpgm_core.selection.contract:Selector",
     "source": "dpgm_core.sources.contract:Source",
 }
 
@@ -46,7 +47,7 @@ _TARGET = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 class Component:
     """A declaration of one component; cheap, and importable without numpy.
 
-    kind: mechanism, inference, collective, learner or source. name: kebab-case, what users type. target:
+    kind: mechanism, inference, collective, learner, selector or source. name: kebab-case, what users type. target:
     "package.module:Class", imported on first use. summary: one line for `dpgm plugins`. records: for a source,
     "package.module:function", which the conformance kit alone imports: given a pyarrow Table and an empty folder
     (pathlib.Path, may be written to), the function returns a source of this class that holds the table's rows; without

@@ -7,15 +7,19 @@ from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Protocol
 
+from dpgm_core.domain import Domain
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import Choice, NoisyScores
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.workload import Workload
 
-__all__ = ["Curator", "Rounds"]
+__all__ = ["Curator", "Rounds", "Session"]
 
 
 class Rounds(Protocol):
@@ -30,6 +34,77 @@ class Rounds(Protocol):
         beliefs: of one record, for rounds opened with a ClippedScore; then tables are noisy sums of clipped scores
         T(x) - mu, in units of 1/grid.
         """
+        ...
+
+
+class Session(Protocol):
+    """Adaptive steps out of one budget that was charged in full when it was opened; a context manager.
+
+    Whoever uses it sees numbers of candidates, noisy scores and noisy tables, never a true score or count. Only the
+    candidates of the workload may be named, in any order of their attributes.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes as they are counted now: those of the records, coarser after `coarsen`."""
+        ...
+
+    @property
+    def workload(self) -> Workload:
+        """What the model is wanted for, over the records' own domain."""
+        ...
+
+    @property
+    def terms(self) -> Terms:
+        """What is protected, and how the number of records becomes known."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """What its steps may cost together: pure, or zCDP. An (epsilon, delta) was turned into the largest rho."""
+        ...
+
+    @property
+    def remaining(self) -> Budget:
+        """What they may still cost."""
+        ...
+
+    @property
+    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores, ...]:
+        """All that came out so far, oldest first."""
+        ...
+
+    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
+        """Noisy tables: of cliques with one noise for `budget`, or each with a budget of its own.
+
+        Discrete Laplace noise for pure budgets, discrete Gaussian for zCDP. Raises Overspent with nothing drawn.
+        """
+        ...
+
+    def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
+        """`picks` candidates of each group, without replacement, by the exponential mechanism; exact.
+
+        budget: of all of them together.
+        """
+        ...
+
+    def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
+        """All distances at once with discrete Gaussian noise; refused for pure budgets.
+
+        Weights, offsets and groups do not enter: they may be applied to what comes out.
+        """
+        ...
+
+    def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
+        """Count some attributes by fewer codes from now on; the new domain. Once, and before any pair is measured.
+
+        merges: attribute -> the new code of each of its codes, 0 to its new size - 1; a function of released things
+        only. Tables measured before stay as released, and `pooled` has them summed.
+        """
+        ...
+
+    def pooled(self) -> NoisyTables:
+        """All tables measured so far as one release over the domain as it is now; free. BudgetError for none."""
         ...
 
 
@@ -104,5 +179,12 @@ class Curator(Protocol):
 
         sampling_rate: each person takes part with this probability. cliques, budget: as in `release`. clip: clipped
         scores instead of counts.
+        """
+        ...
+
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+        """Adaptive steps, charged in full here (None: all that remains); stopping early is sound and refunds nothing.
+
+        The tables it measures are handed out as one release when it is left; see `Session`.
         """
         ...

@@ -16,7 +16,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Fit", "Learner", "Refitter"]
+__all__ = ["Fit", "Fitter", "Learner", "Refitter"]
 
 
 @frozen(kw_only=True)
@@ -73,5 +73,20 @@ class Refitter(Protocol):
 
         model: the fit to start from; what does not depend on the release is done once, here. All tuning is what this
         learner's options say (`Fit.tuning` among them). A learner without it is called through `learn` instead.
+        """
+        ...
+
+
+@runtime_checkable
+class Fitter(Protocol):
+    """A learner that can be called in a loop, on releases and structures that grow; it starts from the last fit."""
+
+    def fitter(
+        self, inference: Inference, *, base: Model | None = None
+    ) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
+        """From a release, the model's structure and the previous fit, if there is one, to a converged fit.
+
+        Each table of the release lies inside a clique of the structure. base: a public model over the same domain that
+        the prior is centred on. A learner without it is called through `learn` instead.
         """
         ...

@@ -27,6 +27,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms, TotalPolicy, flaws
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -86,7 +87,8 @@ class NoisyTables:
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
     divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
     original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
-    `releases.pool`), those behind it. saved_as: where the curator that made it has saved it; not part of the file.
+    `releases.pool`), those behind it. session, steps: for
+    what an adaptive session measured, all in one, what it was opened for and everything it handed out. saved_as: where the curator that made it has saved it; not part of the file.
     """
 
     tables: Tables
@@ -103,6 +105,8 @@ class NoisyTables:
     check: bool = False
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
+    session: SessionTerms | None = None
+    steps: tuple[NoisyTables | Choice | NoisyScores, ...] = ()
     saved_as: Path | None = None
 
     @property

@@ -1,0 +1,140 @@
+"""The exponential mechanism over whole-numbered scores: exact, and in a time that does not depend on the scores.
+
+Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a public table with
+w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in whose share of the
+cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
+
+Claim. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
+and e^2/8-zCDP.
+
+Proof. Clamping at K is max(score, max - K), which commutes with shifts and moves each coordinate's difference by at
+most its own v, so the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
+relative 2^-35 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability differs
+from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 20,000. So log P(c) - h score_c
+is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at most h R + 4 * 2^-33: the
+mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar and Rogers (2021),
+Bounding, concentrating, and truncating, Theorem 2, (e^2/8)-zCDP.
+
+R: scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the textbook's factor
+1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which distances do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.arrays import IntArray
+from dpgm_core.errors import BudgetError
+from dpgm_core.privacy.amounts import decimal_text, sqrt_floor, whole
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.randomness import Randomness
+
+__all__ = ["LEAST_TABLE", "MOST_TABLE", "chosen", "cost_of", "probabilities", "temperature"]
+
+#: What is charged beyond h R, for the rounding of the weights.
+SLACK = Fraction(1, 2**30)
+#: Entries of a table; more would be slow to make and not stay in the cache.
+MOST_TABLE, LEAST_TABLE = 2**20, 2
+_REACH = 28 * math.log(2)  # of h K
+_WEIGHT, _WORD = 62, 128
+_DIGITS = 10**24  # temperatures are multiples of its inverse
+
+
+def temperature(budget: Budget, picks: int, move: int) -> Fraction:
+    """h for so many picks out of one budget, pure or zCDP, rounded down; what `cost_of` says is at most the budget.
+
+    move: U, units by which one person moves a score at most; at least 1. Raises BudgetError where h would be so small
+    or so large that there is no table for it.
+
+    >>> float(temperature(Budget.pure(1), 10, 1))
+    0.049999...
+    """
+    whole("the number of picks", picks, least=1)
+    whole("how far one person moves a score", move, least=1)
+    if budget.kind == "approx":
+        raise BudgetError(f"a choice costs epsilon or rho, not {budget}; give it its share of the session's rho")
+    each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
+    h = Fraction(math.floor(max(each - SLACK, Fraction(0)) / (2 * move) * _DIGITS), _DIGITS)
+    if not h or _entries(h) > MOST_TABLE:
+        least = Fraction(math.ceil(_REACH / MOST_TABLE * _DIGITS), _DIGITS) * 2 * move + SLACK
+        would = f"epsilon = {decimal_text(least * picks)}" if budget.kind == "pure" else _rho(least, picks)
+        raise BudgetError(
+            f"{budget} for {picks} pick(s) is too little to choose by: every candidate would be as likely as any "
+            f"other; give at least {would}, or choose less often"
+        )
+    # A larger h than this would choose the best with certainty to 28 bits, whatever the rest.
+    return min(h, Fraction(math.floor(_REACH / (LEAST_TABLE - 1) * _DIGITS), _DIGITS))
+
+
+def cost_of(h: Fraction, picks: int, move: int, kind: str) -> Budget:
+    """What so many picks at temperature h cost, pure or zCDP: the module's claim, composed.
+
+    >>> print(cost_of(Fraction(1, 20), 10, 1, "pure"))
+    epsilon = ~1
+    """
+    each = 2 * h * move + SLACK
+    return Budget("pure", epsilon=picks * each) if kind == "pure" else Budget("zcdp", rho=picks * each**2 / 8)
+
+
+def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
+    """`picks` candidates, by number and without replacement, each by the exponential mechanism among those left.
+
+    scores: (candidates,), whole numbers. Source: Durfee and Rogers (2019) for the cost of picking on.
+
+    >>> from dpgm_core.randomness import SeededRandomness
+    >>> chosen(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
+    [1]
+    """
+    left = np.arange(len(scores))
+    found = []
+    for _ in range(picks):
+        cumulated = _cumulated(scores[left], h)
+        high, low = (int(word) for word in randomness.words(2))
+        share = ((high << 64 | low) * cumulated[-1]) >> _WORD
+        place = sum(total <= share for total in cumulated)  # all are looked at, whatever the share
+        found.append(int(left[place]))
+        left = np.delete(left, place)
+    return found
+
+
+def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
+    """The exact probability of each candidate in `chosen` with one pick.
+
+    >>> [float(one) for one in probabilities(np.array([3, 3]), Fraction(1, 20))]
+    [0.5, 0.5]
+    """
+    cumulated = [0, *_cumulated(scores, h)]
+    # The words U with U total / 2^128 >= cumulated begin at its quotient, rounded up.
+    starts = [-(-(one << _WORD) // cumulated[-1]) for one in cumulated]
+    return [Fraction(end - start, 1 << _WORD) for start, end in zip(starts[:-1], starts[1:], strict=True)]
+
+
+def _cumulated(scores: IntArray, h: Fraction) -> Sequence[int]:
+    table = _table(h)
+    weights = table[np.minimum(scores.max() - scores, len(table) - 1)]
+    # Two halves, as a sum of many weights has more than 64 bits.
+    high, low = np.cumsum(weights >> np.uint64(32)), np.cumsum(weights & np.uint64(2**32 - 1))
+    return [(int(one) << 32) + int(other) for one, other in zip(high, low, strict=True)]
+
+
+@lru_cache(maxsize=8)
+def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """w[0], ..., w[K]."""
+    steps = np.arange(_entries(h))
+    found = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
+    found.flags.writeable = False
+    return found
+
+
+def _entries(h: Fraction) -> int:
+    return math.floor(_REACH / h) + 1
+
+
+def _rho(each: Fraction, picks: int) -> str:
+    return f"rho = {decimal_text(each**2 / 8 * picks)}"

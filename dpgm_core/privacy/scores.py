@@ -1,0 +1,110 @@
+"""Score families: what candidates may be scored by, as values whose sensitivity core knows.
+
+Nobody hands in a score function: core alone computes scores from records, and knows how far one person moves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import StructureError
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.structure import Structure
+
+__all__ = ["SCORE_GRID", "TableDistance"]
+
+#: Distances are whole multiples of its inverse, records: predictions are rounded to it, which is post-processing.
+SCORE_GRID = 1024
+#: Weights are multiples of its inverse.
+WEIGHT_GRID = 4096
+#: Expected records of a cell beyond which a prediction is cut; far beyond any cell.
+_MOST_RECORDS = 2.0**30
+
+
+def _shaped(instance: TableDistance, attribute: object, value: FloatArray) -> None:
+    if not isinstance(value, np.ndarray) or value.shape != (instance.candidates.cells,) or value.dtype.kind not in "if":
+        raise StructureError(
+            f"predictions must be {instance.candidates.cells} numbers, one for each cell of the candidates' tables"
+        )
+    if not np.isfinite(value).all():
+        raise StructureError("predictions hold NaN or infinite values; they are expected numbers of records")
+
+
+@frozen(kw_only=True, eq=False)
+class TableDistance:
+    """Each candidate's score is w (|n - m|_1 - b): how far its table is from a public prediction of it.
+
+    candidates: their cliques, each once and none tied; n is the table of true counts. predicted: m, (cells,), records,
+    in the order of the candidates' tables; a function of released things only. weights: w, each above 0 and at most 1,
+    rounded to multiples of 1/4096; 1 for all if left out. offsets: b, records; 0 if left out. groups: of which
+    candidates one choice is made each, by number; all of them if left out, and one candidate may be in several.
+
+    One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one (triangle
+    inequality); m and b do not enter. Such a distance is not monotone: one person may move one score up and another
+    one down. Source: McKenna et al. (2022), AIM; specification of sessions.
+
+    >>> from dpgm_core.domain import Domain
+    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> TableDistance(candidates=pair, predicted=np.full(4, 25.0)).move(Terms(neighbours="replace-one"))
+    2
+    """
+
+    candidates: Structure
+    predicted: FloatArray = field(validator=_shaped)
+    weights: tuple[Fraction, ...] = ()
+    offsets: tuple[float, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        count = len(self.candidates.groups)
+        if max(self.candidates.multiplicities) > 1:
+            raise StructureError("candidates cannot be tied cliques: what one person adds to them is not told apart")
+        for name, given in (("weights", self.weights), ("offsets", self.offsets)):
+            if len(given) not in (0, count):
+                raise StructureError(f"{len(given)} {name} do not fit {count} candidates; give one each, or none")
+        if not all(isinstance(one, Fraction) and 0 < one <= 1 for one in self.weights):
+            raise StructureError("weights must be Fractions above 0 and at most 1")
+        if not np.isfinite(np.asarray(self.offsets, float)).all():
+            raise StructureError("offsets must be finite numbers of records")
+        for group in self.groups:
+            if not group or len(set(group)) < len(group) or not all(0 <= number < count for number in group):
+                raise StructureError(f"a group must hold numbers of candidates, below {count} and each once")
+
+    def move(self, terms: Terms) -> int:
+        """How far one person moves an unweighted distance at most, records."""
+        return terms.rows_per_person * (2 if terms.neighbours is Neighbours.REPLACE_ONE else 1)
+
+    @property
+    def choices(self) -> tuple[Sequence[int], ...]:
+        """The candidates of each choice, by number."""
+        return self.groups or (range(len(self.candidates.groups)),)
+
+    @property
+    def rounded(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """m in units of 1/1024 record, (cells,); never negative, and cut far beyond any table."""
+        found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
+            np.clip(self.predicted, 0.0, _MOST_RECORDS) * SCORE_GRID
+        ).astype(np.int64)
+        return found
+
+    @property
+    def whole_weights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """w in units of 1/4096, (candidates,); at least 1."""
+        count = len(self.candidates.groups)
+        given = self.weights or (Fraction(1),) * count
+        return np.array([max(1, round(one * WEIGHT_GRID)) for one in given], np.int64)
+
+    @property
+    def whole_offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """b in units of 1/1024 record, (candidates,)."""
+        given = np.asarray(self.offsets or (0.0,) * len(self.candidates.groups))
+        found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
+            np.clip(given, -_MOST_RECORDS, _MOST_RECORDS) * SCORE_GRID
+        ).astype(np.int64)
+        return found

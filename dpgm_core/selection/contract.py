@@ -1,0 +1,89 @@
+"""What a selector must offer: a session in, a structure out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from attrs import field, frozen
+
+from dpgm_core.curator.contract import Session
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Fit
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import Progress
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.workload import Workload
+
+__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector"]
+
+#: From a release, a structure and the previous fit, if there is one, to a fit; see `Fitter`.
+Fitting: TypeAlias = Callable[[NoisyTables, Structure, Fit | None], Fit]
+
+
+@frozen(kw_only=True)
+class Selection:
+    """What a selector returns.
+
+    structure: the model's, over the session's domain as it is at the end; every measured table lies inside one of its
+    cliques. measure: cliques and weights, for what is left of the session: the pipeline measures them with budgets in
+    these proportions, unless less than 1 % is left. Empty: nothing more. trace: one mapping of plain values per round.
+    notes: sentences for the user, such as what was not affordable.
+    """
+
+    structure: Structure
+    measure: Mapping[Clique, float] = field(factory=dict)
+    trace: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[str] = ()
+
+
+@frozen(kw_only=True)
+class SelectionPlan:
+    """What can be said of a selection before any record is read.
+
+    shares: what the budget is spent on, in words -> pure or zCDP amounts that sum to it. deviation: of the noise in a
+    cell of the one-way tables, records. detectable: the distance from independence, |n - m|_1 in records, that a pair
+    of attributes needs to be chosen before unrelated ones with probability .9; None where there is nothing to choose.
+    candidates: how many tables there are to choose from. limits: names of size limits -> their values. notes: what was
+    decided and why, and what to reconsider.
+    """
+
+    shares: Mapping[str, Budget]
+    deviation: float
+    detectable: float | None
+    candidates: int
+    limits: Mapping[str, int]
+    notes: Sequence[str] = ()
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """Chooses what to measure, adaptively, and the structure to model; sees records only through the session."""
+
+    def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
+        """What a selection would spend and see; touches no data, and refuses with BudgetError, StructureError or
+        TooLarge what `select` would refuse: the pipeline calls it before anything is charged.
+
+        budget: of the session, pure or zCDP. records: their number, if it is public or guessed.
+        """
+        ...
+
+    def select(
+        self,
+        session: Session,
+        *,
+        inference: Inference,
+        fitting: Fitting,
+        randomness: Randomness,
+        progress: Progress,
+    ) -> Selection:
+        """Spend the session, all of it or all but what `Selection.measure` is for.
+
+        fitting: the run's learner, to be called with `session.pooled()`, a structure that covers it, and the fit it
+        returned last. randomness: for post-processing; its `generator` only. Everything depends on the session's steps,
+        the options and the generator alone, so the same seed gives the same selection.
+        """
+        ...

@@ -1,0 +1,243 @@
+"""What a model is wanted for: weighted sets of attributes, and the tables that may be measured for them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from attrs import field, frozen
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, did_you_mean
+from dpgm_core.privacy.amounts import Amount, amount, whole
+from dpgm_core.structure import Clique
+
+__all__ = ["MOST_CANDIDATES", "Workload"]
+
+#: More could be told apart, but not in the time that selecting takes.
+MOST_CANDIDATES = 20_000
+#: Cells of a table that may be measured, unless a workload says otherwise.
+MAX_CELLS = 10_000
+_KEYS = ("order", "max_cells", "targets", "never", "weights")
+
+
+@frozen(kw_only=True)
+class Workload:
+    """Weighted cliques over a domain, and, as candidates, every clique inside one of them.
+
+    domain: of the records. weights: clique -> weight, exact and positive. max_cells: larger tables are never measured.
+    never: cliques that are not to be measured by public knowledge, nor any that holds one of them. Use `all`, `of` or
+    `targeted`. Raises StructureError, OptionError, and TooLarge for more than 20,000 candidates.
+
+    >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), order=2, never=[("a", "c")])
+    >>> workload.candidates
+    (('a',), ('b',), ('c',), ('a', 'b'), ('b', 'c'))
+    """
+
+    domain: Domain
+    weights: Mapping[Clique, Fraction]
+    max_cells: int = MAX_CELLS
+    never: tuple[Clique, ...] = ()
+    _plain: Mapping[str, Any] = field(factory=dict, repr=False, eq=False, alias="plain")
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.candidates) > MOST_CANDIDATES:
+            raise TooLarge(self._too_many(len(self.candidates)))
+        if not self.candidates:
+            raise StructureError(
+                f"the workload leaves no table to measure: its cliques have more than {self.max_cells:,} cells or are "
+                "all under `never`; raise max_cells, or leave attributes out"
+            )
+
+    @classmethod
+    def all(
+        cls, domain: Domain, order: int = 3, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()
+    ) -> Workload:
+        """Every set of `order` attributes, alike; of fewer, where the domain has fewer.
+
+        >>> len(Workload.all(Domain.from_sizes(dict.fromkeys("abcd", 2))).candidates)
+        14
+        """
+        return cls._of_sets(domain, order, None, max_cells, never)
+
+    @classmethod
+    def targeted(
+        cls,
+        domain: Domain,
+        targets: Iterable[str] | str,
+        order: int = 3,
+        *,
+        max_cells: int = MAX_CELLS,
+        never: Iterable[Sequence[str]] = (),
+    ) -> Workload:
+        """Every set of `order` attributes that holds one of the targets.
+
+        >>> list(Workload.targeted(Domain.from_sizes(dict.fromkeys("abc", 2)), "b", order=2).weights)
+        [('a', 'b'), ('b', 'c')]
+        """
+        listed = [targets] if isinstance(targets, str) else list(targets)
+        if not listed:
+            raise OptionError("a targeted workload needs at least one target, the name of an attribute")
+        return cls._of_sets(domain, order, listed, max_cells, never)
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        weights: Mapping[Clique, Amount] | Iterable[Sequence[str]],
+        *,
+        max_cells: int = MAX_CELLS,
+        never: Iterable[Sequence[str]] = (),
+    ) -> Workload:
+        """Stated cliques, with a weight each or alike.
+
+        >>> Workload.of(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {("b", "a"): 2, ("c",): 1}).weight(("a", "b"))
+        Fraction(1, 1)
+        """
+        pairs = weights.items() if isinstance(weights, Mapping) else ((clique, 1) for clique in weights)
+        found: dict[Clique, Fraction] = {}
+        for clique, weight in pairs:
+            named = _ordered(domain, clique)
+            if named in found:
+                raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
+            try:
+                found[named] = amount(f"the weight of {' x '.join(named)}", weight)
+            except BudgetError as error:
+                raise OptionError(str(error)) from None
+        if not found:
+            raise StructureError("the workload names no clique; name at least one, or use Workload.all")
+        return cls(domain=domain, weights=found, max_cells=_cells(max_cells), never=_never(domain, never))
+
+    @classmethod
+    def _of_sets(
+        cls,
+        domain: Domain,
+        order: int,
+        targets: Sequence[str] | None,
+        max_cells: int,
+        never: Iterable[Sequence[str]],
+    ) -> Workload:
+        try:
+            size = min(whole("the order of a workload", order, least=1), len(domain))
+        except BudgetError as error:
+            raise OptionError(str(error)) from None
+        if math.comb(len(domain), size) > 20 * MOST_CANDIDATES:
+            raise TooLarge(_too_many_of(math.comb(len(domain), size), size))
+        wanted = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
+        sets = itertools.combinations(domain.names, size)
+        weights = {names: Fraction(1) for names in sets if wanted is None or wanted & set(names)}
+        plain: dict[str, Any] = {"order": size} | ({} if targets is None else {"targets": list(targets)})
+        return cls(
+            domain=domain, weights=weights, max_cells=_cells(max_cells), never=_never(domain, never), plain=plain
+        )
+
+    @cached_property
+    def candidates(self) -> tuple[Clique, ...]:
+        """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
+        sizes, found = self.domain.sizes, set[Clique]()
+        barred = [frozenset(clique) for clique in self.never]
+        for clique in self.weights:
+            if clique in found:
+                continue
+            for inside in _inside(clique):
+                if inside not in found and not any(one.issubset(inside) for one in barred):
+                    if math.prod(sizes[name] for name in inside) <= self.max_cells:
+                        found.add(inside)
+        place = {name: number for number, name in enumerate(self.domain.names)}
+        return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
+
+    def weight(self, clique: Sequence[str]) -> Fraction:
+        """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so
+        scaled that no candidate has more than 1. Source: McKenna et al. (2022), AIM."""
+        return sum((self._shares[name] for name in clique), Fraction(0)) / self._most
+
+    @cached_property
+    def _shares(self) -> dict[str, Fraction]:
+        found = dict.fromkeys(self.domain.names, Fraction(0))
+        for clique, weight in self.weights.items():
+            for name in clique:
+                found[name] += weight
+        return found
+
+    @cached_property
+    def _most(self) -> Fraction:
+        return max(sum((self._shares[name] for name in clique), Fraction(0)) for clique in self.candidates)
+
+    @classmethod
+    def from_dict(cls, domain: Domain, plain: object) -> Workload:
+        """Read a `[workload]` table: order or weights, targets, max_cells, never.
+
+        >>> domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+        >>> len(Workload.from_dict(domain, {"order": 2, "targets": ["a"], "never": [["b", "a"]]}).candidates)
+        4
+        """
+        if not isinstance(plain, Mapping):
+            raise OptionError(f"a workload must be a table with {', '.join(_KEYS)}, got {type(plain).__name__}")
+        for key in plain:
+            if key not in _KEYS:
+                raise OptionError(f"a workload has no setting {key!r}{did_you_mean(str(key), _KEYS)}")
+        more: dict[str, Any] = {key: plain[key] for key in ("max_cells", "never") if key in plain}
+        if "never" in more and not isinstance(more["never"], (list, tuple)):
+            raise OptionError('never must be a list of lists of attribute names, such as [["a", "b"]]')
+        if "weights" not in plain:
+            order, targets = plain.get("order", 3), plain.get("targets")
+            return cls.all(domain, order, **more) if targets is None else cls.targeted(domain, targets, order, **more)
+        if "order" in plain or "targets" in plain:
+            raise OptionError("a workload states its cliques by weights or by order and targets, not by both")
+        listed = plain["weights"]
+        if not isinstance(listed, (list, tuple)) or not all(
+            isinstance(one, Mapping) and set(one) in ({"clique"}, {"clique", "weight"}) for one in listed
+        ):
+            raise OptionError('weights must be a list such as [{clique = ["a", "b"], weight = 2}]')
+        return cls.of(domain, {tuple(one["clique"]): one.get("weight", 1) for one in listed}, **more)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` reads them back."""
+        rest = {"max_cells": self.max_cells, "never": [list(clique) for clique in self.never]}
+        if self._plain:
+            return {**self._plain, **rest}
+        return {
+            "weights": [{"clique": list(clique), "weight": str(weight)} for clique, weight in self.weights.items()],
+            **rest,
+        }
+
+    def _too_many(self, count: int) -> str:
+        return _too_many_of(count, max(map(len, self.weights)))
+
+
+def _too_many_of(count: int, order: int) -> str:
+    return (
+        f"the workload has {count:,} candidates, and {MOST_CANDIDATES:,} are the most; ask for order = "
+        f"{max(1, order - 1)}, for targets, or for fewer cells a table"
+    )
+
+
+def _inside(clique: Clique) -> Iterator[Clique]:
+    return itertools.chain.from_iterable(itertools.combinations(clique, size) for size in range(1, len(clique) + 1))
+
+
+def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
+    if isinstance(clique, str) or not isinstance(clique, Sequence) or not clique:
+        raise StructureError("a clique of a workload must be a list of attribute names, such as ['a', 'b']")
+    for name in clique:
+        domain[name]  # DomainError with a hint
+    if len(set(clique)) < len(clique):
+        raise StructureError(f"clique {' x '.join(clique)} of the workload names an attribute twice")
+    return tuple(name for name in domain.names if name in clique)
+
+
+def _never(domain: Domain, never: Iterable[Sequence[str]]) -> tuple[Clique, ...]:
+    if isinstance(never, str):
+        raise StructureError("never must be a list of cliques, each a list of attribute names")
+    return tuple(dict.fromkeys(_ordered(domain, clique) for clique in never))
+
+
+def _cells(most: object) -> int:
+    try:
+        return whole("max_cells", most, least=1)
+    except BudgetError as error:
+        raise OptionError(str(error)) from None
