@@ -1,0 +1,38 @@
+"""Structure chosen privately, as a dpgm plugin."""
+
+from collections.abc import Iterable
+
+from dpgm_core.plugin import Component, hookimpl
+
+__all__ = ["dpgm_components"]
+
+
+@hookimpl
+def dpgm_components() -> Iterable[Component]:
+    """The selectors `auto`, `mst`, `oneshot` and `aim`."""
+    return (
+        Component(
+            kind="selector",
+            name="auto",
+            target="dpgm_select.auto:Auto",
+            summary="decides between the others by size and kind of budget, and says which",
+        ),
+        Component(
+            kind="selector",
+            name="mst",
+            target="dpgm_select.mst:Mst",
+            summary="a spanning tree of dependent pairs, each edge by the exponential mechanism",
+        ),
+        Component(
+            kind="selector",
+            name="oneshot",
+            target="dpgm_select.oneshot:Oneshot",
+            summary="all scores once, with noise; then the best structure and split of the budget in closed form",
+        ),
+        Component(
+            kind="selector",
+            name="aim",
+            target="dpgm_select.aim:Aim",
+            summary="round by round the table that the model so far gets most wrong",
+        ),
+    )
