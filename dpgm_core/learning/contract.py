@@ -81,12 +81,10 @@ class Refitter(Protocol):
 class Fitter(Protocol):
     """A learner that can be called in a loop, on releases and structures that grow; it starts from the last fit."""
 
-    def fitter(
-        self, inference: Inference, *, base: Model | None = None
-    ) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
+    def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
         """From a release, the model's structure and the previous fit, if there is one, to a converged fit.
 
-        Each table of the release lies inside a clique of the structure. base: a public model over the same domain that
-        the prior is centred on. A learner without it is called through `learn` instead.
+        Each table of the release lies inside a clique of the structure. The previous fit may be to other cliques and
+        other noise; its domain is the same. A learner without it is called through `learn` instead.
         """
         ...
