@@ -144,9 +144,10 @@ class Workload:
             if clique in found:
                 continue
             for inside in _inside(clique):
-                if inside not in found and not any(one.issubset(inside) for one in barred):
-                    if math.prod(sizes[name] for name in inside) <= self.max_cells:
-                        found.add(inside)
+                if inside in found or any(one.issubset(inside) for one in barred):
+                    continue
+                if math.prod(sizes[name] for name in inside) <= self.max_cells:
+                    found.add(inside)
         place = {name: number for number, name in enumerate(self.domain.names)}
         return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from threading import Lock
 
 from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.contract import Rounds
+from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.noise.contract import Noise
@@ -21,6 +21,7 @@ from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import check_domain, pool, united
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.workload import Workload
 
 __all__ = ["ReplayCurator"]
 
@@ -69,9 +70,9 @@ class ReplayCurator(Single, SetsAside):
             for clique in one.structure.cliques:
                 if self._structure.covering(clique) is None:
                     raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
-        # What a simulated pool was asked for, table by table, does not add up.
+        # What a pool was asked for, simulated or of a session, does not add up table by table.
         self._asked = [
-            one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.asked
+            one.cost if one.round or one.session or one.provenance.get("simulated") else one.measurement.asked
             for one in self._releases
         ]
         self._budget = composed(self._asked, conversion_delta)
@@ -175,6 +176,12 @@ class ReplayCurator(Single, SetsAside):
     ) -> AbstractContextManager[Rounds]:
         """Saved releases hold no rounds: raises BudgetError."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
+
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+        """Saved releases answer no new questions: raises BudgetError."""
+        raise BudgetError(
+            "a replay holds finished releases and cannot choose among tables; a session needs the records' curator"
+        )
 
     def __repr__(self) -> str:
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
