@@ -43,7 +43,8 @@ class TableDistance:
     candidates: their cliques, each once and none tied; n is the table of true counts. predicted: m, (cells,), records,
     in the order of the candidates' tables; a function of released things only. weights: w, positive; they are divided
     by the greatest and rounded to multiples of 1/4096; 1 for all if left out. offsets: b, records; 0 if left out.
-    groups: of which candidates one choice is made each, by number; all of them if left out, and one candidate may be in several.
+    groups: of which candidates one choice is made each, by number; all of them if left out, and one candidate may be
+    in several.
 
     One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one (triangle
     inequality); m and b do not enter. Such a distance is not monotone: one person may move one score up and another

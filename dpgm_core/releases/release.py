@@ -26,7 +26,7 @@ from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, TotalPolicy, flaws
+from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
 from dpgm_core.structure import Clique, Structure
@@ -179,8 +179,11 @@ class NoisyTables:
         return guarantee_of(self.published, self.cost)
 
     def conditions(self) -> list[str]:
-        """What else a guarantee must say of this release: rounds, a stated cost, how N became known."""
+        """What else a guarantee must say of this release: rounds, a session, a stated cost, how N became known."""
         found = [] if self.round is None else [self.round.sentence()]
+        if self.session is not None:
+            steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
+            found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
         if self.cost_stated:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
@@ -268,7 +271,7 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
 
     releases: at least one, and alike (see `check_alike`). cost: of all of them.
     """
-    text = f"Differential privacy with {cost} under {releases[0].terms.sentence()} "
+    text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases))} "
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
@@ -278,6 +281,14 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
     )
+
+
+def _origin(releases: Sequence[NoisyTables]) -> Origin:
+    """Where the structure comes from; that of a check is drawn at random, whatever the rest."""
+    chosen = [one.session is not None for one in releases if not one.check]
+    if not any(chosen):
+        return "named"
+    return "chosen" if all(chosen) else "both"
 
 
 def check_alike(releases: Sequence[NoisyTables]) -> None:
