@@ -127,7 +127,7 @@ def _cumulated(scores: IntArray, h: Fraction) -> Sequence[int]:
 def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """w[0], ..., w[K]."""
     steps = np.arange(_entries(h))
-    found = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
+    found: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
     found.flags.writeable = False
     return found
 
