@@ -117,3 +117,12 @@ def test_an_order_and_targets_reach_the_session(chosen, dpgm_command):
     code, out, err = dpgm_command("fit", chosen, *settings)
     assert code == 0, err
     assert all(len(clique) == 1 or "age" in clique for clique in json.loads(out)["structure"])
+
+
+@pytest.mark.parametrize("command", ["fit", "select", "plan"])
+def test_runs_are_stamped(chosen, dpgm_command, command):
+    """A seed and a public N, on the screen and in JSON, like those of other runs."""
+    code, _, err = dpgm_command(command, chosen, "--set", "simulation.seed=1")
+    assert code == 0 and "NOT PRIVATE" in err, err
+    shown = json.loads(dpgm_command(command, chosen, "--set", "total=public", "--json")[1])
+    assert shown["private"] is True and any("CONDITIONAL" in one for one in shown["conditions"])
