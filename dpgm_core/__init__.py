@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.measurement import Calibration, Measurement
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.split import optimal_split
-    from dpgm_core.pipeline import fit, learn, plan, release
+    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
     from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
@@ -131,7 +131,7 @@ _LAZY = {
     "noise.measurement": ["Calibration", "Measurement"],
     "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "noise.split": ["optimal_split"],
-    "pipeline": ["fit", "learn", "plan", "release"],
+    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
     "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
@@ -273,10 +273,12 @@ __all__ = [
     "optimal_split",
     "option",
     "plan",
+    "plan_selection",
     "positive",
     "release",
     "require_log_concave",
     "residuals",
+    "select",
     "share",
     "silent",
     "total_variation",
