@@ -221,7 +221,7 @@ def print_chosen(
         say(f"note:    {note}")
     merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in session.session.merges.items()]
     if merged:
-        say(f"merged:  labels too rare to be told from noise count as one: {', '.join(merged)}")
+        say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
     if verbose:
         rows = [[number, *_told(step)] for number, step in enumerate(session.steps, start=1)]
         print_table(["step", "what", "of", "cost", "tables"], rows)
