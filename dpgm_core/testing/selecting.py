@@ -1,0 +1,262 @@
+"""How the checks of selectors make records, let one select from them, and look at what was selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import IntArray
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.domain import Domain
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.learning.consistency import consistent
+from dpgm_core.learning.contract import Fit
+from dpgm_core.learning.likelihood import Likelihood
+from dpgm_core.models.model import Model
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import silent
+from dpgm_core.randomness import SeededRandomness
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.selection.contract import Selection, SelectionPlan
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+from dpgm_core.testing.check import CheckFailed, require
+from dpgm_core.testing.doors import TrappedRecords
+from dpgm_core.testing.reference import ReferenceLaplace
+from dpgm_core.testing.sessions import Endless, Request, SessionDoor, live, replayed
+from dpgm_core.testing.subjects import SelectorSubject
+from dpgm_core.workload import Workload
+
+__all__ = [
+    "DOMAIN",
+    "LINKED",
+    "Learning",
+    "Selected",
+    "again",
+    "amount",
+    "budget_of",
+    "choose",
+    "first",
+    "planted",
+    "unlinked",
+]
+
+#: Two linked pairs and an attribute on its own; one attribute has rare codes.
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 5, "e": 2})
+LINKED = (("a", "b"), ("c", "d"))
+#: Fits of one run; a loop that waits for better ones goes beyond.
+_MOST_FITS = 1_000
+
+
+def planted(count: int, seed: int) -> IntArray:
+    """Codes with strong dependence between LINKED alone, (records, attributes)."""
+    draw = np.random.default_rng(seed)
+    a, c, e = (draw.random(count) < share for share in (0.4, 0.5, 0.3))
+    b = np.where(draw.random(count) < 0.85, a * 2, draw.integers(0, 3, count))
+    d = np.where(draw.random(count) < 0.8, c * 1, np.where(draw.random(count) < 0.9, 2, draw.integers(3, 5, count)))
+    return np.stack([a, b, c, d, e], axis=1).astype(np.int64)
+
+
+def unlinked(count: int, seed: int) -> IntArray:
+    """Codes without any dependence, of the same domain."""
+    draw = np.random.default_rng(seed)
+    return np.stack([draw.integers(0, one.size, count) for one in DOMAIN], axis=1)
+
+
+def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
+    """A pure budget, or the zCDP it implies, which buys about as much."""
+    return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
+
+
+def amount(budget: Budget) -> Fraction:
+    """Epsilon or rho."""
+    return budget.epsilon if budget.kind == "pure" else budget.rho
+
+
+class Learning:
+    """A quick learner for loops, which notes how it was called: penalised likelihood on an exact engine.
+
+    settles: whether its fits say that they converged. wrong: what was wrong with a call.
+    """
+
+    def __init__(self, session: SessionDoor, *, settles: bool = True) -> None:
+        self._session: SessionDoor | None = session
+        self._settles = settles
+        self._last: Fit | None = None
+        self.calls = 0
+        self.wrong: list[str] = []
+
+    def __call__(self, release: NoisyTables, structure: Structure, previous: Fit | None) -> Fit:
+        """The fit; the start is always the same, so that equal releases give equal fits."""
+        self.calls += 1
+        if self.calls > _MOST_FITS or self._session is None:
+            raise Endless(f"it had not stopped after {self.calls:,} fits")
+        if previous is not None and previous is not self._last:
+            self.wrong.append("the previous fit it hands to the learner is not the one the learner returned last")
+        homeless = [clique for clique in release.structure.cliques if structure.covering(clique) is None]
+        if homeless:
+            self.wrong.append(f"it fits a structure with no clique that holds {homeless[0]!r}, which the release has")
+            raise CheckFailed(self.wrong[-1])
+        self._last = fitted(release, structure, settles=self._settles)
+        return self._last
+
+    def close(self) -> None:
+        """Serve nobody any more."""
+        self._session = self._last = None
+
+
+def fitted(release: NoisyTables, structure: Structure, *, settles: bool = True) -> Fit:
+    """A model over `structure` from the release's tables."""
+    tables = [np.maximum(table, 0.0) + 0.5 for table in release.tables.arrays()]
+    target = Tables(release.structure, np.concatenate([table.reshape(-1) / table.sum() for table in tables]))
+    engine = JunctionTree().compile(release.structure)
+    problem = Likelihood(engine, consistent(target, release.variances), silent)
+    theta, converged = problem.minimise(np.zeros(release.structure.cells), 1e-4, 1e-4, 100)
+    potentials = Tables(release.structure, theta).embed(structure)
+    return Fit(model=Model(structure, potentials), converged=converged and settles)
+
+
+@frozen(kw_only=True, eq=False)
+class Selected:
+    """One call of `select` and what it left behind.
+
+    told: what progress was told. log, touched: of the session's door. left: what remained. released: the session's
+    release, None if nothing was measured. model: fitted to all that was measured, `Selection.measure` included.
+    """
+
+    plan: SelectionPlan
+    selection: Selection
+    workload: Workload
+    budget: Budget
+    left: Budget
+    domain: Domain
+    told: Sequence[tuple[Any, ...]]
+    log: Sequence[Request]
+    touched: Sequence[str]
+    wrong: Sequence[str]
+    trespassers: Sequence[str]
+    paid: Budget
+    charged: Budget
+    model: Model | None
+
+    @property
+    def measured(self) -> list[Clique]:
+        """Every table measured, in the order of the steps, by the selector itself."""
+        found = [one.answer for one in self.log if one.name == "measure" and one.error is None]
+        return [clique for release in found for clique in release.structure.cliques]
+
+    @property
+    def said(self) -> object:
+        """All that it said, as what compares: structure, tables still to measure, trace, notes, progress."""
+        one = self.selection
+        return one.structure, dict(one.measure), list(map(dict, one.trace)), list(one.notes), list(self.told)
+
+
+def choose(
+    subject: SelectorSubject,
+    codes: IntArray,
+    *,
+    workload: Workload | None = None,
+    budget: Budget | None = None,
+    neighbours: Neighbours | str = "add-remove",
+    seed: int = 1,
+    settles: bool = True,
+    judge: bool = False,
+    watch: Callable[[object], None] | None = None,
+    spoil: Callable[[SessionDoor], None] | None = None,
+) -> Selected:
+    """Plan, open a session, select, and, to `judge`, measure what is left and fit.
+
+    budget: at epsilon = 1, of the first kind that is served, when None. watch: given the door and the records, which it
+    may hold weakly. spoil: given the door before the selector is.
+    """
+    selector = subject.component
+    wanted = Workload.all(DOMAIN, order=2) if workload is None else workload
+    spent = budget_of(first(subject), 1) if budget is None else budget
+    terms = Terms(neighbours=neighbours)
+    plan = selector.plan(wanted, spent, terms)
+    records = TrappedRecords(codes, rows=max(1, len(codes)))
+    alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
+    randomness = SeededRandomness(seed)
+    curator = LiveCurator(
+        records, alone, ReferenceLaplace(), terms=terms, budget=spent, randomness=SeededRandomness(seed)
+    )
+    told: list[tuple[Any, ...]] = []
+    with curator.session(workload=wanted) as session:
+        door = live(session)
+        if spoil is not None:
+            spoil(door)
+        learning = Learning(door, settles=settles)
+        selection = _called(selector, door, learning, randomness, told)
+        left, domain = session.remaining, session.domain
+        door.close()
+        learning.close()
+        if watch is not None:
+            watch(door)
+            watch(records)
+        model = _judged(session, selection) if judge else None
+    return Selected(
+        plan=plan,
+        selection=selection,
+        workload=wanted,
+        budget=spent,
+        left=left,
+        domain=domain,
+        told=tuple(told),
+        log=tuple(door.log),
+        touched=tuple(door.touched),
+        wrong=tuple(learning.wrong),
+        trespassers=tuple(records.trespassers),
+        paid=Budget.sum([one.cost for one in curator.released]) if curator.released else Budget.zero(spent.kind),
+        charged=spent - curator.remaining,
+        model=model,
+    )
+
+
+def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> object:
+    """What it says when it is given the same answers and there are no records."""
+    told: list[tuple[Any, ...]] = []
+    door = replayed(selected.log)
+    selection = _called(subject.component, door, Learning(door), SeededRandomness(seed), told)
+    one = selection
+    return one.structure, dict(one.measure), list(map(dict, one.trace)), list(one.notes), told
+
+
+def first(subject: SelectorSubject) -> str:
+    """A kind of budget that it serves; a selector that serves none fails here."""
+    kinds = [kind for kind in ("zcdp", "pure") if kind in subject.capabilities]
+    require(kinds, "its plan refuses pure and zCDP budgets alike, at epsilon = 1 and rho = 1/2, of three small pairs")
+    return kinds[0]
+
+
+def _called(
+    selector: Any, door: SessionDoor, learning: Learning, randomness: SeededRandomness, told: list[tuple[Any, ...]]
+) -> Selection:
+    def progress(task: str, done: int, total: int | None) -> None:
+        told.append((task, done, total))
+
+    try:
+        found: object = selector.select(
+            door, inference=JunctionTree(), fitting=learning, randomness=randomness, progress=progress
+        )
+    except Endless as error:
+        raise CheckFailed(str(error)) from None
+    if not isinstance(found, Selection):
+        raise CheckFailed(f"`select` returned {type(found).__name__}, not a Selection")
+    return found
+
+
+def _judged(session: Any, selection: Selection) -> Model:
+    """The model of all that is measured in the end."""
+    left = session.remaining
+    if selection.measure and amount(left) > amount(session.budget) / 100:
+        weights = {clique: Fraction(float(weight)) for clique, weight in selection.measure.items()}
+        whole = sum(weights.values(), Fraction(0))
+        session.measure({clique: left * (weight / whole) for clique, weight in weights.items()})
+    return fitted(session.pooled(), selection.structure).model
