@@ -145,8 +145,8 @@ def check_component(
     """Hold a component to every check of its kind.
 
     component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner,
-    selector or source; None: found from the component. profile: "default" or "thorough". expected_failures: check name ->
-    reason; strict: such a check that passes is reported as a failure. records: for sources, how to make one that
+    selector or source; None: found from the component. profile: "default" or "thorough". expected_failures: check name
+    -> reason; strict: such a check that passes is reported as a failure. records: for sources, how to make one that
     holds given records (see `SourceConformance`); None: as its declaration says. Raises OptionError for a wrong kind,
     profile or check name, PluginLoadError for a declared function that cannot be imported.
 

@@ -12,6 +12,7 @@ from attrs import frozen
 from dpgm_core.arrays import IntArray
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain
+from dpgm_core.errors import BudgetError, StructureError, TooLarge
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.consistency import consistent
 from dpgm_core.learning.contract import Fit
@@ -36,6 +37,7 @@ from dpgm_core.workload import Workload
 __all__ = [
     "DOMAIN",
     "LINKED",
+    "PAIRS",
     "Learning",
     "Selected",
     "again",
@@ -43,15 +45,18 @@ __all__ = [
     "budget_of",
     "choose",
     "first",
+    "plain",
     "planted",
+    "serves",
     "unlinked",
 ]
 
 #: Two linked pairs and an attribute on its own; one attribute has rare codes.
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 5, "e": 2})
 LINKED = (("a", "b"), ("c", "d"))
+PAIRS = Workload.all(DOMAIN, order=2)
 #: Fits of one run; a loop that waits for better ones goes beyond.
-_MOST_FITS = 1_000
+_MOST_FITS = 200
 
 
 def planted(count: int, seed: int) -> IntArray:
@@ -117,7 +122,7 @@ def fitted(release: NoisyTables, structure: Structure, *, settles: bool = True) 
     target = Tables(release.structure, np.concatenate([table.reshape(-1) / table.sum() for table in tables]))
     engine = JunctionTree().compile(release.structure)
     problem = Likelihood(engine, consistent(target, release.variances), silent)
-    theta, converged = problem.minimise(np.zeros(release.structure.cells), 1e-4, 1e-4, 100)
+    theta, converged = problem.minimise(np.zeros(release.structure.cells), 1e-3, 1e-3, 50)
     potentials = Tables(release.structure, theta).embed(structure)
     return Fit(model=Model(structure, potentials), converged=converged and settles)
 
@@ -153,9 +158,8 @@ class Selected:
 
     @property
     def said(self) -> object:
-        """All that it said, as what compares: structure, tables still to measure, trace, notes, progress."""
-        one = self.selection
-        return one.structure, dict(one.measure), list(map(dict, one.trace)), list(one.notes), list(self.told)
+        """All that it said, as what compares."""
+        return _said(self.selection, self.told)
 
 
 def choose(
@@ -169,15 +173,15 @@ def choose(
     settles: bool = True,
     judge: bool = False,
     watch: Callable[[object], None] | None = None,
-    spoil: Callable[[SessionDoor], None] | None = None,
+    breaks_at: int | None = None,
 ) -> Selected:
     """Plan, open a session, select, and, to `judge`, measure what is left and fit.
 
     budget: at epsilon = 1, of the first kind that is served, when None. watch: given the door and the records, which it
-    may hold weakly. spoil: given the door before the selector is.
+    may hold weakly. breaks_at: the number of the session's step that fails.
     """
     selector = subject.component
-    wanted = Workload.all(DOMAIN, order=2) if workload is None else workload
+    wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
     plan = selector.plan(wanted, spent, terms)
@@ -189,14 +193,14 @@ def choose(
     )
     told: list[tuple[Any, ...]] = []
     with curator.session(workload=wanted) as session:
-        door = live(session)
-        if spoil is not None:
-            spoil(door)
+        door = live(session, breaks_at=breaks_at)
         learning = Learning(door, settles=settles)
-        selection = _called(selector, door, learning, randomness, told)
+        try:
+            selection = _called(selector, door, learning, randomness, told)
+        finally:
+            door.close()
+            learning.close()
         left, domain = session.remaining, session.domain
-        door.close()
-        learning.close()
         if watch is not None:
             watch(door)
             watch(records)
@@ -224,8 +228,18 @@ def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> obj
     told: list[tuple[Any, ...]] = []
     door = replayed(selected.log)
     selection = _called(subject.component, door, Learning(door), SeededRandomness(seed), told)
-    one = selection
-    return one.structure, dict(one.measure), list(map(dict, one.trace)), list(one.notes), told
+    return _said(selection, told)
+
+
+def serves(
+    subject: SelectorSubject, workload: Workload, budget: Budget, neighbours: Neighbours | str = "add-remove"
+) -> bool:
+    """Whether its plan refuses nothing of this; what it raises besides refusals is raised."""
+    try:
+        subject.component.plan(workload, budget, Terms(neighbours=neighbours))
+    except (BudgetError, StructureError, TooLarge):
+        return False
+    return True
 
 
 def first(subject: SelectorSubject) -> str:
@@ -233,6 +247,20 @@ def first(subject: SelectorSubject) -> str:
     kinds = [kind for kind in ("zcdp", "pure") if kind in subject.capabilities]
     require(kinds, "its plan refuses pure and zCDP budgets alike, at epsilon = 1 and rho = 1/2, of three small pairs")
     return kinds[0]
+
+
+def plain(subject: SelectorSubject) -> Selected:
+    """The first run, from 2,000 records at epsilon = 1, made once for all checks that look at one."""
+    if "plain" not in subject.kept:
+        subject.kept["plain"] = choose(subject, planted(2000, 1))
+    found: Selected = subject.kept["plain"]
+    return found
+
+
+def _said(selection: Selection, told: Sequence[tuple[Any, ...]]) -> object:
+    """Structure, tables still to measure, trace, notes and progress."""
+    measure, trace = list(selection.measure.items()), [dict(one) for one in selection.trace]
+    return selection.structure, measure, trace, list(selection.notes), list(told)
 
 
 def _called(

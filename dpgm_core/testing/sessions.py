@@ -14,7 +14,7 @@ from attrs import frozen
 from dpgm_core.curator.contract import Session
 from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, DpgmError
+from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.learning.contract import Fit
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.scores import TableDistance
@@ -29,7 +29,7 @@ __all__ = ["MOST_REQUESTS", "MOST_STEPS", "Endless", "Request", "SessionDoor", "
 
 #: What the kit's small domains may take: a selector that goes on beyond is taken for one that never stops. Looking at
 #: what remains is a request too.
-MOST_STEPS, MOST_REQUESTS = 1_000, 20_000
+MOST_STEPS, MOST_REQUESTS = 200, 5_000
 
 _STEPS = ("measure", "select", "score", "coarsen")
 
@@ -51,14 +51,15 @@ class Request:
 class SessionDoor(Single):
     """The protocol of a session and nothing else; whatever else is asked of it is remembered and refused.
 
-    log: every request with its answer. touched: the names asked for beyond the protocol. late: requests after `close`.
+    breaks_at: the number of the step that fails. log: every request with its answer. touched: the names asked for
+    beyond the protocol.
     """
 
-    def __init__(self, answer: Callable[[str, Mapping[str, Any]], Any]) -> None:
+    def __init__(self, answer: Callable[[str, Mapping[str, Any]], Any], *, breaks_at: int | None = None) -> None:
         super().__init__()
         self.log: list[Request] = []
         self.touched: list[str] = []
-        self.late = 0
+        self._breaks_at = breaks_at
         self._answer: Callable[[str, Mapping[str, Any]], Any] | None = answer
         self._steps = 0
 
@@ -73,6 +74,8 @@ class SessionDoor(Single):
     def close(self) -> None:
         """Answer nothing any more, and let go of the session."""
         self._answer = None
+        for error in self.errors:
+            error.__traceback__ = None  # its frames hold the session
 
     @property
     def errors(self) -> list[DpgmError]:
@@ -143,13 +146,14 @@ class SessionDoor(Single):
 
     def _ask(self, name: str, **given: Any) -> Any:
         if self._answer is None:
-            self.late += 1
             raise BudgetError("the session was closed; its records are gone")
         self._steps += name in _STEPS
         if self._steps > MOST_STEPS or len(self.log) >= MOST_REQUESTS:
             raise Endless(f"after {self._steps} steps and {len(self.log)} requests it had not stopped")
         asked = plainly(given)
         try:
+            if name in _STEPS and self._steps == self._breaks_at:
+                raise DataError("the conformance kit makes this step fail")
             answer = self._answer(name, given)
         except DpgmError as error:
             self.log.append(Request(name=name, asked=asked, error=error))
@@ -158,14 +162,14 @@ class SessionDoor(Single):
         return answer
 
 
-def live(session: Session) -> SessionDoor:
-    """A door to a session."""
+def live(session: Session, *, breaks_at: int | None = None) -> SessionDoor:
+    """A door to a session; see `SessionDoor`."""
 
     def answer(name: str, given: Mapping[str, Any]) -> Any:
         found = getattr(session, name)
         return found(**given) if given or name == "pooled" else found
 
-    return SessionDoor(answer)
+    return SessionDoor(answer, breaks_at=breaks_at)
 
 
 def replayed(log: Sequence[Request]) -> SessionDoor:
