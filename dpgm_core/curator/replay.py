@@ -70,9 +70,9 @@ class ReplayCurator(Single, SetsAside):
             for clique in one.structure.cliques:
                 if self._structure.covering(clique) is None:
                     raise StructureError(f"the release holds {clique!r}, which no clique of the model contains")
-        # What a pool was asked for, simulated or of a session, does not add up table by table.
+        # What a simulated pool was asked for, table by table, does not add up.
         self._asked = [
-            one.cost if one.round or one.session or one.provenance.get("simulated") else one.measurement.asked
+            one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.asked
             for one in self._releases
         ]
         self._budget = composed(self._asked, conversion_delta)
@@ -178,9 +178,10 @@ class ReplayCurator(Single, SetsAside):
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
 
     def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
-        """Saved releases answer no new questions: raises BudgetError."""
+        """Saved releases cannot be asked more: raises BudgetError."""
         raise BudgetError(
-            "a replay holds finished releases and cannot choose among tables; a session needs the records' curator"
+            "a replay holds finished releases, and what a session chose stands in its file; selecting needs the "
+            "records' curator"
         )
 
     def __repr__(self) -> str:
