@@ -10,9 +10,11 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import IntArray
+from dpgm_core.curator.contract import Curator, Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, StructureError, TooLarge
+from dpgm_core.errors import BudgetError, LearningFailed, StructureError, TooLarge
+from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.consistency import consistent
 from dpgm_core.learning.contract import Fit
@@ -21,10 +23,11 @@ from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.progress import silent
-from dpgm_core.randomness import SeededRandomness
+from dpgm_core.progress import Progress, silent
+from dpgm_core.randomness import Randomness, SeededRandomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.selection.contract import Selection, SelectionPlan
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
+from dpgm_core.selection.run import select_structure
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import CheckFailed, require
@@ -116,8 +119,8 @@ class Learning:
         self._session = self._last = None
 
 
-def fitted(release: NoisyTables, structure: Structure, *, settles: bool = True) -> Fit:
-    """A model over `structure` from the release's tables."""
+def fitted(release: NoisyTables, structure: Structure, before: Fit | None = None, *, settles: bool = True) -> Fit:
+    """A model over `structure` from the release's tables, wherever the fit before has got to."""
     tables = [np.maximum(table, 0.0) + 0.5 for table in release.tables.arrays()]
     target = Tables(release.structure, np.concatenate([table.reshape(-1) / table.sum() for table in tables]))
     engine = JunctionTree().compile(release.structure)
@@ -187,40 +190,70 @@ def choose(
     plan = selector.plan(wanted, spent, terms)
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
-    randomness = SeededRandomness(seed)
     curator = LiveCurator(
         records, alone, ReferenceLaplace(), terms=terms, budget=spent, randomness=SeededRandomness(seed)
     )
-    told: list[tuple[Any, ...]] = []
-    with curator.session(workload=wanted) as session:
-        door = live(session, breaks_at=breaks_at)
-        learning = Learning(door, settles=settles)
-        try:
-            selection = _called(selector, door, learning, randomness, told)
-        finally:
-            door.close()
-            learning.close()
-        left, domain = session.remaining, session.domain
-        if watch is not None:
-            watch(door)
-            watch(records)
-        model = _judged(session, selection) if judge else None
+    watched = _Watched(selector, settles=settles, breaks_at=breaks_at)
+    try:
+        release, selection = select_structure(
+            watched, curator, wanted, watched, JunctionTree(), randomness=SeededRandomness(seed)
+        )
+    except LearningFailed as error:
+        raise (error.__cause__ or error) from None
+    except Endless as error:
+        raise CheckFailed(str(error)) from None
+    if watch is not None:
+        watch(watched.door)
+        watch(records)
     return Selected(
         plan=plan,
         selection=selection,
         workload=wanted,
         budget=spent,
-        left=left,
-        domain=domain,
-        told=tuple(told),
-        log=tuple(door.log),
-        touched=tuple(door.touched),
-        wrong=tuple(learning.wrong),
+        left=watched.left,
+        domain=release.structure.domain,
+        told=tuple(watched.told),
+        log=tuple(watched.door.log),
+        touched=tuple(watched.door.touched),
+        wrong=tuple(watched.learning.wrong),
         trespassers=tuple(records.trespassers),
-        paid=Budget.sum([one.cost for one in curator.released]) if curator.released else Budget.zero(spent.kind),
+        paid=Budget.sum([one.cost for one in curator.released]),
         charged=spent - curator.remaining,
-        model=model,
+        model=fitted(release, selection.structure).model if judge else None,
     )
+
+
+class _Watched:
+    """A selector that is given the door instead of the session, and the learner that its loop calls."""
+
+    def __init__(self, selector: Selector, *, settles: bool, breaks_at: int | None) -> None:
+        self.selector, self._settles, self._breaks_at = selector, settles, breaks_at
+        self.told: list[tuple[Any, ...]] = []
+        self.plan = selector.plan
+
+    def select(
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
+    ) -> Selection:
+        """What the selector makes of the door; then everything is closed."""
+        self.door = live(session, breaks_at=self._breaks_at)
+        self.learning = Learning(self.door, settles=self._settles)
+        try:
+            return _called(self.selector, self.door, self.learning, randomness, self.told)
+        finally:
+            self.left = session.remaining
+            self.door.close()
+            self.learning.close()
+
+    def fitter(self, inference: Inference) -> Fitting:
+        """Not called: the door's own `Learning` is."""
+        return fitted
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Any structure will do."""
+
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
+        """From the release that there is."""
+        return fitted(curator.release(), curator.structure)
 
 
 def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> object:
@@ -264,27 +297,14 @@ def _said(selection: Selection, told: Sequence[tuple[Any, ...]]) -> object:
 
 
 def _called(
-    selector: Any, door: SessionDoor, learning: Learning, randomness: SeededRandomness, told: list[tuple[Any, ...]]
+    selector: Any, door: SessionDoor, learning: Learning, randomness: Randomness, told: list[tuple[Any, ...]]
 ) -> Selection:
     def progress(task: str, done: int, total: int | None) -> None:
         told.append((task, done, total))
 
-    try:
-        found: object = selector.select(
-            door, inference=JunctionTree(), fitting=learning, randomness=randomness, progress=progress
-        )
-    except Endless as error:
-        raise CheckFailed(str(error)) from None
+    found: object = selector.select(
+        door, inference=JunctionTree(), fitting=learning, randomness=randomness, progress=progress
+    )
     if not isinstance(found, Selection):
         raise CheckFailed(f"`select` returned {type(found).__name__}, not a Selection")
     return found
-
-
-def _judged(session: Any, selection: Selection) -> Model:
-    """The model of all that is measured in the end."""
-    left = session.remaining
-    if selection.measure and amount(left) > amount(session.budget) / 100:
-        weights = {clique: Fraction(float(weight)) for clique, weight in selection.measure.items()}
-        whole = sum(weights.values(), Fraction(0))
-        session.measure({clique: left * (weight / whole) for clique, weight in weights.items()})
-    return fitted(session.pooled(), selection.structure).model

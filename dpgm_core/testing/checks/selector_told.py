@@ -130,7 +130,8 @@ def _error(model: Model | None) -> float:
 @lru_cache(maxsize=1)
 def _population() -> Mapping[Clique, FloatArray]:
     """The table of each pair, of 200,000 records."""
-    codes, found = planted(200_000, 0), {}
+    codes = planted(200_000, 0)
+    found: dict[Clique, FloatArray] = {}
     for pair in combinations(DOMAIN.names, 2):
         places, shape = [DOMAIN.names.index(name) for name in pair], DOMAIN.shape(pair)
         flat = np.ravel_multi_index(tuple(codes[:, place] for place in places), shape)
