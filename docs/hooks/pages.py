@@ -5,6 +5,7 @@ With --check it only compares.
 Everything below the line `<!-- generated -->` of a page is generated; edit what stands above it, or the code.
 """
 
+import importlib
 import inspect
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,10 @@ from pathlib import Path
 import attrs
 import click
 
-import dpgm_core
 from dpgm_core.cli import cli
 from dpgm_core.components.options import describe
 from dpgm_core.components.registry import Registry
+from dpgm_core.faces import FACES
 from dpgm_core.plugin import KINDS
 from dpgm_core.testing.check import Check
 from dpgm_core.testing.checks.declaration import CHECKS as DECLARATION
@@ -125,13 +126,13 @@ def contract_sections() -> Iterator[str]:
     yield "## In full\n"
     others = ("Capability", "Codes", "Progress", "silent")
     for name in [*(name for names in CONTRACTS.values() for name in names), *others]:
-        yield f"::: dpgm_core.{name}\n"
+        yield f"::: {face_of(name)}.{name}\n"
 
 
 def contract_section(name: str) -> str:
     """A protocol or value: what it is in one sentence, and its members with theirs."""
-    cls = getattr(dpgm_core, name)
-    bases = [f"`{base.__name__}`" for base in cls.__bases__ if base.__name__ in dpgm_core.__all__]
+    cls = getattr(importlib.import_module(face_of(name)), name)
+    bases = [f"`{base.__name__}`" for base in cls.__bases__ if face_of(base.__name__)]
     besides = f" Besides what {' and '.join(bases)} asks:" if bases else ""
     if attrs.has(cls):
         fields = ", ".join(f"{field.name}: {field.type}" for field in attrs.fields(cls))
@@ -150,6 +151,11 @@ def contract_section(name: str) -> str:
             continue
         lines.append(f"| `{cell(shown)}` | {cell(sentence(value))} |")
     return "\n".join([*lines, ""])
+
+
+def face_of(name: str) -> str:
+    """The first of the public faces that has the name; empty if it is not public."""
+    return next((face for face in FACES if name in importlib.import_module(face).__all__), "")
 
 
 def sentence(thing: object) -> str:

@@ -19,7 +19,7 @@ from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.contract import Rounds
+from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession, mechanism_of
@@ -256,7 +256,7 @@ class LiveCurator(Single, SetsAside):
             finish=finish,
         )
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> LiveSession:
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.

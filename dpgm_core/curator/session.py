@@ -194,6 +194,11 @@ class LiveSession(Turns):
                 self._save()
             return self._domain
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether there is something to pool."""
+        return self._release is not None
+
     def pooled(self) -> NoisyTables:
         """All tables measured so far as one release; BudgetError for none."""
         self.check_process()

@@ -69,7 +69,10 @@ def session_release(
     measured = [one for one in steps if isinstance(one, NoisyTables) and not one.check]
     if not measured:
         raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
-    views = [coarsened(one, session.merges) if session.merges else one for one in measured]
+    fine = session.workload.domain
+    views = [
+        coarsened(one, session.merges) if session.merges and one.structure.domain == fine else one for one in measured
+    ]
     total, variance = total_of(views)
     views = [plausible(attrs.evolve(one, total=total, total_variance=variance)) for one in views]
     if len(views) == 1:
