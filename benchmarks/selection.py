@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ SPENT = {"0.1": (15, 250), "1": (15, 250), "10": (180, 1000)}
 WIDE_SPENT = (120, 1000)
 
 
-def work(task: Task, folder: Path, limit: float) -> Mapping[str, Any]:
+def work(task: Task, folder: Path, limit: float) -> Any:
     """One run: its cell is "adult 1", "release 1", "noise 1" or "wide 100 x 100000"."""
     kind, *rest = task.cell.split()
     if kind == "noise":

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 from pyarrow import csv
 
-from dpgm_core import Clique, Codes, Domain, FloatArray, Model
+from dpgm_core import Array, Clique, Domain, FloatArray, Model
 
 __all__ = ["Coded", "adult", "of_model", "of_records", "off", "shares", "wide"]
 
@@ -25,7 +25,7 @@ class Coded:
     """domain: of the records. codes: (records, attributes)."""
 
     domain: Domain
-    codes: Codes
+    codes: Array
 
 
 def adult(folder: Path) -> Coded:

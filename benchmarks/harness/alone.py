@@ -15,7 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ class Crashed(Exception):
     """The process ended without an answer."""
 
 
-def alone(call: Callable[..., Mapping[str, Any]], *args: object, limit: float | None = None) -> dict[str, Any]:
-    """What the call returns; limit: seconds on the wall, after which TimeoutExpired. Raises Crashed with its reason."""
+def alone(call: Callable[..., Any], *args: object, limit: float | None = None) -> Any:
+    """What the call returns, plain values; limit: seconds on the wall, after which TimeoutExpired. Raises Crashed."""
     with tempfile.TemporaryDirectory(prefix="dpgm-alone-") as folder:
         given, answered = Path(folder, "given"), Path(folder, "answered")
         given.write_bytes(pickle.dumps((call, args)))
@@ -47,8 +47,7 @@ def alone(call: Callable[..., Mapping[str, Any]], *args: object, limit: float | 
         if done.returncode or not answered.is_file():
             said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
             raise Crashed(f"it ended with code {done.returncode} and said: {said}")
-        answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
-        return answer
+        return json.loads(answered.read_text(encoding="utf-8"))
 
 
 def peak_megabytes() -> float:
@@ -64,4 +63,4 @@ def peak_megabytes() -> float:
 
 if __name__ == "__main__":
     called, arguments = pickle.loads(Path(sys.argv[1]).read_bytes())
-    Path(sys.argv[2]).write_text(json.dumps(dict(called(*arguments))), encoding="utf-8")
+    Path(sys.argv[2]).write_text(json.dumps(called(*arguments)), encoding="utf-8")

@@ -9,6 +9,7 @@ synthetic records, as many as there are true ones, so their errors have sampling
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -52,6 +53,7 @@ def whole(mechanism: str, folder: Path, epsilon: str, delta: str, seed: int, lim
         )
         command = [python, str(Path(__file__).with_name("whole_worker.py")), str(given), str(answered)]
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        before = _children()
         try:
             done = subprocess.run(
                 command,
@@ -63,7 +65,7 @@ def whole(mechanism: str, folder: Path, epsilon: str, delta: str, seed: int, lim
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return {"ended": f"no result in {limit:.0f} s on the wall"}
+            return {"ended": f"no result in {limit:.0f} s on the wall, {_children() - before:.0f} CPU seconds"}
         if done.returncode or not answered.is_file():
             said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
             return {"ended": f"failed: {said[:200]}"}
@@ -71,3 +73,9 @@ def whole(mechanism: str, folder: Path, epsilon: str, delta: str, seed: int, lim
             made = Coded(domain=table.domain, codes=file["records"])
             found = {"seconds": round(float(file["seconds"]), 1), "peak": round(float(file["peak"]))}
     return found | off(table, of_records(made))
+
+
+def _children() -> float:
+    """CPU seconds of all that has ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

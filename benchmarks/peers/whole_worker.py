@@ -17,29 +17,31 @@ import numpy as np
 
 
 def mbi_records(problem):
-    """`aim.py` and `mst.py` of mbi's repository on its package; the names that mbi 2.0.0 has under others are lent."""
+    """`aim.py` and `mst.py` of mbi's repository on its package, which is lent what it had before 2.0.0."""
     import mbi
+
+    class Dataset(mbi.Dataset):
+        def __init__(self, data, domain, *more):
+            columns = (
+                dict(zip(domain.attributes, data.T.astype(np.int64), strict=True))
+                if isinstance(data, np.ndarray)
+                else data
+            )
+            super().__init__(columns, domain, *more)
+
+    class MirrorDescent(mbi.estimation.MirrorDescent):
+        def estimate(self, *given, potentials=None, **more):
+            return super().estimate(*given, **(more if potentials is None else {"warm_start": potentials} | more))
 
     if not hasattr(mbi.Domain, "attrs"):
         mbi.Domain.attrs = property(lambda domain: domain.attributes)
+    mbi.Dataset, mbi.estimation.MirrorDescent = Dataset, MirrorDescent
     if not hasattr(mbi.estimation, "mirror_descent"):
-        mbi.estimation.mirror_descent = lambda domain, measurements, **more: mbi.estimation.MirrorDescent().estimate(
-            domain, measurements, **more
-        )
-    estimate = mbi.estimation.Estimator.estimate
-
-    def renamed(self, *args, potentials=None, **more):
-        return estimate(self, *args, **({"warm_start": potentials} | more))
-
-    mbi.estimation.Estimator.estimate = renamed
+        mbi.estimation.mirror_descent = lambda *given, **more: MirrorDescent().estimate(*given, **more)
     sys.path.insert(0, str(problem["folder"]))
     names, sizes = list(map(str, problem["names"])), list(map(int, problem["sizes"]))
     domain = mbi.Domain(names, sizes)
-    codes = problem["codes"]
-    try:
-        data = mbi.Dataset({name: codes[:, place] for place, name in enumerate(names)}, domain)
-    except (TypeError, ValueError, AttributeError):
-        data = mbi.Dataset(codes, domain)
+    data = Dataset(problem["codes"], domain)
     epsilon, delta = float(problem["epsilon"]), float(problem["delta"])
     np.random.seed(int(problem["seed"]))  # noqa: NPY002 - what its scripts draw from
     if str(problem["mechanism"]) == "mbi mst":
