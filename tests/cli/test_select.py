@@ -42,6 +42,7 @@ def test_fit_chooses_and_says_what(chosen, dpgm_command):
     model = dpgm.load_model(shown["model"])
     assert [list(clique) for clique in model.structure.cliques] == shown["structure"]
     assert model.cost == dpgm.Budget.pure(10)
+    assert model.stamp()["provenance"]["selector"]["name"] == "mst"  # goes with samples too
 
 
 def test_select_then_learn(chosen, dpgm_command):
