@@ -86,8 +86,9 @@ def test_plan_of_a_selection(chosen, dpgm_command):
     """Where the budget goes, the noise of one-way tables, what it could find; the records are not there at all."""
     (chosen.parent / "visits.csv").unlink()
     before = sorted(chosen.parent.rglob("*"))
+    assert dpgm_command("plan", chosen, "--records", "0")[0] == 2
     code, out, err = dpgm_command("plan", chosen, "--records", "400")
-    assert code == 0, err
+    assert code == 0 and "a total variation of" in out, err
     for words in (
         "one-way tables: noise of standard deviation",
         "found with probability 0.9",
