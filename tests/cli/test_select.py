@@ -16,10 +16,10 @@ MORE = (
 
 @pytest.fixture
 def chosen(spec) -> Path:
-    """A spec over four attributes, two pairs of which go together, that names no clique."""
+    """A spec over four attributes, of which sex and age go together, that names no clique."""
     with (spec.parent / "domain.toml").open("a") as file:
         file.write(MORE)
-    (spec.parent / "visits.csv").write_text("sex,age,job,town\n" + "F,30,y,A\nM,50,n,A\nF,30,y,B\nM,50,n,B\n" * 100)
+    (spec.parent / "visits.csv").write_text("sex,age,job,town\n" + "F,30,y,A\nM,50,y,B\nF,30,n,B\nM,50,n,A\n" * 100)
     text = spec.read_text().replace('structure = { graph = "chain" }', 'structure = { select = "mst" }')
     spec.write_text(text.replace("budget = { epsilon = 2.5 }", "budget = { epsilon = 40 }"))
     return spec
