@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, OptionError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.spec import load_spec, parse_setting
+from dpgm_core.spec import load_spec
 from dpgm_core.workload import Workload
 
 SPEC = """
@@ -241,31 +241,6 @@ def test_settings_reach_into_components(tmp_path):
     assert run.inference == {"name": "loopy-bp", "damping": 0.1}
     assert run.budget == Budget.zcdp(1)
     assert run.domain == Domain.from_dict({"a": 2, "b": 3})
-
-
-@pytest.mark.parametrize(
-    ("text", "keys", "value"),
-    [
-        ("a=1", ["a"], 1),
-        (" a . b = [1, 2]", ["a", "b"], [1, 2]),
-        ("a=plain text", ["a"], "plain text"),
-        ("a=1\nb=2", ["a"], "1\nb=2"),
-        ("a=", ["a"], ""),
-        ("a=x=y", ["a"], "x=y"),
-        ("a='0x'", ["a"], "0x"),
-        ("a=0x" + "f" * 5000, ["a"], "0x" + "f" * 5000),
-    ],
-)
-def test_a_setting_is_toml_or_text(text, keys, value):
-    """What is no TOML value is taken as it stands; one setting never sets two keys."""
-    assert parse_setting(text) == (keys, value)
-
-
-@pytest.mark.parametrize("text", ["", "a", "=1", "a..b=1", ".=1"])
-def test_a_setting_needs_keys(text):
-    """KEY=VALUE, or KEY.KEY=VALUE."""
-    with pytest.raises(OptionError, match="KEY=VALUE"):
-        parse_setting(text)
 
 
 @pytest.mark.parametrize("seed", ["2.5", "nan", "true", "-1", "'7'", "[7]", "{ a = 1 }"])
