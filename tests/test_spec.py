@@ -205,17 +205,6 @@ def test_a_selection_s_own_noise_may_be_named(tmp_path, budget, mechanism):
         load_spec(path, [f"budget={budget}", f"mechanism={other}"])
 
 
-@pytest.mark.parametrize(("attributes", "order"), [(2, 2), (49, 3), (50, 2), (200, 1)])
-def test_a_workload_without_an_order_has_the_largest_that_fits(attributes, order):
-    """Sets of three up to 20,000 candidates; with targets and limits alike."""
-    domain = Domain.from_sizes({f"x{number}": 2 for number in range(attributes)})
-    workload = Workload.default(domain)
-    assert {len(clique) for clique in workload.weights} == {order}
-    assert workload == Workload.all(domain, order) == Workload.from_dict(domain, {})
-    targeted = Workload.from_dict(domain, {"targets": ["x1"], "max_cells": 4})
-    assert targeted == Workload.targeted(domain, ["x1"], 2 if attributes in (2, 200) else 3, max_cells=4)
-
-
 def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
     """Wherever the command runs from; absolute paths stay."""
     path = tmp_path / "deep" / "x.toml"
