@@ -23,7 +23,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import measure
-from dpgm_core.planning import Plan, make_plan
+from dpgm_core.planning import Plan, checked_records, make_plan
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -285,7 +285,7 @@ def plan_selection(
     """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`."""
     share = _share_only(split, MECHANISM, budget)
     left = session_budget(budget)
-    return _selector(selector).plan(_wanted(workload), left * (1 - share), terms, records)
+    return _selector(selector).plan(_wanted(workload), left * (1 - share), terms, checked_records(records))
 
 
 def check(
