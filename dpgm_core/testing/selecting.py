@@ -27,7 +27,7 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import select_structure
+from dpgm_core.selection.run import select_structure, session_budget
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import CheckFailed, require
@@ -44,7 +44,6 @@ __all__ = [
     "Learning",
     "Selected",
     "again",
-    "amount",
     "budget_of",
     "choose",
     "first",
@@ -82,7 +81,7 @@ def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
     return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
 
 
-def amount(budget: Budget) -> Fraction:
+def _amount(budget: Budget) -> Fraction:
     """Epsilon or rho."""
     return budget.epsilon if budget.kind == "pure" else budget.rho
 
@@ -134,15 +133,17 @@ def fitted(release: NoisyTables, structure: Structure, before: Fit | None = None
 class Selected:
     """One call of `select` and what it left behind.
 
-    told: what progress was told. log, touched: of the session's door. left: what remained. released: the session's
-    release, None if nothing was measured. model: fitted to all that was measured, `Selection.measure` included.
+    budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
+    was told. log, touched: of the session's door. wrong: of its calls of the learner. trespassers: who read the records
+    besides core. paid: what the session's release says it cost. charged: what the curator has less. model: fitted to
+    all that was measured, `Selection.measure` included, if that was asked.
     """
 
     plan: SelectionPlan
     selection: Selection
     workload: Workload
     budget: Budget
-    left: Budget
+    left: float
     domain: Domain
     told: Sequence[tuple[Any, ...]]
     log: Sequence[Request]
@@ -187,7 +188,8 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    plan = selector.plan(wanted, spent, terms)
+    each = session_budget(spent)
+    plan = selector.plan(wanted, each, terms)
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
@@ -210,7 +212,7 @@ def choose(
         selection=selection,
         workload=wanted,
         budget=spent,
-        left=watched.left,
+        left=float(_amount(watched.left) / _amount(each)),
         domain=release.structure.domain,
         told=tuple(watched.told),
         log=tuple(watched.door.log),
