@@ -10,8 +10,9 @@ from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.files import plain
 from dpgm_core.models.checked import pairs_left
+from dpgm_core.models.levels import Levels, levels_of
 from dpgm_core.models.questions import coded, named
-from dpgm_core.models.standing import Basis, Unmeasured
+from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.releases.pool import check_domain, pool
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of
@@ -46,6 +47,7 @@ class Facts:
         self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
         check_domain(structure.domain, self.releases)
+        self._levels: Levels | None = levels_of(structure.domain, self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
@@ -59,8 +61,8 @@ class Facts:
 
     @property
     def domain(self) -> Domain:
-        """The attributes."""
-        return self.structure.domain
+        """The attributes that it answers about; where a session merged codes, as they were before."""
+        return self.structure.domain if self._levels is None else self._levels.fine
 
     @property
     def learned(self) -> tuple[NoisyTables, ...]:
@@ -127,15 +129,18 @@ class Facts:
         """What p(attributes | given) rests on, those given counted among the attributes.
 
         "measured": one released table holds them all. "by structure": each was measured, but together they need the
-        independences of the structure, or what ties its tables. "not measured": some attribute is in no table. "by
-        definition": the model carries no release. Raises StructureError.
+        independences of the structure, what ties its tables, or what splits merged codes. "not measured": some
+        attribute is in no table. "by definition": the model carries no release. Raises StructureError.
 
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
         >>> Facts(structure, []).standing("a", given={"b": 0})
         'by definition'
         """
-        given = given or {}
-        return self._basis.standing((*named(self.domain, attributes, given), *coded(self.domain, given)))
+        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
+        found = self._basis.standing((*names, *fixed))
+        if found == MEASURED and self._levels is not None and self._levels.unsure(names, fixed):
+            return BY_STRUCTURE
+        return found
 
     def guarantee(self) -> str:
         """The guarantee of all releases behind it together: learning and querying add nothing to it."""
@@ -185,5 +190,5 @@ class Facts:
             "unmeasured": list(self.unmeasured),
             "replicates": 0,
             "structure": self.structure.to_dict(),
-            "domain": self.domain.to_dict(),
+            "domain": self.structure.domain.to_dict(),
         }

@@ -117,3 +117,30 @@ def test_an_order_and_targets_reach_the_session(chosen, dpgm_command):
     code, out, err = dpgm_command("fit", chosen, *settings)
     assert code == 0, err
     assert all(len(clique) == 1 or "age" in clique for clique in json.loads(out)["structure"])
+
+
+@pytest.mark.parametrize("command", ["fit", "select", "plan"])
+def test_runs_are_stamped(chosen, dpgm_command, command):
+    """A seed and a public N, on the screen and in JSON, like those of other runs."""
+    code, _, err = dpgm_command(command, chosen, "--set", "simulation.seed=1")
+    assert code == 0 and "NOT PRIVATE" in err, err
+    shown = json.loads(dpgm_command(command, chosen, "--set", "total=public", "--json")[1])
+    assert shown["private"] is True and any("CONDITIONAL" in one for one in shown["conditions"])
+
+
+@pytest.mark.parametrize("command", ["fit", "select"])
+def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkeypatch, command):
+    """Exit 1, no traceback, the ledger is charged, and a last word that works as it is printed: dpgm learn FILE."""
+
+    def fail(self, session, **more):
+        session.measure([("sex",), ("age",)], session.budget)
+        raise ZeroDivisionError("not my day")
+
+    monkeypatch.setattr(type(dpgm.make("selector", "mst")), "select", fail)
+    code, out, err = dpgm_command(command, chosen)
+    assert (code, out) == (1, "") and "not my day" in err and "Traceback" not in err
+    hint = next(line for line in err.splitlines() if "learn from it with: dpgm learn " in line)
+    code, out, _ = dpgm_command("learn", hint.split("dpgm learn ")[1], "--json")
+    assert code == 0 and json.loads(out)["structure"] == [["sex"], ["age"]]
+    history = json.loads(dpgm_command("ledger", "history", chosen.parent / "out/visits.ledger", "--json")[1])
+    assert [entry["status"] for entry in history] == ["released"]

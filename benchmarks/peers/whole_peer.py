@@ -1,0 +1,81 @@
+"""Whole mechanisms of peers, records in and synthetic records out, each as far as it runs and ends in time.
+
+dpmm (`pip install dpmm`) in the environment whose interpreter DPGM_DPMM_PYTHON names. mbi's AIM and MST are scripts of
+its repository and not in its package: DPGM_MBI_MECHANISMS names a folder that holds them (`mechanisms/` of a checkout),
+DPGM_MBI_PYTHON the interpreter of an environment with mbi, pandas, networkx and matplotlib. What they give is judged by
+synthetic records, as many as there are true ones, so their errors have sampling in them.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cases.coded import Coded, adult, of_records, off
+from benchmarks.harness.alone import ONE_THREAD
+from benchmarks.peers.mbi_peer import VARIABLE
+
+__all__ = ["WHOLE", "whole", "whole_missing"]
+
+WHOLE = ("mbi aim", "mbi mst", "dpmm aim", "dpmm mst")
+MECHANISMS, DPMM = "DPGM_MBI_MECHANISMS", "DPGM_DPMM_PYTHON"
+
+
+def whole_missing(mechanism: str) -> str | None:
+    """Why it cannot be run here, None if it can be tried."""
+    needed = (VARIABLE, MECHANISMS) if mechanism.startswith("mbi") else (DPMM,)
+    absent = [name for name in needed if not os.environ.get(name)]
+    return f"set {' and '.join(absent)}; see benchmarks/peers/whole_peer.py" if absent else None
+
+
+def whole(mechanism: str, folder: Path, epsilon: str, delta: str, seed: int, limit: float) -> dict[str, Any]:
+    """Errors, CPU seconds and peak memory; or `ended`, what happened instead within so many seconds on the wall."""
+    table = adult(folder)
+    python = os.environ[VARIABLE if mechanism.startswith("mbi") else DPMM]
+    with tempfile.TemporaryDirectory(prefix="dpgm-whole-") as scratch:
+        given, answered = Path(scratch, "problem.npz"), Path(scratch, "answer.npz")
+        np.savez(
+            given,
+            mechanism=np.array(mechanism),
+            codes=table.codes.astype(np.int64),
+            names=np.array(table.domain.names),
+            sizes=np.array(list(table.domain.sizes.values())),
+            epsilon=np.array(float(epsilon)),
+            delta=np.array(float(delta)),
+            seed=np.array(seed),
+            folder=np.array(os.environ.get(MECHANISMS, "")),
+        )
+        command = [python, str(Path(__file__).with_name("whole_worker.py")), str(given), str(answered)]
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        before = _children()
+        try:
+            done = subprocess.run(
+                command,
+                env=inherited | ONE_THREAD | {"JAX_PLATFORMS": "cpu"},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=limit,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"ended": f"no result in {limit:.0f} s on the wall, {_children() - before:.0f} CPU seconds"}
+        if done.returncode or not answered.is_file():
+            said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+            return {"ended": f"failed: {said[:200]}"}
+        with np.load(answered) as file:
+            made = Coded(domain=table.domain, codes=file["records"])
+            found = {"seconds": round(float(file["seconds"]), 1), "peak": round(float(file["peak"]))}
+    return found | off(table, of_records(made))
+
+
+def _children() -> float:
+    """CPU seconds of all that has ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,203 @@
+"""What `benchmarks.selection` runs, each in a process of its own: a selection and its fit, noise for a promise, and
+mirror descent beside mbi's own on one release."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from benchmarks.cases.census import TREES
+from benchmarks.cases.coded import Coded, adult, of_model, off, wide
+from benchmarks.harness.alone import peak_megabytes
+from benchmarks.peers.mbi_peer import mbi_models
+from benchmarks.protocol.mirror import MirrorDescent, descend
+from dpgm_core import (
+    Budget,
+    Choice,
+    Learner,
+    Model,
+    NoisyTables,
+    SeededRandomness,
+    Sensitivity,
+    Structure,
+    Tables,
+    Terms,
+    Workload,
+    fit,
+    make,
+    release,
+)
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.releases.pool import pool
+
+__all__ = ["DELTA", "METHODS", "Method", "compared_fits", "noise", "selection", "selection_of_wide"]
+
+DELTA = "1e-9"
+TERMS = Terms(neighbours="add-remove")
+#: mbi's iterations: of a fit, and of the last one of its MST.
+STEPS, MST_STEPS = 1000, 10_000
+
+
+@frozen
+class Method:
+    """selector: its name. steps: of mirror descent; None: the fit is `eb-map`, untouched."""
+
+    selector: str
+    steps: int | None = None
+
+    @property
+    def learner(self) -> Learner:
+        """A new one, with no fit to start from."""
+        learner: Learner = make("learner", "eb-map") if self.steps is None else MirrorDescent(steps=self.steps)
+        return learner
+
+
+METHODS = {
+    "auto": Method("auto"),
+    "aim": Method("aim"),
+    "oneshot": Method("oneshot"),
+    "mst": Method("mst"),
+    "aim + mirror descent": Method("aim", STEPS),
+    "oneshot + mirror descent": Method("oneshot", STEPS),
+    "oneshot + mirror descent x 10": Method("oneshot", 10 * STEPS),
+    "mst + mirror descent": Method("mst", MST_STEPS),
+}
+
+
+def selection(method: str, folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
+    """One method on the table in a folder, all marginals on three attributes of at most 1e4 cells wanted."""
+    table = adult(folder)
+    return _selection(METHODS[method], folder / "adult.csv", table, 3, epsilon, seed)
+
+
+def selection_of_wide(method: str, attributes: int, records: int, seed: int) -> dict[str, Any]:
+    """One method on a made-up table, all pairs wanted, epsilon = 1."""
+    table = wide(attributes, records, seed)
+    return _selection(METHODS[method], table.codes, table, 2, "1", seed)
+
+
+def _selection(method: Method, data: object, table: Coded, order: int, epsilon: str, seed: int) -> dict[str, Any]:
+    start = time.process_time()
+    done = fit(
+        data,
+        method.selector,
+        Budget.approx(epsilon, DELTA),
+        learner=method.learner,
+        workload=Workload.all(table.domain, order=order),
+        terms=TERMS,
+        randomness=SeededRandomness(seed),
+    )
+    # Before anything is judged: both are of the selection and its fits alone.
+    found: dict[str, Any] = {"seconds": round(time.process_time() - start, 3), "peak": round(peak_megabytes(), 1)}
+    sessions = [one for one in done.releases if one.session is not None]
+    merges = {name: codes for one in sessions for name, codes in one.session.merges.items()}  # type: ignore[union-attr]
+    found |= off(table, of_model(done.model, merges))
+    steps = [step for one in sessions for step in one.steps]
+    return found | {
+        "choices": sum(isinstance(step, Choice) for step in steps),
+        "measured": sum(isinstance(step, NoisyTables) for step in steps),
+        "tables": len(sessions[0].structure.cliques),
+        "cells": done.model.structure.cells,
+        "release": _digest(sessions[0]),
+        "said": list(done.notes),
+    }
+
+
+def _digest(measured: NoisyTables) -> str:
+    """The same for the same noisy tables: two fits to one selection are then of one release."""
+    named = repr(measured.structure.cliques).encode() + np.asarray(measured.tables.values, np.float64).tobytes()
+    return hashlib.sha256(named).hexdigest()[:12]
+
+
+def noise(epsilon: str) -> dict[str, float]:
+    """Standard deviations of one table's noise, records, when all is spent on it: ours as drawn, and that of mbi.
+
+    mbi spends the largest rho with which its bound (Canonne, Kamath, Steinke 2020, Proposition 12) is at most delta.
+    """
+    ours = make("mechanism", "gaussian").noise(
+        Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.approx(epsilon, DELTA).zcdp_within()
+    )
+    return {"ours": math.sqrt(ours.variance), "mbi": math.sqrt(1 / (2 * _rho(float(epsilon), float(DELTA))))}
+
+
+def _rho(epsilon: float, delta: float) -> float:
+    """By bisection to the last bit."""
+
+    def log_delta(rho: float) -> float:
+        low, high = 1.01, (epsilon + 1) / (2 * rho) + 2  # of the order; mbi's own range
+        for _ in range(200):
+            order = (low + high) / 2
+            falling = (2 * order - 1) * rho - epsilon + math.log1p(-1 / order) < 0
+            low, high = (order, high) if falling else (low, order)
+        return (order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order) - math.log(order - 1)
+
+    within, beyond = 0.0, epsilon + 1
+    for _ in range(200):
+        rho = (within + beyond) / 2
+        within, beyond = (rho, beyond) if log_delta(rho) <= math.log(delta) else (within, rho)
+    return within
+
+
+def measured_by_hand(table: Coded, epsilon: str, seed: int) -> NoisyTables:
+    """A release like those of selections: single attributes, a tree and two loops of them, with unequal noise."""
+    rho = Budget.approx(epsilon, DELTA).zcdp_within().rho
+    alone = Structure(table.domain, [(name,) for name in table.domain.names])
+    joined = Structure(
+        table.domain, [*TREES["adult"], ("age", "education-num"), ("sex", "marital-status", "income>50K")]
+    )
+    shares = ((alone, rho / 3, seed), (joined, 2 * rho / 3, 1000 + seed))
+    return pool(
+        [
+            release(table.codes, one, Budget.zcdp(part), "gaussian", terms=TERMS, randomness=SeededRandomness(number))
+            for one, part, number in shares
+        ]
+    )
+
+
+def compared_fits(folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
+    """Our mirror descent and mbi's own on one release: errors, and the largest difference in a cell.
+
+    After a hundred steps, and after all: on the way steps grow until one is too long, and what is left of rounding by
+    then decides which. So a third fit starts a millionth of a billionth of a nat away: it is as far off as mbi is.
+    """
+    table = adult(folder)
+    noisy = measured_by_hand(table, epsilon, seed)
+    theirs = mbi_models(
+        noisy.structure,
+        np.asarray(noisy.tables.values, np.float64),
+        np.sqrt(noisy.variances),
+        total=noisy.total,
+        stops=(100, STEPS),
+    )
+    engine, zero = JunctionTree(), np.zeros(noisy.structure.cells)
+    start = time.process_time()
+    ours = descend(engine, noisy, zero, STEPS)[0]
+    spent = time.process_time() - start
+    early = descend(engine, noisy, zero, 100)[0]
+    nudge = 1e-15 * np.random.default_rng(seed).standard_normal(len(zero))
+    fits = {"ours": ours, "nudged": descend(engine, noisy, nudge, STEPS)[0]}
+    fits["mbi"] = Tables(noisy.structure, theirs.potentials)
+    models = {name: Model(noisy.structure, potentials) for name, potentials in fits.items()}
+    found: dict[str, Any] = {
+        f"{name}_{error}": value
+        for name, model in models.items()
+        for error, value in off(table, of_model(model, {})).items()
+    }
+    at_100 = (
+        Model(noisy.structure, early).marginals()
+        - Model(noisy.structure, Tables(noisy.structure, theirs.path[0])).marginals()
+    )
+    apart = models["ours"].marginals().values - theirs.marginals
+    return found | {
+        "apart_100": at_100.norm(math.inf),
+        "apart": float(np.abs(apart).max()),
+        "seconds": round(spent, 3),
+        "mbi_seconds": round(theirs.seconds, 3),
+        "mbi_compile": round(theirs.compile_seconds, 3),
+    }
