@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import IntArray
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.curator.contract import Curator, Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain
@@ -136,7 +136,8 @@ class Selected:
     budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
     was told. log, touched: of the session's door. wrong: of its calls of the learner. trespassers: who read the records
     besides core. paid: what the session's release says it cost. charged: what the curator has less. model: fitted to
-    all that was measured, `Selection.measure` included, if that was asked.
+    all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code of each
+    of its codes.
     """
 
     plan: SelectionPlan
@@ -153,6 +154,18 @@ class Selected:
     paid: Budget
     charged: Budget
     model: Model | None
+    merges: Mapping[str, tuple[int, ...]]
+
+    def marginal(self, clique: Clique) -> FloatArray:
+        """The model's, in the codes of the records: what was merged is spread evenly."""
+        assert self.model is not None
+        table = self.model.marginal(clique)
+        for axis, name in enumerate(clique):
+            if name in self.merges:
+                merged = np.array(self.merges[name])
+                across = [-1 if place == axis else 1 for place in range(len(clique))]
+                table = table.take(merged, axis=axis) / np.bincount(merged)[merged].reshape(across)
+        return table
 
     @property
     def measured(self) -> list[Clique]:
@@ -197,7 +210,7 @@ def choose(
     )
     watched = _Watched(selector, settles=settles, breaks_at=breaks_at)
     try:
-        release, selection = select_structure(
+        release, _ = select_structure(
             watched, curator, wanted, watched, JunctionTree(), randomness=SeededRandomness(seed)
         )
     except LearningFailed as error:
@@ -209,7 +222,7 @@ def choose(
         watch(records)
     return Selected(
         plan=plan,
-        selection=selection,
+        selection=watched.selection,
         workload=wanted,
         budget=spent,
         left=float(_amount(watched.left) / _amount(each)),
@@ -221,7 +234,8 @@ def choose(
         trespassers=tuple(records.trespassers),
         paid=Budget.sum([one.cost for one in curator.released]),
         charged=spent - curator.remaining,
-        model=fitted(release, selection.structure).model if judge else None,
+        model=fitted(release, watched.selection.structure).model if judge else None,
+        merges=release.session.merges if release.session is not None else {},
     )
 
 
@@ -240,7 +254,8 @@ class _Watched:
         self.door = live(session, breaks_at=self._breaks_at)
         self.learning = Learning(self.door, settles=self._settles)
         try:
-            return _called(self.selector, self.door, self.learning, randomness, self.told)
+            self.selection = _called(self.selector, self.door, self.learning, randomness, self.told)
+            return self.selection
         finally:
             self.left = session.remaining
             self.door.close()
