@@ -18,6 +18,7 @@ import numpy as np
 import dpgm_core as dpgm
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.timing import wall_seconds
+from dpgm_core.noise import bounded_variance, discrete_delta, discrete_gaussian
 
 HEALTH = Path(__file__).parents[1] / "docs" / "examples" / "health"
 DELTAS = ("1e-4", "1e-6", "1e-9")
@@ -64,7 +65,7 @@ def continuous(asked: Namespace) -> None:
         budget = dpgm.Budget.approx(epsilon, "1e-6")
         textbook = noise("gaussian", cliques, budget, exact=False, allow_unsafe=True).sigma_squared  # type: ignore[attr-defined]
         exact = noise("gaussian", cliques, budget).sigma_squared  # type: ignore[attr-defined]
-        ratio = dpgm.discrete_delta(textbook, units(cliques), budget.epsilon) / 1e-6
+        ratio = discrete_delta(textbook, units(cliques), budget.epsilon) / 1e-6
         print(f"| {epsilon} | {cliques} | {math.sqrt(textbook):.4f} | {ratio:.3f} | {math.sqrt(exact):.4f} |")
 
 
@@ -104,8 +105,8 @@ def speed(asked: Namespace) -> None:
     system = dpgm.SystemRandomness()
     print(f"| {count:,} cells | seconds |")
     for sigma in (0.5, 4.23, 19.36, 1e3, 1e6):
-        width = dpgm.bounded_variance(dpgm.Budget.zcdp(sigma**2).rho)
-        seconds = wall_seconds(partial(dpgm.discrete_gaussian, width, count, system), 3)
+        width = bounded_variance(dpgm.Budget.zcdp(sigma**2).rho)
+        seconds = wall_seconds(partial(discrete_gaussian, width, count, system), 3)
         print(f"| Gaussian, sigma = {sigma:g} | {seconds:.2f} |")
     laplace = noise("laplace", 21, dpgm.Budget.pure(1))
     print(f"| Laplace, scale = 21 | {wall_seconds(lambda: laplace.draw((count,), system), 3):.2f} |")

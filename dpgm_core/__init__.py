@@ -1,21 +1,21 @@
 """dpgm: learn discrete graphical models from sensitive records under differential privacy.
 
-The public face: the names in `__all__` are the contract. Each is imported on first use, so that `import dpgm_core`
-and `dpgm --help` load neither numpy nor scipy.
+The public face: the names in `__all__` are the contract, with those of `dpgm_core.noise`, `.learning`, `.collective`
+and `.sources`, which authors of one kind of plugin need. Each is imported on first use, so that `import dpgm_core` and
+`dpgm --help` load neither numpy nor scipy.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpgm_core._version import __version__
+from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import Array, Codes, FloatArray, IntArray
     from dpgm_core.attribute import Attribute
-    from dpgm_core.collective.contract import Collective, CollectiveBeliefs, CollectiveEngine
-    from dpgm_core.collective.evidence import require_log_concave
+    from dpgm_core.collective.contract import Collective
     from dpgm_core.components.options import component_option, option
     from dpgm_core.components.registry import Broken, Offer, Registry, make
     from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
@@ -43,25 +43,16 @@ if TYPE_CHECKING:
     from dpgm_core.graphs import Elimination
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
-    from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
-    from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
-    from dpgm_core.learning.likelihood import Likelihood
-    from dpgm_core.learning.rehearsal import Rehearsal
-    from dpgm_core.learning.simulator import Simulator
     from dpgm_core.ledger.entries import LedgerEntry, LedgerTerms
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
     from dpgm_core.models.reading import load_model
-    from dpgm_core.noise.continuous import analytic_delta
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
-    from dpgm_core.noise.exactness import Exactness, residuals
-    from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
     from dpgm_core.noise.measurement import Calibration, Measurement
-    from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.noise.split import optimal_split
-    from dpgm_core.pipeline import fit, learn, plan, release
+    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
     from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
@@ -75,7 +66,7 @@ if TYPE_CHECKING:
     from dpgm_core.releases.release import NoisyTables, Round
     from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
     from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-    from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, RawBatch, RawValues, Source
+    from dpgm_core.sources.contract import Source
     from dpgm_core.structure import Clique, Structure, StructureReport
     from dpgm_core.tables import Tables
     from dpgm_core.workload import Workload
@@ -84,8 +75,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "arrays": ["Array", "Codes", "FloatArray", "IntArray"],
     "attribute": ["Attribute"],
-    "collective.contract": ["Collective", "CollectiveBeliefs", "CollectiveEngine"],
-    "collective.evidence": ["require_log_concave"],
+    "collective.contract": ["Collective"],
     "components.options": ["component_option", "option"],
     "components.registry": ["Broken", "Offer", "Registry", "make"],
     "components.validators": ["at_least_zero", "flag", "positive", "share", "whole"],
@@ -113,25 +103,16 @@ _LAZY = {
     "graphs": ["Elimination"],
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
-    "learning.consistency": ["consistent"],
     "learning.contract": ["Fit", "Fitter", "Learner", "Refitter"],
-    "learning.discrepancy": ["expected_absolute", "expected_distance"],
-    "learning.likelihood": ["Likelihood"],
-    "learning.rehearsal": ["Rehearsal"],
-    "learning.simulator": ["Simulator"],
     "ledger.entries": ["LedgerEntry", "LedgerTerms"],
     "ledger.ledger": ["Ledger"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
     "models.reading": ["load_model"],
-    "noise.continuous": ["analytic_delta"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
-    "noise.exactness": ["Exactness", "residuals"],
-    "noise.gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
     "noise.measurement": ["Calibration", "Measurement"],
-    "noise.samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "noise.split": ["optimal_split"],
-    "pipeline": ["fit", "learn", "plan", "release"],
+    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
     "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
@@ -145,12 +126,11 @@ _LAZY = {
     "releases.release": ["NoisyTables", "Round"],
     "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
     "selection.contract": ["Fitting", "Selection", "SelectionPlan", "Selector"],
-    "sources.contract": ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "Source"],
+    "sources.contract": ["Source"],
     "structure": ["Clique", "Structure", "StructureReport"],
     "tables": ["Tables"],
     "workload": ["Workload"],
 }
-_HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
     "Array",
@@ -166,8 +146,6 @@ __all__ = [
     "Clique",
     "Codes",
     "Collective",
-    "CollectiveBeliefs",
-    "CollectiveEngine",
     "Component",
     "Contributions",
     "Curator",
@@ -178,8 +156,6 @@ __all__ = [
     "DualTerm",
     "Elimination",
     "Engine",
-    "Exactness",
-    "FileSource",
     "Fit",
     "Fitter",
     "Fitting",
@@ -188,20 +164,17 @@ __all__ = [
     "InferenceError",
     "IntArray",
     "Interval",
-    "KeyedSource",
     "Learner",
     "LearningFailed",
     "Ledger",
     "LedgerEntry",
     "LedgerTerms",
-    "Likelihood",
     "LiveCurator",
     "Maximizer",
     "Measurement",
     "Mechanism",
     "Model",
     "ModelFileError",
-    "NamedColumns",
     "Neighbours",
     "Noise",
     "NoisyScores",
@@ -216,11 +189,8 @@ __all__ = [
     "PrivacyEvent",
     "Progress",
     "Randomness",
-    "RawBatch",
-    "RawValues",
     "Refitter",
     "Registry",
-    "Rehearsal",
     "ReplayCurator",
     "Round",
     "Rounds",
@@ -233,7 +203,6 @@ __all__ = [
     "Sensitivity",
     "Session",
     "SessionTerms",
-    "Simulator",
     "Source",
     "Structure",
     "StructureError",
@@ -246,51 +215,30 @@ __all__ = [
     "TooLarge",
     "Workload",
     "__version__",
-    "analytic_delta",
     "at_least_zero",
     "bootstrap",
-    "bounded_variance",
     "combine",
     "component_option",
-    "consistent",
-    "discrete_delta",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "discrete_variance",
-    "expected_absolute",
-    "expected_distance",
     "fit",
     "flag",
     "hookimpl",
     "kl_divergence",
     "learn",
-    "least_variance",
     "load_model",
     "load_release",
     "log_likelihood",
-    "log_normaliser",
     "make",
     "optimal_split",
     "option",
     "plan",
+    "plan_selection",
     "positive",
     "release",
-    "require_log_concave",
-    "residuals",
+    "select",
     "share",
     "silent",
     "total_variation",
     "whole",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dpgm_core' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"dpgm_core.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = face(__name__, _LAZY)

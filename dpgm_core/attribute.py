@@ -225,6 +225,30 @@ class Attribute:
             raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}, not {label}")
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
 
+    def coarsened(self, codes: Sequence[int]) -> Attribute:
+        """The attribute with fewer codes; codes: the new code of each of its own, 0 to the new size - 1, each used.
+
+        A code that stays alone keeps its label, merged ones get one that says how many they were. Raw values are read
+        with the original: bins, raw codes and null values are not carried over, unless nothing is merged or moved.
+        Raises DomainError.
+
+        >>> Attribute.of_labels("job", ["cook", "pilot", "diver"], unknown="diver").coarsened([0, 1, 1]).labels
+        ('cook', 'other (2 labels)')
+        """
+        new = _merge(self.name, self.size, codes)
+        if new == list(range(self.size)):
+            return self
+        counted = Counter(new)
+        taken, labels = set(self.labels), [""] * len(counted)
+        for code, into in enumerate(new):
+            if counted[into] == 1:
+                labels[into] = self.labels[code]
+            elif not labels[into]:
+                labels[into] = _unused(f"other ({counted[into]} labels)", taken)
+        return Attribute(
+            name=self.name, labels=tuple(labels), unknown=new[self.unknown], null=new[self.null], null_values=("",)
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The attribute as plain TOML / JSON values; `Domain.from_dict` reads it back.
 
@@ -342,6 +366,32 @@ def _with_special(labels: list[str], unknown: str, null: str | None) -> tuple[li
         if label not in labels:
             labels.append(label)
     return labels, (labels.index(special[0]), labels.index(special[1]))
+
+
+def _merge(name: str, size: int, codes: object) -> list[int]:
+    """Old code -> new code as plain numbers, onto 0, 1, ... without a gap."""
+    if isinstance(codes, (str, bytes)) or not isinstance(codes, (Sequence, np.ndarray)):
+        raise DomainError(f"attribute {name!r}: a merge must be a list of new codes, got {type(codes).__name__}")
+    new = list(codes)
+    if len(new) != size:
+        raise DomainError(f"attribute {name!r}: a merge must give each of its {size} codes a new one, got {len(new)}")
+    for code in new:
+        if not isinstance(code, (int, np.integer)) or isinstance(code, bool) or code < 0:
+            raise DomainError(f"attribute {name!r}: a new code must be a whole number from 0 on, got {code!r}")
+    plain = [int(code) for code in new]
+    used = set(plain)
+    missing = next(code for code in range(size + 1) if code not in used)
+    if missing <= max(used):
+        raise DomainError(
+            f"attribute {name!r}: the merge leaves new code {missing} empty; number them 0, 1, ... without gaps"
+        )
+    return plain
+
+
+def _unused(label: str, taken: set[str]) -> str:
+    found = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
+    taken.add(found)
+    return found
 
 
 def _bin_labels(ends: Sequence[float]) -> list[str]:

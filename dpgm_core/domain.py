@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,20 @@ class Domain:
         Domain(b: 2)
         """
         return Domain(self[name] for name in names)
+
+    def coarsened(self, merges: Mapping[str, Sequence[int]]) -> Domain:
+        """The domain with some attributes of fewer codes; merges: attribute -> the new code of each of its codes.
+
+        The new codes of an attribute run from 0 without gaps; see `Attribute.coarsened`. Raises DomainError.
+
+        >>> Domain.from_sizes({"a": 3, "b": 2}).coarsened({"a": [0, 1, 1]})["a"].labels
+        ('0', 'other (2 labels)')
+        """
+        if not isinstance(merges, Mapping):
+            raise DomainError(f"merges must be a mapping such as {{'a': [0, 1, 1]}}, got {type(merges).__name__}")
+        for name in merges:
+            self[name]  # DomainError with a hint
+        return Domain(one.coarsened(merges[one.name]) if one.name in merges else one for one in self.attributes)
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int], *, unknown: int | Mapping[str, int] = 0) -> Domain:

@@ -27,6 +27,7 @@ from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 
 __all__ = [
     "MODEL_FILE",
+    "RELEASE_FILE",
     "Archive",
     "atomic_write",
     "bounded_bytes",
@@ -40,8 +41,9 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: A kind of file, for `replaces`.
+#: Kinds of files, for `replaces`.
 MODEL_FILE = "a dpgm model"
+RELEASE_FILE = "a dpgm release"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -106,7 +108,7 @@ def _kind(path: Path) -> str:
     if head.startswith(b"SQLite format 3\0"):
         return "a dpgm ledger" if head[68:72] == b"dpgm" else "a database"
     if head.startswith(b"PK\3\4"):
-        members = {b"model.json": MODEL_FILE, b"release.json": "a dpgm release"}
+        members = {b"model.json": MODEL_FILE, b"release.json": RELEASE_FILE}
         return members.get(head[30 : 30 + int.from_bytes(head[26:28], "little")], "another file")
     starts = {
         b"MARKOV": "a UAI model",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from dpgm_core.components.registry import make
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.curator.session import mechanism_of
 from dpgm_core.curator.shield import shielded
+from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Learner
@@ -29,22 +32,26 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
+from dpgm_core.selection.run import chosen_fit, planned, select_structure, session_budget
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
 from dpgm_core.structure import Structure
+from dpgm_core.workload import Workload
 
-__all__ = ["check", "fit", "learn", "plan", "release"]
+__all__ = ["check", "fit", "learn", "plan", "plan_selection", "release", "select"]
 
 
 def fit(  # noqa: PLR0913 - the verb that has it all
     data: object,
-    structure: Structure,
+    structure: Structure | str | Mapping[str, Any] | Selector,
     budget: Budget,
     mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
     learner: str | Mapping[str, Any] | Learner = LEARNER,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
+    workload: Workload | Domain | None = None,
     terms: Terms | None = None,
     neighbours: Neighbours | str | None = None,
     randomness: Randomness | None = None,
@@ -56,8 +63,10 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     """Learn a private model from records: release noisy tables once, then learn from them.
 
     data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
-    arrays, or a Source. structure: cliques to measure and model. budget: spent in full by the learner's release.
-    mechanism, learner, inference: names, tables with options, or objects. terms: what is protected and how (see
+    arrays, or a Source. structure: cliques to measure and model; or a selector that chooses them privately within the
+    budget: its name ("auto"), a table with its options, or an object; see `select`. budget: spent in full by the
+    learner's release. mechanism, learner, inference: names, tables with options, or objects. workload: for a selector,
+    what the model is wanted for; a Domain is short for `Workload.default` of it. terms: what is protected and how (see
     `Terms`); neighbours: short for terms that state only the relation, "add-remove" or "replace-one", in persons. One
     of the two; no default. randomness: None takes the operating system's; SeededRandomness is for simulations and is
     stamped. ledger: a Ledger or its path, charged before any noise is drawn. save_release: file for the release,
@@ -77,17 +86,39 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     >>> done.model.marginal("a").round(1).tolist(), done.release.private
     ([0.5, 0.5], False)
     """
-    if not isinstance(structure, Structure):
-        raise StructureError(f"fit needs a Structure after the data, got {type(structure).__name__}")
     learner_made: Learner = make("learner", learner)
     inference_made: Inference = make("inference", inference)
-    mechanism_made: Mechanism = make("mechanism", mechanism)
+    stated = Terms.stated(terms, neighbours)
+    if not isinstance(structure, Structure):
+        selector = _selector(structure)
+        noisy, selection = _selected(
+            data,
+            selector,
+            budget,
+            _wanted(workload),
+            learner_made,
+            inference_made,
+            _share_only(split, mechanism, budget),
+            terms=stated,
+            randomness=randomness,
+            ledger=ledger,
+            save_release=save_release,
+            progress=progress,
+        )
+        done = chosen_fit(
+            noisy, selection, selector, learner_made, inference_made, randomness=randomness, progress=progress
+        )
+        return judged(done, inference_made)
+    if workload is not None:
+        raise OptionError(
+            "a workload was given with named cliques; it says what a selector may choose, so leave it out"
+        )
     learner_made.check(structure, inference_made)  # what it cannot learn is refused before anything is charged
     curator = LiveCurator(
         as_source(data),
         structure,
-        mechanism_made,
-        terms=Terms.stated(terms, neighbours),
+        make("mechanism", mechanism),
+        terms=stated,
         budget=budget,
         randomness=randomness,
         ledger=_opened(ledger),
@@ -96,6 +127,43 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         progress=progress,
     )
     return judged(run(learner_made, curator, inference_made, randomness=randomness, progress=progress), inference_made)
+
+
+def select(
+    data: object,
+    selector: str | Mapping[str, Any] | Selector,
+    budget: Budget,
+    workload: Workload | Domain,
+    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    inference: str | Mapping[str, Any] | Inference = INFERENCE,
+    *,
+    terms: Terms,
+    randomness: Randomness | None = None,
+    ledger: Ledger | str | Path | None = None,
+    save_release: str | Path | None = None,
+    progress: Progress = silent,
+    split: str | Mapping[str, Any] = "even",
+) -> tuple[NoisyTables, Selection]:
+    """Only the choice of a structure, and what was measured on the way; `learn` makes a model of the release, free.
+
+    learner: whom the selector asks for models on the way. split: "even", or a share for a structure check. Other
+    arguments as in `fit`. The file of `save_release` is written anew after each step, so that a run that is killed
+    loses no noise that was paid for.
+    """
+    return _selected(
+        data,
+        _selector(selector),
+        budget,
+        _wanted(workload),
+        make("learner", learner),
+        make("inference", inference),
+        _share_only(split, MECHANISM, budget),
+        terms=terms,
+        randomness=randomness,
+        ledger=ledger,
+        save_release=save_release,
+        progress=progress,
+    )
 
 
 def release(
@@ -205,14 +273,30 @@ def plan(
     )
 
 
+def plan_selection(
+    selector: str | Mapping[str, Any] | Selector,
+    budget: Budget,
+    workload: Workload | Domain,
+    *,
+    terms: Terms,
+    records: float | None = None,
+    split: str | Mapping[str, Any] = "even",
+) -> SelectionPlan:
+    """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`."""
+    share = _share_only(split, MECHANISM, budget)
+    left = session_budget(budget)
+    return _selector(selector).plan(_wanted(workload), left * (1 - share), terms, records)
+
+
 def check(
     data: object,
-    structure: Structure,
+    structure: Structure | str | Mapping[str, Any] | Selector,
     budget: Budget,
     mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
     learner: str | Mapping[str, Any] | Learner = LEARNER,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
+    workload: Workload | Domain | None = None,
     terms: Terms,
     randomness: Randomness | None = None,
     split: str | Mapping[str, Any] = "even",
@@ -223,15 +307,94 @@ def check(
     types of the columns are found wanting then, in the words of the release.
     """
     made: Learner = make("learner", learner)
-    made.check(structure, make("inference", inference))
-    noise: Mechanism = make("mechanism", mechanism)
+    engine: Inference = make("inference", inference)
     source = as_source(data)
-    curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
-    measure(noise, structure, terms, curator.budget, read_split(split)[0])
+    if isinstance(structure, Structure):
+        made.check(structure, engine)
+        noise: Mechanism = make("mechanism", mechanism)
+        curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
+        measure(noise, structure, terms, curator.budget, read_split(split)[0])
+    else:
+        share = _share_only(split, mechanism, budget)
+        wanted = _wanted(workload)
+        curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
+        planned(_selector(structure), wanted, curator, share)
+        structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
+
+
+def _selected(
+    data: object,
+    selector: Selector,
+    budget: Budget,
+    workload: Workload,
+    learner: Learner,
+    inference: Inference,
+    share: Fraction,
+    *,
+    ledger: Ledger | str | Path | None,
+    save_release: str | Path | None,
+    progress: Progress,
+    terms: Terms,
+    randomness: Randomness | None,
+) -> tuple[NoisyTables, Selection]:
+    curator = _choosing(
+        as_source(data),
+        workload,
+        budget,
+        terms=terms,
+        randomness=randomness,
+        ledger=_opened(ledger),
+        save_to=save_release,
+        progress=progress,
+    )
+    return select_structure(
+        selector, curator, workload, learner, inference, share=share, randomness=randomness, progress=progress
+    )
+
+
+def _choosing(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:
+    """A curator for a session: what it is to model is not known yet, so each attribute of the workload stands alone."""
+    names = {name for clique in workload.candidates for name in clique}
+    alone = Structure(workload.domain, [(name,) for name in workload.domain.names if name in names])
+    mechanism: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
+    return LiveCurator(source, alone, mechanism, budget=budget, **more)
+
+
+def _selector(given: object) -> Selector:
+    if not isinstance(given, (str, Mapping, Selector)):
+        raise StructureError(
+            "fit needs a Structure after the data, or a selector such as 'auto' that chooses one; got "
+            f"{type(given).__name__}"
+        )
+    made: Selector = make("selector", given)
+    return made
+
+
+def _wanted(workload: object) -> Workload:
+    if isinstance(workload, Domain):
+        return Workload.default(workload)
+    if not isinstance(workload, Workload):
+        raise OptionError(
+            "a selector needs to know what the model is for: workload=Workload.all(domain), or workload=domain for its "
+            f"default; got {type(workload).__name__}"
+        )
+    return workload
+
+
+def _share_only(split: str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
+    """The share of a structure check; what goes with named cliques only is refused."""
+    tables, share = read_split(split)
+    if tables != "even":
+        raise OptionError(f"split = {tables!r} divides a budget over named cliques, but a selector divides it itself")
+    if mechanism not in (MECHANISM, drawn := mechanism_of(session_budget(budget))):
+        raise OptionError(
+            f"a selection under {budget} draws its noise with mechanism {drawn!r}, exactly; leave the mechanism out"
+        )
+    return share
 
 
 def _look(source: Source, structure: Structure, terms: Terms) -> None:

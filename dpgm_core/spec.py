@@ -22,6 +22,7 @@ from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
 from dpgm_core.toml import parse_toml
+from dpgm_core.workload import Workload
 
 __all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "parse_setting"]
 
@@ -43,6 +44,7 @@ _KEYS = (
     "budget",
     "split",
     "structure",
+    "workload",
     "ledger",
     "output",
     "intervals",
@@ -50,7 +52,17 @@ _KEYS = (
     "simulation",
 )
 _DEFAULTS = {"mechanism": MECHANISM, "learner": LEARNER, "inference": INFERENCE}
-_REQUIRED = ("data", "domain", "neighbours", "budget", "structure")
+_REQUIRED = {
+    "data": "",
+    "domain": "",
+    "neighbours": " ('add-remove' or 'replace-one'; there is no default)",
+    "budget": "",
+    "structure": " (the cliques, or select = 'auto' to have them chosen privately)",
+}
+# Where a name is short for a table with nothing but a name.
+_NAMED = {*((key,) for key in _DEFAULTS), ("structure", "select")}
+# What draws the noise of a selection, whatever the default mechanism is.
+_DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 
 @frozen(kw_only=True)
@@ -73,14 +85,19 @@ class IntervalsSpec:
 
 @frozen(kw_only=True)
 class Spec:
-    """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share."""
+    """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
+
+    Either structure is stated, or select is, a selector as `make` takes it, and then workload says what it is for.
+    """
 
     name: str
     data: Any
     domain: Domain
-    structure: Structure
     budget: Budget
     terms: Terms
+    structure: Structure | None = None
+    select: str | Mapping[str, Any] | None = None
+    workload: Workload | None = None
     mechanism: Any = MECHANISM
     learner: Any = LEARNER
     inference: Any = INFERENCE
@@ -131,7 +148,7 @@ def _apply(plain: dict[str, Any], setting: str) -> None:
     table = plain
     for depth, key in enumerate(keys[:-1]):
         inside = table.get(key, _DEFAULTS.get(key, {}) if depth == 0 else {})
-        if depth == 0 and key in _DEFAULTS and isinstance(inside, str):
+        if tuple(keys[: depth + 1]) in _NAMED and isinstance(inside, str):
             inside = {"name": inside}  # `learner = "x"` is short for { name = "x" }
         if not isinstance(inside, dict):
             raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
@@ -143,21 +160,26 @@ def _apply(plain: dict[str, Any], setting: str) -> None:
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     where = f"spec {path.name}"
     _known(where, plain, _KEYS)
-    for key in _REQUIRED:
+    for key, hint in _REQUIRED.items():
         if key not in plain:
-            hint = " ('add-remove' or 'replace-one'; there is no default)" if key == "neighbours" else ""
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
     domain = plain["domain"]
     read = Domain.load(folder / _text(where, "domain", domain)) if isinstance(domain, str) else Domain.from_dict(domain)
     output = _table(where, "output", plain.get("output", {}), ("folder",))
     simulation = _table(where, "simulation", plain.get("simulation", {}), ("seed",))
+    budget = Budget.parse(plain["budget"])
+    select = _select(where, plain)
+    if select is not None:
+        _check_selectable(where, plain, budget)
     return Spec(
         name=_file_stem(where, plain.get("name", path.stem)),
         data=_data(where, plain["data"], folder),
         domain=read,
-        structure=Structure.from_dict(read, plain["structure"]),
-        budget=Budget.parse(plain["budget"]),
+        structure=Structure.from_dict(read, plain["structure"]) if select is None else None,
+        select=select,
+        workload=None if select is None else Workload.from_dict(read, plain.get("workload", {})),
+        budget=budget,
         terms=Terms(
             neighbours=plain["neighbours"],
             unit=_text(where, "unit", plain["unit"]) if "unit" in plain else None,
@@ -166,7 +188,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
             total=plain.get("total", "estimated"),
         ),
-        mechanism=plain.get("mechanism", _DEFAULTS["mechanism"]),
+        mechanism=plain.get("mechanism", MECHANISM) if select is None else MECHANISM,
         learner=plain.get("learner", _DEFAULTS["learner"]),
         inference=plain.get("inference", _DEFAULTS["inference"]),
         split=check_split(plain.get("split", "even")),
@@ -176,6 +198,51 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
     )
+
+
+def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
+    """What is to choose the structure; None where its cliques are named."""
+    table = plain["structure"]
+    if not isinstance(table, Mapping) or "select" not in table:
+        if "workload" in plain:
+            raise OptionError(
+                f"{where}: [workload] says what a structure is chosen for, but here its cliques are named; leave it "
+                "out, or say select = 'auto' instead of the cliques"
+            )
+        if table == {}:
+            raise OptionError(f"{where}: [structure] needs cliques or a graph, or select = 'auto' to have them chosen")
+        return None
+    other = next((key for key in table if key != "select"), None)
+    if other is not None:
+        raise OptionError(
+            f"{where}: [structure] has both select and {other}; name the cliques or have them chosen, as in "
+            "--set structure={select='auto'}"
+        )
+    select = table["select"]
+    if isinstance(select, Mapping):
+        _text(where, "structure.select.name", select.get("name"))
+        return select
+    return _text(where, "structure.select", select)
+
+
+def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
+    """Refuse, by its name, what does not go with a structure that is chosen privately."""
+    drawn = _DRAWN[budget.kind]
+    if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
+        raise OptionError(
+            f"{where}: a structure chosen within {budget} is measured with exact {drawn} noise, so mechanism = "
+            f"{plain['mechanism']!r:.80} cannot be had; leave mechanism out, or name the cliques"
+        )
+    if plain.get("split", "even") != "even":
+        raise OptionError(
+            f"{where}: split = {plain['split']!r:.80} divides a budget over named cliques, but a selector divides it "
+            "by what it finds; leave split out, or name the cliques"
+        )
+    if "contributions" in plain:
+        raise OptionError(
+            f"{where}: contributions do not go with select, as scores of weighted rows are not supported; leave "
+            "contributions out, or name the cliques"
+        )
 
 
 def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:

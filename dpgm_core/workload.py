@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -65,6 +66,26 @@ class Workload:
         return cls._of_sets(domain, order, None, max_cells, never)
 
     @classmethod
+    def default(
+        cls,
+        domain: Domain,
+        targets: Iterable[str] | str | None = None,
+        *,
+        max_cells: int = MAX_CELLS,
+        never: Iterable[Sequence[str]] = (),
+    ) -> Workload:
+        """Every set of 3 attributes, or 3 with a target, where that leaves at most 20,000 candidates; else of 2, or 1.
+
+        >>> Workload.default(Domain.from_sizes({"a": 2, "b": 2})) == Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
+        True
+        """
+        listed = None if targets is None else _listed(targets)
+        for order in (3, 2):
+            with suppress(TooLarge):
+                return cls._of_sets(domain, order, listed, max_cells, never)
+        return cls._of_sets(domain, 1, listed, max_cells, never)
+
+    @classmethod
     def targeted(
         cls,
         domain: Domain,
@@ -79,10 +100,7 @@ class Workload:
         >>> list(Workload.targeted(Domain.from_sizes(dict.fromkeys("abc", 2)), "b", order=2).weights)
         [('a', 'b'), ('b', 'c')]
         """
-        listed = [targets] if isinstance(targets, str) else list(targets)
-        if not listed:
-            raise OptionError("a targeted workload needs at least one target, the name of an attribute")
-        return cls._of_sets(domain, order, listed, max_cells, never)
+        return cls._of_sets(domain, order, _listed(targets), max_cells, never)
 
     @classmethod
     def of(
@@ -144,9 +162,10 @@ class Workload:
             if clique in found:
                 continue
             for inside in _inside(clique):
-                if inside not in found and not any(one.issubset(inside) for one in barred):
-                    if math.prod(sizes[name] for name in inside) <= self.max_cells:
-                        found.add(inside)
+                if inside in found or any(one.issubset(inside) for one in barred):
+                    continue
+                if math.prod(sizes[name] for name in inside) <= self.max_cells:
+                    found.add(inside)
         place = {name: number for number, name in enumerate(self.domain.names)}
         return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
 
@@ -184,7 +203,9 @@ class Workload:
         if "never" in more and not isinstance(more["never"], (list, tuple)):
             raise OptionError('never must be a list of lists of attribute names, such as [["a", "b"]]')
         if "weights" not in plain:
-            order, targets = plain.get("order", 3), plain.get("targets")
+            order, targets = plain.get("order"), plain.get("targets")
+            if order is None:
+                return cls.default(domain, targets, **more)
             return cls.all(domain, order, **more) if targets is None else cls.targeted(domain, targets, order, **more)
         if "order" in plain or "targets" in plain:
             raise OptionError("a workload states its cliques by weights or by order and targets, not by both")
@@ -193,7 +214,13 @@ class Workload:
             isinstance(one, Mapping) and set(one) in ({"clique"}, {"clique", "weight"}) for one in listed
         ):
             raise OptionError('weights must be a list such as [{clique = ["a", "b"], weight = 2}]')
-        return cls.of(domain, {tuple(one["clique"]): one.get("weight", 1) for one in listed}, **more)
+        found: dict[Clique, Any] = {}
+        for one in listed:
+            named = _ordered(domain, one["clique"])
+            if named in found:
+                raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
+            found[named] = one.get("weight", 1)
+        return cls.of(domain, found, **more)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` reads them back."""
@@ -221,13 +248,21 @@ def _inside(clique: Clique) -> Iterator[Clique]:
 
 
 def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
-    if isinstance(clique, str) or not isinstance(clique, Sequence) or not clique:
+    listed = isinstance(clique, Sequence) and not isinstance(clique, str)
+    if not listed or not clique or not all(isinstance(name, str) for name in clique):
         raise StructureError("a clique of a workload must be a list of attribute names, such as ['a', 'b']")
     for name in clique:
         domain[name]  # DomainError with a hint
     if len(set(clique)) < len(clique):
         raise StructureError(f"clique {' x '.join(clique)} of the workload names an attribute twice")
     return tuple(name for name in domain.names if name in clique)
+
+
+def _listed(targets: Iterable[str] | str) -> list[str]:
+    listed = [targets] if isinstance(targets, str) or not isinstance(targets, Iterable) else list(targets)
+    if not listed or not all(isinstance(one, str) for one in listed):
+        raise OptionError("the targets of a workload must be names of attributes, at least one")
+    return listed
 
 
 def _never(domain: Domain, never: Iterable[Sequence[str]]) -> tuple[Clique, ...]:

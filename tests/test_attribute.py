@@ -94,3 +94,35 @@ def test_code_dtype_holds_every_code():
     for size in (1, 2**8, 2**8 + 1, 2**16, 2**16 + 1, 2**22):
         assert np.iinfo(code_dtype(size)).max >= size - 1
     assert [code_dtype(size).itemsize for size in (2**8, 2**8 + 1, 2**16 + 1)] == [1, 2, 4]
+
+
+def test_merged_codes_share_a_label_of_their_own():
+    """Single codes keep their labels, blocks get distinct ones that no label had, unknown and null follow."""
+    job = Attribute.of_labels("job", [*"abcdef", "other (2 labels)"], unknown="c", null="b")
+    coarse = job.coarsened(np.array([2, 0, 0, 1, 1, 3, 4]))
+    assert coarse.labels == ("other (2 labels) 2", "other (2 labels) 3", "a", "f", "other (2 labels)")
+    assert (coarse.unknown, coarse.null) == (0, 0)
+    age = Attribute.of_bins("age", [0, 18, 65, 90], unknown="?", null_values=["NA"])
+    assert age.coarsened([0, 1, 2, 3]) is age
+    assert age.coarsened([0, 1, 1, 2]).labels == ("[0, 18)", "other (2 labels)", "?")
+    for coarse in (job.coarsened([0] * 7), age.coarsened([0, 1, 1, 2]), age.coarsened([3, 2, 1, 0])):
+        assert Domain.from_dict(Domain([coarse]).to_dict())[coarse.name] == coarse
+
+
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ([0, 1], "each of its 3 codes a new one, got 2"),
+        ([0, 2, 2], "new code 1 empty"),
+        ([1, 1, 1], "new code 0 empty"),
+        ([0, -1, 1], "from 0 on, got -1"),
+        ([0, True, 1], "from 0 on, got True"),
+        ([0, 1.0, 1], "from 0 on, got 1.0"),
+        ("011", "a list of new codes, got str"),
+        (2, "a list of new codes, got int"),
+    ],
+)
+def test_a_merge_that_is_none_is_refused(codes, said):
+    """Every code gets a new one, and every new one is used."""
+    with pytest.raises(DomainError, match=said):
+        Attribute.of_size("a", 3).coarsened(codes)

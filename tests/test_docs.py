@@ -1,5 +1,6 @@
 """The documentation says what is true: its blocks run, its lists are complete, its pages exist."""
 
+import importlib
 import os
 import re
 import shlex
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import dpgm_core
+from dpgm_core.faces import FACES
+from dpgm_core.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -69,6 +72,30 @@ def test_the_page_on_error_bars_runs(tmp_path):
     """And those of the page on error bars; five data sets are written."""
     run_page(DOCS / "how-sure.md", tmp_path)
     assert len(list(tmp_path.glob("synthetic-?.csv"))) == 5
+
+
+def test_the_page_on_choosing_runs(tmp_path):
+    """And those of the page on selectors: no clique is named; a fit and a selection are charged to one ledger.
+
+    What is learned from the selection afterwards is as private, knows all attributes, and some of them together.
+    """
+    run_page(DOCS / "choosing.md", tmp_path)
+    out = tmp_path / "docs/examples/health/out"
+    ledger = dpgm_core.Ledger.open(out / "health-select.ledger")
+    assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
+    for path in (out / "health-select.dpgm", tmp_path / "chosen.dpgm"):
+        model = dpgm_core.load_model(path)
+        assert model.cost == dpgm_core.Budget.pure(1) and not model.unmeasured
+        assert "The structure was chosen privately, within the stated budget." in model.guarantee()
+        assert max(map(len, model.structure.cliques)) > 1
+
+
+def test_the_workload_of_the_page_on_choosing_is_one():
+    """The table is read as it stands."""
+    text = next(content for _, title, content in blocks(DOCS / "choosing.md") if title == "a workload, in part")
+    domain = dpgm_core.Domain.load(DOCS / "examples/health/domain.toml")
+    table = tomllib.loads(text)["workload"]
+    assert ("visits", "coinsurance") in Workload.from_dict(domain, table).candidates
 
 
 def test_the_readme_runs(tmp_path):
@@ -135,10 +162,17 @@ def test_the_spec_page_names_every_key(tmp_path):
 
 
 def test_every_public_name_is_in_the_reference():
-    """Each name of `dpgm_core.__all__` stands on exactly one reference page, and no other name does."""
+    """Each name of the faces stands on exactly one reference page, and no other name does. The kit has a page of its
+    own, and `dpgm_core.plugin` shares its names with `dpgm_core`."""
     pages = sorted((DOCS / "reference").glob("*.md"))
-    named = [name for page in pages for name in re.findall(r"^::: dpgm_core\.(\w+)$", page.read_text(), re.MULTILINE)]
-    assert sorted(named) == sorted(set(dpgm_core.__all__) - {"__version__"})
+    named = [name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)]
+    public = {
+        f"{face}.{name}"
+        for face in FACES
+        for name in importlib.import_module(face).__all__
+        if face not in ("dpgm_core.plugin", "dpgm_core.testing") and name != "__version__"
+    }
+    assert sorted(named) == sorted(public)
 
 
 def test_navigation_is_complete():

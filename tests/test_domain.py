@@ -153,3 +153,15 @@ def test_a_domain_file_is_not_read_whole_whatever_its_size(tmp_path):
         file.truncate(2**26 + 1)
     with pytest.raises(DomainError, match="larger than 67,108,864 bytes"):
         Domain.load(path)
+
+
+def test_some_attributes_are_merged_and_the_others_stay():
+    """A coarse domain survives its file; names that are no attribute are refused."""
+    domain = Domain.from_dict({"attributes": {"a": {"size": 4}, "b": {"bins": [0, 1, 2], "unknown": "?"}}})
+    coarse = domain.coarsened({"a": [0, 1, 1, 1]})
+    assert coarse.sizes == {"a": 2, "b": 3} and coarse["b"] == domain["b"] and domain.coarsened({}) == domain
+    assert Domain.from_dict(coarse.to_dict()) == coarse
+    with pytest.raises(DomainError, match="no attribute 'c'"):
+        domain.coarsened({"c": [0]})
+    with pytest.raises(DomainError, match="must be a mapping"):
+        domain.coarsened([("a", [0, 1, 1, 1])])

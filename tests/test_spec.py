@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, OptionError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.spec import load_spec, parse_setting
+from dpgm_core.workload import Workload
 
 SPEC = """
 data = "d.csv"
@@ -61,6 +63,14 @@ KEYS = [
     "budget.delta",
     "structure.graph",
     "structure.tied",
+    "structure.select",
+    "structure.select.name",
+    "workload",
+    "workload.order",
+    "workload.weights",
+    "workload.targets",
+    "workload.never",
+    "workload.max_cells",
     "domain.a",
     "data.source",
     "ledger.budget",
@@ -106,6 +116,104 @@ def test_any_values_are_a_spec_or_a_refusal(tmp_path, changes):
         load_spec(path, [f"{key}={toml(value)}" for key, value in changes])
     except DpgmError as error:
         assert "\n" not in str(error)
+
+
+CHOSEN = SPEC.replace('structure = { cliques = [["a", "b"]] }', 'structure = { select = "auto" }')
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.sampled_from([key for key in KEYS if "." in key]), toml_values), max_size=3))
+@example([("workload", {"weights": [{"clique": 3}]})])
+@example([("workload", {"weights": [{"clique": [["a"]]}]})])
+@example([("workload.never", [[3]])])
+@example([("workload.targets", [[]])])
+def test_any_values_are_a_selection_or_a_refusal(tmp_path, changes):
+    """The same where the structure is to be chosen."""
+    path = tmp_path / "x.toml"
+    path.write_text(CHOSEN)
+    try:
+        load_spec(path, [f"{key}={toml(value)}" for key, value in changes])
+    except DpgmError as error:
+        assert "\n" not in str(error)
+
+
+def test_a_structure_is_named_or_chosen(tmp_path):
+    """`select` with a name, a table, or settings inside it; the workload is read over the domain."""
+    path = tmp_path / "x.toml"
+    path.write_text(CHOSEN)
+    run = load_spec(path)
+    assert (run.structure, run.select) == (None, "auto")
+    assert run.workload == Workload.all(run.domain, 3)
+    run = load_spec(path, ["structure.select=mst", "workload.order=1", "workload.never=[['b']]"])
+    assert run.select == "mst" and run.workload.candidates == (("a",),)
+    run = load_spec(path, ["structure.select.name=aim", "structure.select.max_model_cells=100000"])
+    assert run.select == {"name": "aim", "max_model_cells": 100000}
+    assert load_spec(path, ["workload.weights=[{clique = ['b'], weight = 2}]"]).workload.candidates == (("b",),)
+    path.write_text(SPEC)
+    assert load_spec(path, ["structure={select='auto'}"]).select == "auto"
+    named = load_spec(path)
+    assert (named.select, named.workload) == (None, None) and named.structure.cliques == (("a", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("structure.cliques=[['a']]", "has both select and cliques; name the cliques or have them chosen"),
+        ("structure.graph=chain", "both select and graph"),
+        ("structure.tied=[[['a'], ['b']]]", "both select and tied"),
+        ("structure={}", "needs cliques or a graph, or select = 'auto'"),
+        ("structure.select=3", "structure.select must be a text"),
+        ("structure.select={order = 2}", "structure.select.name must be a text"),
+        ("workload.ordr=2", "did you mean 'order'"),
+        ("workload.targets=['c']", "no attribute 'c'"),
+        ("workload.weights=[{clique=['a','b']}, {clique=['b','a']}]", "names a x b twice"),
+        ("workload.max_cells=1", "leaves no table to measure"),
+        ("split=optimal", "split = 'optimal' divides a budget over named cliques"),
+        ("mechanism=gaussian", "measured with exact laplace noise, so mechanism = 'gaussian' cannot be had"),
+        ("mechanism={name='laplace', exact=false}", "cannot be had"),
+        ("contributions={per='clique', grid=12}", "contributions do not go with select"),
+        ("check.share=1", "below 1"),
+    ],
+)
+def test_what_does_not_go_with_a_selection_is_refused_by_name(tmp_path, change, words):
+    """When the spec is read: no record is touched, nothing is charged."""
+    path = tmp_path / "x.toml"
+    path.write_text(CHOSEN)
+    with pytest.raises(DpgmError, match=re.escape(words)):
+        load_spec(path, [change])
+
+
+def test_a_workload_is_for_a_selection(tmp_path):
+    """With named cliques it would be ignored."""
+    path = tmp_path / "x.toml"
+    path.write_text(SPEC)
+    with pytest.raises(OptionError, match=r"\[workload\] says what a structure is chosen for, but here"):
+        load_spec(path, ["workload.order=2"])
+
+
+@pytest.mark.parametrize(
+    ("budget", "mechanism"),
+    [("{epsilon=1}", "laplace"), ("{rho=1}", "gaussian"), ("{epsilon=1, delta=1e-6}", "gaussian")],
+)
+def test_a_selection_s_own_noise_may_be_named(tmp_path, budget, mechanism):
+    """What it draws anyway is no wish that is refused; the other one is."""
+    path = tmp_path / "x.toml"
+    path.write_text(CHOSEN)
+    assert load_spec(path, [f"budget={budget}", f"mechanism={mechanism}"]).select == "auto"
+    other = "laplace" if mechanism == "gaussian" else "gaussian"
+    with pytest.raises(OptionError, match=f"exact {mechanism} noise"):
+        load_spec(path, [f"budget={budget}", f"mechanism={other}"])
+
+
+@pytest.mark.parametrize(("attributes", "order"), [(2, 2), (49, 3), (50, 2), (200, 1)])
+def test_a_workload_without_an_order_has_the_largest_that_fits(attributes, order):
+    """Sets of three up to 20,000 candidates; with targets and limits alike."""
+    domain = Domain.from_sizes({f"x{number}": 2 for number in range(attributes)})
+    workload = Workload.default(domain)
+    assert {len(clique) for clique in workload.weights} == {order}
+    assert workload == Workload.all(domain, order) == Workload.from_dict(domain, {})
+    targeted = Workload.from_dict(domain, {"targets": ["x1"], "max_cells": 4})
+    assert targeted == Workload.targeted(domain, ["x1"], 2 if attributes in (2, 200) else 3, max_cells=4)
 
 
 def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):

@@ -28,7 +28,6 @@ from dpgm_core import (
     DataError,
     Domain,
     FloatArray,
-    Likelihood,
     NoisyTables,
     SeededRandomness,
     Structure,
@@ -40,6 +39,7 @@ from dpgm_core import (
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.learning import Likelihood
 from dpgm_core.progress import silent
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource

@@ -21,7 +21,8 @@ from dpgm_naive_mle.projection import targets
 from benchmarks.peers.mbi_peer import mbi_kls, mbi_missing
 from benchmarks.protocol.populations import Population
 from benchmarks.protocol.references import independent_model, non_private_mle, random_estimator
-from dpgm_core import FloatArray, Likelihood, NoisyTables, SeededRandomness, Tables, consistent, learn, make
+from dpgm_core import FloatArray, NoisyTables, SeededRandomness, Tables, learn, make
+from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.progress import silent
 
 __all__ = ["METHODS", "PLAIN_ORACLES", "DataSet", "Method", "Results"]

@@ -5,6 +5,7 @@ With --check it only compares.
 Everything below the line `<!-- generated -->` of a page is generated; edit what stands above it, or the code.
 """
 
+import importlib
 import inspect
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,10 @@ from pathlib import Path
 import attrs
 import click
 
-import dpgm_core
 from dpgm_core.cli import cli
 from dpgm_core.components.options import describe
 from dpgm_core.components.registry import Registry
+from dpgm_core.faces import FACES
 from dpgm_core.plugin import KINDS
 from dpgm_core.testing.check import Check
 from dpgm_core.testing.checks.declaration import CHECKS as DECLARATION
@@ -39,6 +40,9 @@ WHY = {
     "could have, be drawn to the evidence, and carry no certificate that does not hold.",
     "Learner": "A learner is given noisy, negative and contradictory tables, and nobody sees the truth. It must see "
     "records through the curator alone, survive whatever the noise does, and be worth its budget.",
+    "Selector": "A selector decides what is measured, so it could waste a budget unseen, or let slip what it should not "
+    "know. It must say nothing but what follows from its released steps, keep to the workload and to what it planned, "
+    "stop, and find what is there. Sessions are core's own, with discrete noise; the learner in its loop is the kit's.",
     "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "
     "code that depends on other records.",
 }
@@ -48,7 +52,8 @@ CONTRACTS = {
     "Mechanism": ["Mechanism", "Noise", "DualTerm", "Randomness"],
     "Inference": ["Inference", "Engine", "Maximizer", "Sampler", "SecondOrder", "Beliefs"],
     "Collective": ["Collective", "CollectiveEngine", "CollectiveBeliefs"],
-    "Learner": ["Learner", "Refitter", "Curator", "Rounds"],
+    "Learner": ["Learner", "Refitter", "Fitter", "Curator", "Rounds"],
+    "Selector": ["Selector", "SelectionPlan", "Selection", "Session", "TableDistance", "Choice", "NoisyScores"],
     "Source": ["Source", "KeyedSource", "NamedColumns", "RawValues", "RawBatch", "FileSource"],
 }
 
@@ -125,13 +130,13 @@ def contract_sections() -> Iterator[str]:
     yield "## In full\n"
     others = ("Capability", "Codes", "Progress", "silent")
     for name in [*(name for names in CONTRACTS.values() for name in names), *others]:
-        yield f"::: dpgm_core.{name}\n"
+        yield f"::: {face_of(name)}.{name}\n"
 
 
 def contract_section(name: str) -> str:
     """A protocol or value: what it is in one sentence, and its members with theirs."""
-    cls = getattr(dpgm_core, name)
-    bases = [f"`{base.__name__}`" for base in cls.__bases__ if base.__name__ in dpgm_core.__all__]
+    cls = getattr(importlib.import_module(face_of(name)), name)
+    bases = [f"`{base.__name__}`" for base in cls.__bases__ if face_of(base.__name__)]
     besides = f" Besides what {' and '.join(bases)} asks:" if bases else ""
     if attrs.has(cls):
         fields = ", ".join(f"{field.name}: {field.type}" for field in attrs.fields(cls))
@@ -150,6 +155,11 @@ def contract_section(name: str) -> str:
             continue
         lines.append(f"| `{cell(shown)}` | {cell(sentence(value))} |")
     return "\n".join([*lines, ""])
+
+
+def face_of(name: str) -> str:
+    """The first of the public faces that has the name; empty if it is not public."""
+    return next((face for face in FACES if name in importlib.import_module(face).__all__), "")
 
 
 def sentence(thing: object) -> str:

@@ -26,6 +26,7 @@ _COMMANDS = {
     "fit": ("fit", "Run the whole way: count, charge, add noise, save, learn."),
     "plan": ("plan", "Say cost, sizes and expected errors; touches no data."),
     "release": ("fit", "Only the noisy release, to learn from later."),
+    "select": ("select", "Only the choice of a structure, and its noisy release."),
     "learn": ("fit", "Learn a model from a saved release; free in privacy."),
     "query": ("query", "Marginals and conditionals of a model."),
     "sample": ("model", "Draw synthetic records from a model."),

@@ -141,10 +141,11 @@ def progress_bar() -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
 
         def report(task: str, done: int, total: int | None) -> None:
-            if task not in tasks:
-                tasks[task] = bars.add_task(printable(task), total=None, step="")
+            work = task.partition(": ")[0]  # what stands behind the colon changes from one step to the next
+            if work not in tasks:
+                tasks[work] = bars.add_task(printable(task), total=None, step="")
             step = printable(f"{done} of {total}" if total else done or "")
-            bars.update(tasks[task], step=step)
+            bars.update(tasks[work], description=printable(task), step=step)
 
         yield report
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +20,21 @@ from dpgm_core.cli.common import (
 )
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
+from dpgm_core.cli.run import (
+    learn_again,
+    opened_ledger,
+    paid_before,
+    saved_files,
+    say_remarks,
+    say_where,
+    terms_of,
+    wanted,
+)
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from dpgm_core.learning.contract import Fit
-    from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.progress import Progress
-    from dpgm_core.releases.release import NoisyTables
     from dpgm_core.spec import Spec
 
 __all__ = ["fit", "learn", "release"]
@@ -47,12 +51,12 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    with reserved(run) as (saved, path), _ledger(run) as ledger, progress_bar() as progress:
-        _remarks(run)
+    with reserved(run) as (saved, path), opened_ledger(run) as ledger, progress_bar() as progress:
+        say_remarks(run)
         try:
             done = fit_records(
                 records_of(run),
-                run.structure,
+                wanted(run),
                 run.budget,
                 run.mechanism,
                 run.learner,
@@ -60,23 +64,23 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 save_release=saved,
                 ledger=ledger,
                 progress=progress,
-                **_settings(run),
+                **terms_of(run),
             )
             _save(done, path)
         except BaseException as error:
-            files = _saved(_paid(error))
+            files = saved_files(paid_before(error))
             if files:
-                talk(f"dpgm: {_learn_again(files, _saved([one for one in _paid(error) if one.check]))}")
+                talk(f"dpgm: {learn_again(files, saved_files([one for one in paid_before(error) if one.check]))}")
             raise
-        _say_where(saved, done.releases)
+        say_where(saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
     if as_json:
-        print_json(summary(done, path, _saved(done.releases), left))
+        print_json(summary(done, path, saved_files(done.releases), left))
         return
     level = None if run.intervals is None else run.intervals.level
-    print_fit(done, path, _saved(done.releases), left, verbose=obj["verbose"], level=level)
+    print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
 
 
 @click.command()
@@ -92,13 +96,18 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
+    if run.structure is None:
+        raise OptionError(
+            f"spec {spec.name} has its structure chosen, which is more than one release; run dpgm select, or name the "
+            "cliques"
+        )
     if run.check:
         raise OptionError(
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
             "leave the check out with --set check.share=0"
         )
-    with reserved(run) as (saved, _), _ledger(run) as ledger, progress_bar() as progress:
-        _remarks(run)
+    with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
+        say_remarks(run)
         noisy = release_records(
             records_of(run),
             run.structure,
@@ -107,9 +116,9 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
             save_release=saved,
             ledger=ledger,
             progress=progress,
-            **_settings(run),
+            **terms_of(run),
         )
-        _say_where(saved, [noisy])
+        say_where(saved, [noisy])
         left = None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())
@@ -184,34 +193,6 @@ def learn(
     print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
 
 
-def _saved(releases: Sequence[NoisyTables]) -> list[Path]:
-    """The files of the releases of a run."""
-    return [one.saved_as for one in releases if one.saved_as is not None]
-
-
-def _paid(error: BaseException) -> Sequence[NoisyTables]:
-    """What was released before a run failed; of an interrupt the cause knows."""
-    from dpgm_core.errors import LearningFailed
-
-    return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
-
-
-def _learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
-    """What is kept of a run that failed; the release of a structure check goes along with what is learned from."""
-    learned = [file for file in files if file not in checks]
-    what = "the release is paid for and saved; learn from it"
-    if len(learned) > 1:
-        what = f"{len(learned)} releases are paid for and saved, the last as {learned[-1]}; learn from one"
-    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
-
-
-def _say_where(asked: Path, releases: Sequence[NoisyTables]) -> None:
-    """Tell of a release that is not where it was to be."""
-    files = _saved(releases)
-    if files and asked not in files:
-        talk(f"dpgm: another process wrote {asked} during the run, so the release was saved as {files[0]}")
-
-
 def _save(done: Fit, path: Path) -> None:
     """A model that cannot be written is work that failed: its release is paid for."""
     from dpgm_core.errors import LearningFailed, ModelFileError
@@ -239,82 +220,3 @@ def _with_replicates(done: Fit, path: Path, run: Spec, progress: Progress) -> Fi
         talk(f"dpgm: no intervals: {error}")
         return done
     return evolve(done, model=model)
-
-
-def _settings(run: Spec) -> dict[str, Any]:
-    """What the curator is told, apart from the budget."""
-    from dpgm_core.randomness import SeededRandomness
-
-    return {
-        "terms": run.terms,
-        "randomness": None if run.seed is None else SeededRandomness(run.seed),
-        "split": {"tables": run.split, "check": run.check},
-    }
-
-
-def _remarks(run: Spec) -> None:
-    """What the owner should know of before a release."""
-    from dpgm_core.planning import delta_note
-
-    note = delta_note(run.budget, run.terms.declared)
-    if note:
-        talk(f"dpgm: {note}")
-    if run.seed is not None:
-        talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
-
-
-@contextmanager
-def _ledger(run: Spec) -> Iterator[Ledger | None]:
-    from dpgm_core.errors import BudgetError, Overspent
-    from dpgm_core.ledger.ledger import Ledger
-
-    if run.ledger is None:
-        talk("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
-        yield None
-        return
-    if run.ledger.create and not run.ledger.path.exists():
-        _check_before_creating(run)
-        assert run.ledger.budget is not None  # checked by the spec
-        try:
-            Ledger.create(
-                run.ledger.path,
-                name=run.name,
-                budget=run.ledger.budget,
-                neighbours=run.terms.neighbours,
-                unit=run.terms.unit,
-                person=run.terms.person,
-                rows_per_person=run.terms.rows_per_person,
-            )
-            talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
-        except BudgetError:
-            if not run.ledger.path.exists():
-                raise  # else another run made it meanwhile; its terms are checked like those of any that exists
-    ledger = Ledger.open(run.ledger.path)
-    try:
-        yield ledger
-    except Overspent as error:
-        try:
-            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
-        except Overspent:
-            if run.ledger.when_spent is not None:
-                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
-        raise
-
-
-def _check_before_creating(run: Spec) -> None:
-    """Refuse what can be refused without the records before a ledger appears for nothing."""
-    from dpgm_core.errors import Overspent
-    from dpgm_core.pipeline import check
-
-    whole = None if run.ledger is None else run.ledger.budget
-    if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
-        raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
-    check(
-        records_of(run),
-        run.structure,
-        run.budget,
-        run.mechanism,
-        run.learner,
-        run.inference,
-        **_settings(run),
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +19,11 @@ from dpgm_core.cli.common import (
     talk,
     unmeasured_note,
 )
+from dpgm_core.cli.run import selector_of
+
+if TYPE_CHECKING:
+    from dpgm_core.selection.contract import SelectionPlan
+    from dpgm_core.spec import Spec
 
 __all__ = ["plan"]
 
@@ -31,6 +37,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm_core.components.registry import make
     from dpgm_core.pipeline import plan as make_plan
+    from dpgm_core.pipeline import plan_selection
     from dpgm_core.privacy.terms import flaws
     from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
@@ -38,15 +45,17 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     run = load_spec(spec, settings)
     make("learner", run.learner)
     as_source(records_of(run))
-    planned = make_plan(
-        run.structure,
-        run.budget,
-        run.mechanism,
-        run.inference,
-        terms=run.terms,
-        records=run.terms.declared if records is None else records,
-        split={"tables": run.split, "check": run.check},
-    )
+    asked: dict[str, Any] = {
+        "terms": run.terms,
+        "records": run.terms.declared if records is None else records,
+        "split": {"tables": run.split, "check": run.check},
+    }
+    if run.structure is None:
+        make("inference", run.inference)
+        assert run.select is not None and run.workload is not None  # the spec has both or a structure
+        _say_selection(spec, run, plan_selection(run.select, run.budget, run.workload, **asked), as_json)
+        return
+    planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, **asked)
     for note in planned.notes:
         talk(f"dpgm: {note}")
     private = run.seed is None
@@ -56,10 +65,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
     one = planned.sensitivity
     say(f"budget: {planned.asked}; this release costs {planned.cost}")
-    if run.ledger is not None and run.ledger.path.exists():
-        from dpgm_core.ledger.ledger import Ledger
-
-        say(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
+    _say_ledger(run)
     weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     say(
@@ -86,3 +92,57 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         say(unmeasured_note(planned.unmeasured))
     if all(table.relative is None for table in planned.tables):
         talk("for the error of a probability give a publicly known number of records: --records N")
+
+
+def _say_ledger(run: Spec) -> None:
+    if run.ledger is not None and run.ledger.path.exists():
+        from dpgm_core.ledger.ledger import Ledger
+
+        say(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
+
+
+def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, as_json: bool) -> None:
+    """What a selection would spend and see."""
+    from attrs import asdict
+
+    from dpgm_core.privacy.terms import flaws
+
+    for note in planned.notes:
+        talk(f"dpgm: {note}")
+    private = run.seed is None
+    conditions = [] if run.terms.condition is None else [run.terms.condition]
+    workload = run.workload
+    assert workload is not None  # the spec has one wherever it has select
+    if as_json:
+        told = asdict(planned, recurse=False) | {
+            "shares": {what: one.to_dict() for what, one in planned.shares.items()}
+        }
+        print_json(
+            {
+                "selector": selector_of(run),
+                **told,
+                "asked": run.budget.to_dict(),
+                "neighbours": run.terms.neighbours.value,
+                "workload": workload.to_dict(),
+                "unsafe": None,
+                "conditions": conditions,
+                "private": private,
+            }
+        )
+        return
+    stamp(spec, (*flaws(unsafe=[None], private=private), *conditions))
+    say(f"budget: {run.budget} under {run.terms.neighbours.value} neighbours, charged whole before the first step")
+    _say_ledger(run)
+    say("public: the domain, the workload and every setting; the structure is chosen within the budget")
+    say(f"one-way tables: noise of standard deviation {planned.deviation:.4g} records per cell")
+    if planned.detectable is not None:
+        say(
+            f"found with probability 0.9: a pair of attributes {planned.detectable:,.4g} records away from "
+            "independence, summed over its cells"
+        )
+    say(f"candidates: {planned.candidates:,} tables")
+    say()
+    print_table(["spent on", "budget"], [[what, str(one)] for what, one in planned.shares.items()])
+    if planned.limits:
+        say()
+        print_table(["limit", "value"], [[what, f"{most:,}"] for what, most in planned.limits.items()])

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.structure import Clique
+    from dpgm_core.releases.steps import Choice, NoisyScores
+    from dpgm_core.structure import Clique, Structure
 
-__all__ = ["print_fit", "_print_margins", "_records", "summary", "_swamped"]
+__all__ = ["print_chosen", "print_fit", "_print_margins", "_records", "session_facts", "summary", "_swamped"]
+
+#: Cliques that are spelled out on the screen.
+_MOST_SHOWN = 20
 
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str, Any]:
     """A fit as plain values, for `--json`. saved: the files of its releases."""
     from dpgm_core.releases.stamps import stamp_of
 
-    surest, cost = _surest(done), _cost(done)
+    surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
     return {
         "model": str(path),
         "release": str(saved[0]),
@@ -38,8 +42,57 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "unmeasured": list(done.model.unmeasured),
         "misfit": _scores(done.model),
         "structure_error": _structure_error(done.model),
+        "structure": [list(clique) for clique in done.model.structure.cliques],
+        **({"selector": _selector(done.model), "rounds": _selection(done.model).get("trace", [])} if chosen else {}),
+        **chosen,
         **stamp_of(done.model.releases, done.model.guarantee()),
     }
+
+
+def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
+    """What a session did, step by step, and which codes it merged; nothing without one. All of it is released."""
+    session = _session(releases)
+    if session is None or session.session is None:
+        return {}
+    return {
+        "trace": [_step(step) for step in session.steps],
+        "merges": {name: list(codes) for name, codes in session.session.merges.items()},
+    }
+
+
+def _session(releases: Sequence[NoisyTables]) -> NoisyTables | None:
+    return next((one for one in releases if one.session is not None), None)
+
+
+def _step(step: NoisyTables | Choice | NoisyScores) -> dict[str, Any]:
+    from dpgm_core.releases.steps import Choice, NoisyScores
+
+    cost = step.cost.to_dict()
+    if isinstance(step, Choice):
+        chosen = [list(clique) for clique in step.cliques]
+        return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, NoisyScores):
+        return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
+    kind = "check" if step.check else "measure"
+    return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
+
+
+def _selector(model: Model) -> str | None:
+    """Who chose the structure; None where nobody did, or a release was learned from later."""
+    return dict(model.provenance.get("selector") or {}).get("name")
+
+
+def _selection(model: Model) -> dict[str, Any]:
+    """The selector's own trace and notes, where the model came with them."""
+    return dict(model.provenance.get("selection") or {})
+
+
+def _told(step: NoisyTables | Choice | NoisyScores) -> list[object]:
+    """A step as a row of a table."""
+    facts = _step(step)
+    tables = [" x ".join(clique) for clique in facts["cliques"]]
+    more = f", and {len(tables) - _MOST_SHOWN} more" if len(tables) > _MOST_SHOWN else ""
+    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MOST_SHOWN]) + more]
 
 
 def _scores(model: Model) -> list[dict[str, Any]]:
@@ -94,7 +147,7 @@ def print_fit(
     learned_again: bool = False,
     level: float | None = None,
 ) -> None:
-    """A fit for people: files, cost, margins, guarantee."""
+    """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.errors import TooLarge
     from dpgm_core.learning.judgement import verdicts
     from dpgm_core.releases.stamps import caveats_of
@@ -107,6 +160,14 @@ def print_fit(
         say(f"release: {file}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
+    if _session(done.model.releases) is not None:
+        print_chosen(
+            done.model.structure,
+            done.model.releases,
+            verbose=verbose,
+            selector=_selector(done.model),
+            notes=_selection(done.model).get("notes", []),
+        )
     what = "records: " if surest.contributions is None else "persons: "
     say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
@@ -118,8 +179,10 @@ def print_fit(
         talk(f"dpgm: {note}")
     for note in missed:
         say(f"check:   {note}")
+    told = _selection(done.model).get("notes", [])
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
-        talk(f"note: {note}")
+        if note not in told:  # they stand beside the structure
+            talk(f"note: {note}")
     say()
     try:
         _print_margins(done.model, level if done.model.replicates else None)
@@ -133,6 +196,39 @@ def print_fit(
         )
     say()
     say(done.model.guarantee())
+
+
+def print_chosen(
+    structure: Structure,
+    releases: Sequence[NoisyTables],
+    *,
+    verbose: bool,
+    selector: str | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """The structure that a session chose and why, what was merged in it, and with `verbose` each of its steps.
+
+    selector: who chose it, if that is known; notes: its own.
+    """
+    session = _session(releases)
+    assert session is not None and session.session is not None
+    cliques = [" x ".join(clique) for clique in structure.cliques]
+    more = f", and {len(cliques) - _MOST_SHOWN} more (--json has all)" if len(cliques) > _MOST_SHOWN else ""
+    by = "" if selector is None else f" by {selector}"
+    say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(session.steps), 'step')}")
+    say(f"         {', '.join(cliques[:_MOST_SHOWN])}{more}")
+    for note in notes:
+        say(f"note:    {note}")
+    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in session.session.merges.items()]
+    if merged:
+        say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
+    if verbose:
+        rows = [[number, *_told(step)] for number, step in enumerate(session.steps, start=1)]
+        print_table(["step", "what", "of", "cost", "tables"], rows)
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:

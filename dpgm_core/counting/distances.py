@@ -8,7 +8,7 @@ from dpgm_core.arrays import IntArray
 from dpgm_core.privacy.scores import SCORE_GRID, WEIGHT_GRID, TableDistance
 from dpgm_core.tables import Tables
 
-__all__ = ["distances", "move_of", "whole_scores"]
+__all__ = ["distances", "whole_scores"]
 
 #: Units of 1/1024 record at which a cell's and a table's distance are cut, so that sums and products fit 64 bits. Both
 #: cuts move no two distances apart.
@@ -36,24 +36,16 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
 def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
     """w (|n - m|_1 - b) in units of 1/grid record, rounded down, (candidates,). Secret.
 
-    apart: from `distances`. grid: a power of two up to 1024.
+    apart: from `distances`. grid: a power of two up to 1024. As no weight is above 1, one person moves such a score by
+    at most ceil(grid x) where a distance moves by at most x records; for whole x that is grid x.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
     >>> pair = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> scores = TableDistance(candidates=pair, predicted=np.full(2, 2.0), weights=(Fraction(1, 2),), offsets=(1.0,))
+    >>> scores = TableDistance(candidates=pair, predicted=np.full(2, 2.0), offsets=(1.0,))
     >>> whole_scores(np.array([2048]), scores, 16).tolist()
-    [8]
+    [16]
     """
     weighted = (apart - scores.whole_offsets) * scores.whole_weights
     found: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
     return found
-
-
-def move_of(scores: TableDistance, person: int, grid: int) -> int:
-    """How many units of 1/grid record one person moves a score at most: ceil(grid * person * max w).
-
-    A number that moves by at most x moves by at most ceil(x) once it is rounded down. person: `TableDistance.move`.
-    """
-    greatest = int(scores.whole_weights.max())
-    return -(-grid * person * greatest // WEIGHT_GRID)

@@ -6,12 +6,13 @@ all of the person's rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from dpgm_core.arrays import Codes, IntArray
+from dpgm_core.attribute import code_dtype
 from dpgm_core.counting.statistic import Piece
 from dpgm_core.domain import Domain
 from dpgm_core.privacy.accounting import RATE_GRID
@@ -45,6 +46,20 @@ class Persons:
         lengths = None if self._lengths is None else self._lengths[taken]
         return [([column[rows] for column in self._codes], lengths)]
 
+    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        """All of them by some of their columns, as pieces."""
+        codes = [self._codes[self.columns.index(name)] for name in columns]
+        if self.records:
+            yield codes, self._lengths
+
+    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Persons:
+        """The same persons by fewer codes. codes: attribute -> the new code of each of its codes."""
+        columns = [
+            codes[name].astype(code_dtype(domain[name].size))[column] if name in codes else column
+            for name, column in zip(self.columns, self._codes, strict=True)
+        ]
+        return Persons(self.columns, columns, self._lengths)
+
     def __repr__(self) -> str:
         return "Persons(hidden)"
 
@@ -53,7 +68,8 @@ def read_persons(source: Source, domain: Domain, columns: Sequence[str]) -> Pers
     """Read the named columns of all records. A PersonSource keeps persons together; else each row is a person."""
     if isinstance(source, PersonSource):
         return Persons(tuple(columns), *source.grouped(domain, columns))
-    batches = list(checked(source, domain, columns))
+    empty = [np.zeros(0, code_dtype(domain[name].size)) for name in columns]  # no batch at all is no record
+    batches = [empty, *checked(source, domain, columns)]
     return Persons(tuple(columns), [np.concatenate(parts) for parts in zip(*batches, strict=True)], None)
 
 

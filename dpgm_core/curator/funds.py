@@ -13,7 +13,7 @@ from attrs import evolve
 
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, Overspent
-from dpgm_core.files import check_writable, numbered
+from dpgm_core.files import RELEASE_FILE, check_writable, numbered
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.releases.release import NoisyTables
@@ -62,6 +62,13 @@ class Receipt(Single):
                 else:
                     break
         return evolve(release, saved_as=path)
+
+    def saved_again(self, release: NoisyTables) -> NoisyTables:
+        """Save what grows: in its own file, where an earlier one of it is."""
+        if release.saved_as is None:
+            return self.saved(release)
+        release.write(release.saved_as, replaces=RELEASE_FILE)
+        return release
 
     def close(self) -> None:
         """Tell the ledger that the release was saved."""

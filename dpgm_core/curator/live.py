@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted, Counts
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.contract import Rounds
+from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
+from dpgm_core.curator.session import LiveSession, mechanism_of
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
@@ -42,6 +44,7 @@ from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
+from dpgm_core.workload import Workload
 
 __all__ = ["LiveCurator"]
 
@@ -251,6 +254,51 @@ class LiveCurator(Single, SetsAside):
             terms=terms,
             publish=publish,
             finish=finish,
+        )
+
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+        """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
+
+        Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
+        Raises BudgetError, StructureError or Overspent with nothing read or charged.
+        """
+        self.check_process()
+        if not isinstance(workload, Workload):
+            raise OptionError(
+                f"workload must be a Workload, such as Workload.all(domain), got {type(workload).__name__}"
+            )
+        if workload.domain != self._structure.domain:
+            raise StructureError("the workload is over another domain than the curator's structure")
+        if self._terms.contributions is not None:
+            raise BudgetError(
+                "a session counts each row as 1; for normalised contributions name the cliques and release them once"
+            )
+        if self._check is not None:
+            raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
+        cost = self._funds.asked(budget)
+        spendable = cost.zcdp_within() if cost.kind == "approx" else cost
+        names = {name for clique in workload.candidates for name in clique}
+        columns = tuple(name for name in workload.domain.names if name in names)
+        make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
+        conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
+        with self._funds.paying(cost, conditions) as receipt:
+            persons = shielded(self._source, lambda: read_persons(self._rows, workload.domain, columns))
+
+        def publish(release: NoisyTables) -> NoisyTables:
+            kept = self._released[receipt.number] = receipt.saved_again(release)
+            return kept
+
+        return LiveSession(
+            workload=workload,
+            budget=spendable,
+            charged=cost,
+            persons=persons,
+            source=self._source,
+            randomness=self._randomness,
+            terms=self._terms,
+            provenance=receipt.provenance,
+            publish=publish,
+            finish=receipt.close,
         )
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from threading import Lock
 
 from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.contract import Rounds
+from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.noise.contract import Noise
@@ -21,6 +21,7 @@ from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import check_domain, pool, united
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.workload import Workload
 
 __all__ = ["ReplayCurator"]
 
@@ -175,6 +176,13 @@ class ReplayCurator(Single, SetsAside):
     ) -> AbstractContextManager[Rounds]:
         """Saved releases hold no rounds: raises BudgetError."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
+
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+        """Saved releases cannot be asked more: raises BudgetError."""
+        raise BudgetError(
+            "a replay holds finished releases, and what a session chose stands in its file; selecting needs the "
+            "records' curator"
+        )
 
     def __repr__(self) -> str:
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"

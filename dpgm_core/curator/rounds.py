@@ -6,10 +6,8 @@ per person and truncated to a public grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fractions import Fraction
-from threading import RLock
 from types import TracebackType
 
 import numpy as np
@@ -20,7 +18,7 @@ from dpgm_core.counting.scores import ClippedScores, FewCounts
 from dpgm_core.counting.statistic import Piece, Statistic, summed
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.curator.shield import shielded, without_frames
-from dpgm_core.curator.single import Single
+from dpgm_core.curator.single import Turns
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.noise.measurement import Measurement
@@ -34,7 +32,7 @@ from dpgm_core.tables import Tables
 __all__ = ["LiveRounds"]
 
 
-class LiveRounds(Single):
+class LiveRounds(Turns):
     """The rounds of a LiveCurator: paid for in full when they were opened. A context manager; leaving drops the rows.
 
     Each `next` draws a fresh subsample and fresh noise. There are `n` of them; stopping early is sound and refunds
@@ -62,7 +60,6 @@ class LiveRounds(Single):
         self._publish, self._finish = publish, finish
         self._counts = Counts.of(measurement.structure)
         self._taken = 0  # rounds given a number, whether or not they came out
-        self._lock, self._at_work = RLock(), False
 
     def next(self, beliefs: Beliefs | None = None) -> NoisyTables:
         """The next release: noisy counts of a subsample, or, when opened with a ClippedScore, noisy clipped scores.
@@ -70,7 +67,7 @@ class LiveRounds(Single):
         beliefs: for clipped scores only, those of one record (total 1) under the current model. Raises BudgetError
         after the last round and after the end of the context.
         """
-        with self._turn():
+        with self.turn():
             if self._persons is None:
                 raise BudgetError("the rounds were closed; their records are gone")
             if self._taken >= self._n:
@@ -83,19 +80,6 @@ class LiveRounds(Single):
             counts = shielded(self._source, lambda: self._sum(persons.subsample(self._rate, self._randomness), mu))
             tables = without_frames(lambda: self._measurement.draw(counts, self._randomness))
             return self._publish(tables, *self._total(tables), round)
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """One thread at a time; what is called while a round is drawn cannot draw another, or close them."""
-        self.check_process()  # before the lock, which a fork may have left closed
-        with self._lock:
-            if self._at_work:
-                raise BudgetError("the rounds were used by what is called while one of them is drawn; wait until it is")
-            try:
-                self._at_work = True
-                yield
-            finally:
-                self._at_work = False
 
     def _marginals(self, beliefs: Beliefs | None) -> FloatArray | None:
         if self._clip is None:
@@ -135,7 +119,7 @@ class LiveRounds(Single):
         if self.is_twin:  # the file and the ledger's mark are the original's
             self._persons = None
             return
-        with self._turn():
+        with self.turn():
             if self._persons is not None:
                 self._persons = None
                 self._finish()

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import NoReturn, SupportsIndex
 
 from dpgm_core.errors import BudgetError
 
-__all__ = ["Single"]
+__all__ = ["Single", "Turns"]
 
 # Which process this is: numbers of processes come again, and start at 1 in every container, so forks are counted too.
 _forks = 0
@@ -68,3 +71,27 @@ class Single:
             f"a {type(self).__name__} was to be copied or pickled, which would spend its budget twice; hand over the "
             "object itself, or the releases it made; another process makes a curator of its own, with the same ledger"
         )
+
+
+class Turns(Single):
+    """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock, self._at_work = RLock(), False
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One thread at a time; what is called while a step is drawn cannot draw another, or close them."""
+        self.check_process()  # before the lock, which a fork may have left closed
+        with self._lock:
+            if self._at_work:
+                raise BudgetError(
+                    f"this {type(self).__name__} was used by what is called while one of its steps is drawn; wait "
+                    "until it is"
+                )
+            try:
+                self._at_work = True
+                yield
+            finally:
+                self._at_work = False

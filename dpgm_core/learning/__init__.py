@@ -1,1 +1,37 @@
-"""What learners share: their contract, a run against a curator, likelihood, simulation, bootstrap."""
+"""What learners share: their contract, a run against a curator, likelihood, simulation, bootstrap.
+
+The face is for those who write learners: likelihood, tables made to agree, expected distances, simulated releases.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.learning.consistency import consistent
+    from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
+    from dpgm_core.learning.likelihood import Likelihood
+    from dpgm_core.learning.rehearsal import Rehearsal
+    from dpgm_core.learning.simulator import Simulator
+
+# module -> its public names
+_LAZY = {
+    "consistency": ["consistent"],
+    "discrepancy": ["expected_absolute", "expected_distance"],
+    "likelihood": ["Likelihood"],
+    "rehearsal": ["Rehearsal"],
+    "simulator": ["Simulator"],
+}
+
+__all__ = [
+    "Likelihood",
+    "Rehearsal",
+    "Simulator",
+    "consistent",
+    "expected_absolute",
+    "expected_distance",
+]
+
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -72,8 +72,8 @@ class Simulator:
         total = release.total
         if release.total_policy == "estimated":
             total = estimate_total(tables, release.variances)[0]
-        made = evolve(release, tables=tables, total=total, private=False, original=None, pooled=())
-        return evolve(made, provenance={"simulated": True})
+        made = evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
+        return evolve(made, original=None, pooled=(), session=None, steps=())
 
     def _counts(self, generator: np.random.Generator) -> IntArray:
         """True counts of as many records as the release has."""

@@ -93,7 +93,8 @@ class Facts:
 
         Raises BudgetError where they do not pool.
         """
-        checks = [one for one in self.releases if one.check]
+        steps = (step for one in self.releases for step in (one, *one.steps))
+        checks = [step for step in steps if isinstance(step, NoisyTables) and step.check]
         if self._check is None and checks:
             self._check = pool(checks, self.conversion_delta)
         return self._check

@@ -355,7 +355,7 @@ class Model(Facts):
         arrays: dict[str, Array] = {"potentials.npz": self.potentials.values}
         for number, release in enumerate(self.releases, start=1):
             facts, values = member_names(number)
-            documents[facts], arrays[values] = release.to_document(), release.tables.values
+            documents[facts], arrays[values] = release.to_document(), release.numbers
         if self._refits is not None:
             arrays["replicates.npz"] = self._refits.reshape(-1)
         write_archive(path, documents, arrays, MODEL_FILE)

@@ -1,1 +1,39 @@
-"""From a sensitivity and a budget to calibrated noise, and its exact samplers."""
+"""From a sensitivity and a budget to calibrated noise, and its exact samplers.
+
+The face is for those who write mechanisms: exact samplers, exact accounting of discrete noise, and what noises share.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.noise.continuous import analytic_delta
+    from dpgm_core.noise.exactness import Exactness, residuals
+    from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
+    from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
+
+# module -> its public names
+_LAZY = {
+    "continuous": ["analytic_delta"],
+    "exactness": ["Exactness", "residuals"],
+    "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
+    "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
+}
+
+__all__ = [
+    "Exactness",
+    "analytic_delta",
+    "bounded_variance",
+    "discrete_delta",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "discrete_variance",
+    "least_variance",
+    "log_normaliser",
+    "residuals",
+]
+
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,7 @@ from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["checked_share", "chosen_pairs", "divided", "read_split", "unmeasured_pairs"]
+__all__ = ["checked_share", "chosen_pairs", "divided", "pairs_to_check", "read_split", "unmeasured_pairs"]
 
 #: How many pairs are measured at most; see `chosen_pairs`.
 MOST_PAIRS = 12
@@ -100,4 +100,19 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
             "both; leave the check out"
         )
     drawn = sorted(generator.permutation(len(found))[: MOST_PAIRS if most is None else most].tolist())
+    return Structure(structure.domain, [found[number] for number in drawn])
+
+
+def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
+    """The pairs of a check after a selection: as `chosen_pairs`, of those `among` the candidates; None if none is left.
+
+    >>> from dpgm_core.domain import Domain
+    >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+    >>> pairs_to_check(chain, np.random.default_rng(0), [("a", "c")]).cliques
+    (('a', 'c'),)
+    """
+    found = [pair for pair in unmeasured_pairs(structure) if pair in set(among)]
+    if not found:
+        return None
+    drawn = sorted(generator.permutation(len(found))[:MOST_PAIRS].tolist())
     return Structure(structure.domain, [found[number] for number in drawn])

@@ -1,8 +1,8 @@
 """The exponential mechanism over whole-numbered scores: exact, and in a time that does not depend on the scores.
 
-Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a public table with
-w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in whose share of the
-cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
+Candidate c is chosen with probability proportional to w[k_c], k_c = min(max score - score_c, K), w a public table
+with w[k] = round(2^62 exp(-h k)) and h K at most 28 ln 2. Of 128 random bits, U, the candidate is taken in whose share
+of the cumulated weights floor(U total / 2^128) lies: always the same two words, no rejection.
 
 Claim. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
 and e^2/8-zCDP.
@@ -21,11 +21,12 @@ R: scores that one person moves by at most U units each, up or down, have R = 2 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from dpgm_core.privacy.amounts import decimal_text, sqrt_floor, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.randomness import Randomness
 
-__all__ = ["LEAST_TABLE", "MOST_TABLE", "chosen", "cost_of", "probabilities", "temperature"]
+__all__ = ["LEAST_TABLE", "MOST_TABLE", "chosen", "cost_of", "entries", "probabilities", "temperature"]
 
 #: What is charged beyond h R, for the rounding of the weights.
 SLACK = Fraction(1, 2**30)
@@ -61,7 +62,7 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
         raise BudgetError(f"a choice costs epsilon or rho, not {budget}; give it its share of the session's rho")
     each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
     h = Fraction(math.floor(max(each - SLACK, Fraction(0)) / (2 * move) * _DIGITS), _DIGITS)
-    if not h or _entries(h) > MOST_TABLE:
+    if not h or entries(h) > MOST_TABLE:
         least = Fraction(math.ceil(_REACH / MOST_TABLE * _DIGITS), _DIGITS) * 2 * move + SLACK
         would = f"epsilon = {decimal_text(least * picks)}" if budget.kind == "pure" else _rho(least, picks)
         raise BudgetError(
@@ -72,7 +73,7 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
     return min(h, Fraction(math.floor(_REACH / (LEAST_TABLE - 1) * _DIGITS), _DIGITS))
 
 
-def cost_of(h: Fraction, picks: int, move: int, kind: str) -> Budget:
+def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -> Budget:
     """What so many picks at temperature h cost, pure or zCDP: the module's claim, composed.
 
     >>> print(cost_of(Fraction(1, 20), 10, 1, "pure"))
@@ -112,7 +113,16 @@ def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
     cumulated = [0, *_cumulated(scores, h)]
     # The words U with U total / 2^128 >= cumulated begin at its quotient, rounded up.
     starts = [-(-(one << _WORD) // cumulated[-1]) for one in cumulated]
-    return [Fraction(end - start, 1 << _WORD) for start, end in zip(starts[:-1], starts[1:], strict=True)]
+    return [Fraction(end - start, 1 << _WORD) for start, end in itertools.pairwise(starts)]
+
+
+def entries(h: Fraction) -> int:
+    """How many weights the table of a temperature has: as many as are not below 2^-28 of the largest.
+
+    >>> entries(Fraction(1, 20))
+    389
+    """
+    return math.floor(_REACH / h) + 1
 
 
 def _cumulated(scores: IntArray, h: Fraction) -> Sequence[int]:
@@ -126,14 +136,10 @@ def _cumulated(scores: IntArray, h: Fraction) -> Sequence[int]:
 @lru_cache(maxsize=8)
 def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """w[0], ..., w[K]."""
-    steps = np.arange(_entries(h))
-    found = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
+    steps = np.arange(entries(h))
+    found: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
     found.flags.writeable = False
     return found
-
-
-def _entries(h: Fraction) -> int:
-    return math.floor(_REACH / h) + 1
 
 
 def _rho(each: Fraction, picks: int) -> str:

@@ -41,9 +41,10 @@ class TableDistance:
     """Each candidate's score is w (|n - m|_1 - b): how far its table is from a public prediction of it.
 
     candidates: their cliques, each once and none tied; n is the table of true counts. predicted: m, (cells,), records,
-    in the order of the candidates' tables; a function of released things only. weights: w, each above 0 and at most 1,
-    rounded to multiples of 1/4096; 1 for all if left out. offsets: b, records; 0 if left out. groups: of which
-    candidates one choice is made each, by number; all of them if left out, and one candidate may be in several.
+    in the order of the candidates' tables; a function of released things only. weights: w, positive; they are divided
+    by the greatest and rounded to multiples of 1/4096; 1 for all if left out. offsets: b, records; 0 if left out.
+    groups: of which candidates one choice is made each, by number; all of them if left out, and one candidate may be
+    in several.
 
     One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one (triangle
     inequality); m and b do not enter. Such a distance is not monotone: one person may move one score up and another
@@ -68,8 +69,8 @@ class TableDistance:
         for name, given in (("weights", self.weights), ("offsets", self.offsets)):
             if len(given) not in (0, count):
                 raise StructureError(f"{len(given)} {name} do not fit {count} candidates; give one each, or none")
-        if not all(isinstance(one, Fraction) and 0 < one <= 1 for one in self.weights):
-            raise StructureError("weights must be Fractions above 0 and at most 1")
+        if not all(isinstance(one, Fraction) and one > 0 for one in self.weights):
+            raise StructureError("weights must be positive Fractions")
         if not np.isfinite(np.asarray(self.offsets, float)).all():
             raise StructureError("offsets must be finite numbers of records")
         for group in self.groups:
@@ -95,10 +96,10 @@ class TableDistance:
 
     @property
     def whole_weights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """w in units of 1/4096, (candidates,); at least 1."""
-        count = len(self.candidates.groups)
-        given = self.weights or (Fraction(1),) * count
-        return np.array([max(1, round(one * WEIGHT_GRID)) for one in given], np.int64)
+        """w over the greatest, in units of 1/4096, (candidates,); at least 1, and 4096 for the greatest."""
+        given = self.weights or (Fraction(1),) * len(self.candidates.groups)
+        most = max(given)
+        return np.array([max(1, round(one / most * WEIGHT_GRID)) for one in given], np.int64)
 
     @property
     def whole_offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -13,12 +13,32 @@ from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.structure import Structure
 
-__all__ = ["PUBLIC_N", "SEEDED", "UNSAFE", "Terms", "TotalPolicy", "charge_conditions", "default_unit", "flaws"]
+__all__ = [
+    "PUBLIC_N",
+    "SEEDED",
+    "UNSAFE",
+    "Origin",
+    "Terms",
+    "TotalPolicy",
+    "charge_conditions",
+    "default_unit",
+    "flaws",
+]
 
 # What a guarantee may be conditional on, in the words of releases, models and the ledger.
 PUBLIC_N = "conditional on public N"
 UNSAFE = "unsafe"
 SEEDED = "the noise came from a seed, for simulation only"
+
+#: Where a structure comes from: named in public, chosen by the releases themselves, or some of it each way.
+Origin: TypeAlias = Literal["named", "chosen", "both"]
+_ASSUMED: Mapping[Origin, str] = {
+    "named": "Assumed public: the domain, the structure and every setting of the run.",
+    "chosen": "The structure was chosen privately, within the stated budget. Assumed public: the domain, the workload "
+    "and every setting of the run.",
+    "both": "Part of the structure was chosen privately, within the stated budget. Assumed public: the domain, the "
+    "cliques that were named, the workload and every setting of the run.",
+}
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
@@ -210,13 +230,17 @@ class Terms:
             return self.contributions.sensitivity(structure, self.neighbours, rows_per_person=self.rows_per_person)
         return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
 
-    def sentence(self) -> str:
-        """The middle of every guarantee: relation, unit, and what is assumed public."""
+    def sentence(self, structure: Origin = "named") -> str:
+        """The middle of every guarantee: relation, unit, and what is assumed public; structure: where it comes from.
+
+        >>> Terms(neighbours="add-remove").sentence("chosen").split(". ")[1]
+        'The structure was chosen privately, within the stated budget'
+        """
         rows = f", counted with at most {self.rows_per_person} rows" if self.rows_per_person > 1 else ""
         weighted = "" if self.contributions is None else " " + self.contributions.describe().strip()
         return (
             f"{self.neighbours.value} neighbours; the protected unit is {self.protected}{rows}. "
-            f"Assumed public: the domain, the structure and every setting of the run.{weighted}"
+            f"{_ASSUMED[structure]}{weighted}"
         )
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from dpgm_core.arrays import Array
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.noise.claims import check_claims, check_together
@@ -19,12 +17,11 @@ from dpgm_core.privacy.accounting import MOST_ROUNDS, amplified, compose, sampli
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import Round
 
 __all__ = [
-    "check_noise_facts",
     "check_sensitivities",
     "check_sum",
     "is_round_cost_proven",
@@ -34,19 +31,6 @@ __all__ = [
 
 #: Room for the rounding of an accountant's doubles.
 _ROOM = 1 + 1e-8
-
-
-def check_noise_facts(noise: Noise, fresh: Noise) -> None:
-    """Refuse a noise that differs from a `fresh` one of its mechanism in what it was calibrated to, or how safe it is.
-
-    fresh: what the mechanism gives for the calibration's sensitivity and budget.
-    """
-    facts, expected = _calibrated_to(noise), _calibrated_to(fresh)
-    for name in expected:
-        if facts.get(name) != expected[name]:
-            raise ModelFileError(f"the {name} of its noise is not that of its calibration; the file was edited")
-    if noise.event.sensitivity != fresh.event.sensitivity:
-        raise ModelFileError("its noise was calibrated to another sensitivity than the file states; it was edited")
 
 
 def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedScore | None = None) -> None:
@@ -137,10 +121,3 @@ def _check_cost(one: Calibration) -> None:
         check_claims(one.noise, one.sensitivity)
     except BudgetError as error:
         raise ModelFileError(f"{error}; the file was edited") from None
-
-
-def _calibrated_to(noise: Noise) -> dict[str, object]:
-    """What a noise says of itself, and its fields that are sensitivities or whole: widths may come out otherwise."""
-    fields = attrs.asdict(noise, recurse=False)  # type: ignore[arg-type]
-    told = {"exact": noise.exact, "unsafe": noise.unsafe, "log_concave": noise.log_concave}
-    return told | {name: value for name, value in fields.items() if isinstance(value, (int, Sensitivity))}

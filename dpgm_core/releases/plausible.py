@@ -15,6 +15,7 @@ from attrs import evolve
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError
 from dpgm_core.noise.contract import Noise
+from dpgm_core.releases.coarse import SummedNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 
@@ -84,6 +85,8 @@ def _reach(noise: Noise) -> float:
     """A distance that its draws stay within, records: the least power of two in standard deviations that will do."""
     if all(map(math.isfinite, noise.support)):
         return max(map(abs, noise.support))
+    if isinstance(noise, SummedNoise):  # its density is that of the mean cell, and the largest block reaches further
+        return _reach(noise.noise) * max(noise.blocks)
     distances: FloatArray = np.asarray(math.sqrt(noise.variance) * 2.0 ** np.arange(64), dtype=np.float64)
     density = np.maximum(noise.logpdf(distances), noise.logpdf(-distances))
     never = density <= float(noise.logpdf(np.zeros(1))[0]) - _NEVER

@@ -28,7 +28,7 @@ from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["PooledNoise", "check_domain", "pool", "united"]
+__all__ = ["PooledNoise", "check_domain", "mean_of", "pool", "total_of", "united"]
 
 #: Two releases are taken for one when they agree by chance this rarely.
 _NEVER = 1e-9
@@ -134,7 +134,7 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     _check_poolable(published)
     total, variance, terms = _total(published)
     views = [plausible(levelled(evolve(one, total=total, total_variance=variance))) for one in published]
-    tables, measurement = _pooled(structure, views)
+    tables, measurement = mean_of(structure, views)
     return NoisyTables(
         tables=tables,
         measurement=measurement,
@@ -226,13 +226,21 @@ def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
                 "pool those of one N"
             )
         return known[0].total, 0.0, known[0].terms
+    return *total_of(releases), releases[0].terms
+
+
+def total_of(releases: Sequence[NoisyTables]) -> tuple[float, float]:
+    """N and its variance: the mean by inverse variance; exact where any of them knows it."""
     precisions = np.array([1 / max(one.total_variance, 1e-300) for one in releases])
     mean = float(precisions @ np.array([one.total for one in releases]) / precisions.sum())
-    return mean, float(1 / precisions.sum()), releases[0].terms
+    return mean, float(1 / precisions.sum())
 
 
-def _pooled(structure: Structure, views: Sequence[NoisyTables]) -> tuple[Tables, Measurement]:
-    """Each table of the structure, and its noise: the mean by inverse variance over the views that hold it."""
+def mean_of(structure: Structure, views: Sequence[NoisyTables]) -> tuple[Tables, Measurement]:
+    """Each table of the structure, and its noise: the mean by inverse variance over the views that hold it.
+
+    views: releases `plausible` at the total of all of them, each table of the structure in one of them at least.
+    """
     held: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
     for number, view in enumerate(views):
         for place, group in enumerate(view.structure.groups):

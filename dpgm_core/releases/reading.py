@@ -12,17 +12,17 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.components.options import converter
-from dpgm_core.components.registry import Registry, default_registry
+from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
-from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.noise.measurement import Measurement
+from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.calibrations import calibration_of
 from dpgm_core.releases.claims import (
-    check_noise_facts,
     check_sensitivities,
     check_sum,
     is_round_cost_proven,
@@ -30,6 +30,7 @@ from dpgm_core.releases.claims import (
     stated_unsafe,
 )
 from dpgm_core.releases.release import SCHEMA, NoisyTables, member_names
+from dpgm_core.releases.session import read_session
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -58,12 +59,15 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     check_format(archive, document, "dpgm-release", SCHEMA)
     if document["schema"] == 1:
         document = _from_schema_1(document)
+    if "session" in document:
+        numbers = archive.array(values, whole("the count of its numbers", document["numbers"], least=0), (np.int64,))
+        return read_session(document, _read_terms(document["terms"]), numbers, registry)
     structure = read_structure(document)
     tables = Tables(structure, archive.array(values, structure.cells))
     if not np.all(np.isfinite(tables.values)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")
     cost = Budget.parse(document["cost"])
-    calibrations = tuple(_read_calibration(one, registry) for one in document["calibrations"])
+    calibrations = tuple(calibration_of(one, registry) for one in document["calibrations"])
     # several noises, each of a rho, and one (epsilon, delta): so they were drawn together
     drawn = document["round"] is None and cost.kind == "approx" and len(calibrations) > 1
     measurement = Measurement(
@@ -179,25 +183,6 @@ def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
         "round": round,
         "provenance": provenance,
     }
-
-
-def _read_calibration(entry: Mapping[str, Any], registry: Registry | None) -> Calibration:
-    component = _structured(entry["component"], str | None)
-    if component is None:
-        raise ModelFileError(
-            "its noise was drawn by a mechanism object that is not registered, so it cannot be restored; "
-            "register the mechanism (see docs/write-a-plugin.md)"
-        )
-    sensitivity = converter.structure(entry["sensitivity"], Sensitivity)
-    budget = Budget.parse(entry["budget"])
-    mechanism = (registry or default_registry()).make("mechanism", {**entry["options"], "name": component})
-    # The class comes from the installed mechanism, the numbers from the file: they are what was drawn.
-    fresh = mechanism.noise(sensitivity, budget)
-    noise: Noise = converter.structure(entry["noise"], type(fresh))
-    check_noise_facts(noise, fresh)
-    return Calibration(
-        noise=noise, component=component, options=dict(entry["options"]), sensitivity=sensitivity, budget=budget
-    )
 
 
 def _structured(value: Any, hint: Any) -> Any:

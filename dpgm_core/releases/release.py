@@ -16,25 +16,27 @@ import attrs
 import numpy as np
 
 from dpgm_core._version import __version__
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import Calibration, Measurement, noise_fields
+from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, TotalPolicy, flaws
+from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
+from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
 __all__ = ["NoisyTables", "Round", "check_alike", "estimate_total", "guarantee_of", "member_names"]
 
-#: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever.
-SCHEMA = 2
+#: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
+#: sessions, and 2 still of all others, so that older versions read them.
+SCHEMA, _PLAIN_SCHEMA = 3, 2
 
 
 @attrs.frozen(kw_only=True)
@@ -87,8 +89,9 @@ class NoisyTables:
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
     divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
     original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
-    `releases.pool`), those behind it. session, steps: for
-    what an adaptive session measured, all in one, what it was opened for and everything it handed out. saved_as: where the curator that made it has saved it; not part of the file.
+    `releases.pool`), those behind it. session, steps: of
+    all that an adaptive session measured, in one, what it was opened for and everything it handed out. saved_as:
+    where the curator that made it has saved it; not part of the file.
     """
 
     tables: Tables
@@ -176,8 +179,11 @@ class NoisyTables:
         return guarantee_of(self.published, self.cost)
 
     def conditions(self) -> list[str]:
-        """What else a guarantee must say of this release: rounds, a stated cost, how N became known."""
+        """What else a guarantee must say of this release: rounds, a session, a stated cost, how N became known."""
         found = [] if self.round is None else [self.round.sentence()]
+        if self.session is not None:
+            steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
+            found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
         if self.cost_stated:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
@@ -198,38 +204,66 @@ class NoisyTables:
                 f"{path} cannot hold a view of {len(self.published)} release(s), which is made again at no cost; save "
                 "those of its `published`"
             )
-        write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.tables.values})
+        self.write(path)
+
+    def write(self, path: str | Path, replaces: str | None = None) -> None:
+        """Like `save`; replaces: the kind of file that may give way, as of a session that goes on."""
+        write_archive(path, {"release.json": self.to_document()}, {"tables.npz": self.numbers}, replaces)
+
+    @property
+    def numbers(self) -> Array:
+        """The noisy numbers of a file: those of the tables, or of all steps of a session one after the other."""
+        return np.concatenate([one.numbers for one in self.steps]) if self.session else self.tables.values
+
+    def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
+        """JSON values of it as a step of a session, whose file has the rest; place: the number of each candidate."""
+        return {
+            "kind": "measure",
+            "cliques": [place[clique] for clique in self.structure.cliques],
+            "check": self.check,
+            "total": self.total,
+            "total_variance": self.total_variance,
+            "calibrations": [calibration_to(one) for one in self.calibrations],
+            "calibration_of": list(self.measurement.of_group),
+        }
 
     def to_document(self) -> dict[str, Any]:
-        """Everything but the tables as JSON values."""
+        """Everything but the numbers as JSON values."""
         facts: dict[str, Any] = {
             "format": "dpgm-release",
-            "schema": SCHEMA,
+            "schema": SCHEMA if self.session else _PLAIN_SCHEMA,
             "dpgm": __version__,
             "private": self.private,
             "unsafe": self.unsafe,
             "guarantee": self.guarantee(),
             "terms": self.terms.to_dict(),
             "cost": self.cost.to_dict(),
+            "provenance": plain(self.provenance),
+        }
+        if self.session is not None:
+            place = {clique: number for number, clique in enumerate(self.session.workload.candidates)}
+            return facts | {
+                "session": self.session.to_dict(),
+                "numbers": len(self.numbers),
+                "steps": [one.step_document(place) | self._coarse(one) for one in self.steps],
+                "domain": self.session.workload.domain.to_dict(),
+            }
+        facts |= {
             "total": self.total,
             "total_variance": self.total_variance,
-            "calibrations": [
-                {
-                    "component": one.component,
-                    "options": plain(one.options),
-                    "sensitivity": attrs.asdict(one.sensitivity),
-                    "budget": one.budget.to_dict(),
-                    "noise": noise_fields(one.noise) if one.component else plain(noise_fields(one.noise)),
-                }
-                for one in self.calibrations
-            ],
+            "calibrations": [calibration_to(one) for one in self.calibrations],
             "calibration_of": list(self.measurement.of_group),
             "round": None if self.round is None else self.round.to_dict(),
-            "provenance": plain(self.provenance),
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
         return facts | ({"check": True} if self.check else {})
+
+    def _coarse(self, step: NoisyTables | Choice | NoisyScores) -> dict[str, bool]:
+        """Whether a step counted by merged codes."""
+        if not isinstance(step, NoisyTables) or self.session is None:
+            return {}
+        return {"coarse": step.structure.domain != self.session.workload.domain}
 
 
 def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
@@ -237,7 +271,7 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
 
     releases: at least one, and alike (see `check_alike`). cost: of all of them.
     """
-    text = f"Differential privacy with {cost} under {releases[0].terms.sentence()} "
+    text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases))} "
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
@@ -247,6 +281,14 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
         "Not covered: side channels such as timing, other releases about the same people that no common ledger "
         "records, and plugins, which run with the owner's rights."
     )
+
+
+def _origin(releases: Sequence[NoisyTables]) -> Origin:
+    """Where the structure comes from; that of a check is drawn at random, whatever the rest."""
+    chosen = [one.session is not None for one in releases if not one.check]
+    if not any(chosen):
+        return "named"
+    return "chosen" if all(chosen) else "both"
 
 
 def check_alike(releases: Sequence[NoisyTables]) -> None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any, Literal
 
+import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.noise.choice import cost_of
 from dpgm_core.noise.measurement import Calibration
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.scores import SCORE_GRID
+from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.structure import Clique
 from dpgm_core.workload import Workload
 
@@ -27,11 +30,11 @@ class Choice:
     """What one call of the exponential mechanism chose, and how.
 
     candidates: those there were. groups: of which candidates one choice was made each, by number. chosen: of each
-    group the numbers picked, in their order. temperature: h, per unit of the score. grid: units a record. move: how
-    many units one person moves a score at most. kind: of budget, pure or zcdp.
+    group the numbers picked, in their order. temperature: h, per unit of the score. grid: units a record. person: how
+    far one person moves a distance at most, records. kind: of budget, pure or zcdp.
 
     >>> one = Choice(candidates=(("a",), ("b",)), groups=((0, 1),), chosen=((1,),), temperature=Fraction(1, 32),
-    ...     grid=16, move=16, kind="pure")
+    ...     grid=16, person=1, kind="pure")
     >>> print(one.cliques, one.cost)
     (('b',),) epsilon = ~1
     """
@@ -41,8 +44,8 @@ class Choice:
     chosen: tuple[tuple[int, ...], ...]
     temperature: Fraction
     grid: int
-    move: int
-    kind: str
+    person: int
+    kind: Literal["pure", "zcdp"]
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -52,7 +55,23 @@ class Choice:
     @property
     def cost(self) -> Budget:
         """What it cost, from its temperature; see `dpgm_core.noise.choice`."""
-        return cost_of(self.temperature, sum(map(len, self.chosen)), self.move, self.kind)
+        return cost_of(self.temperature, sum(map(len, self.chosen)), self.grid * self.person, self.kind)
+
+    @property
+    def numbers(self) -> IntArray:
+        """No noisy numbers."""
+        return np.zeros(0, np.int64)
+
+    def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
+        """JSON values for a session's file; place: the number of each candidate of the workload."""
+        return {
+            "kind": "select",
+            "candidates": [place[clique] for clique in self.candidates],
+            "groups": [list(group) for group in self.groups] if len(self.groups) > 1 else None,
+            "chosen": [list(group) for group in self.chosen],
+            "temperature": str(self.temperature),
+            "grid": self.grid,
+        }
 
 
 @frozen(kw_only=True, eq=False)
@@ -76,6 +95,20 @@ class NoisyScores:
         """What they cost: that of the noise."""
         return self.calibration.noise.cost
 
+    @property
+    def numbers(self) -> IntArray:
+        """As they were drawn, whole multiples of 1/1024 record."""
+        found: IntArray = np.rint(self.values * SCORE_GRID).astype(np.int64)
+        return found
+
+    def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
+        """JSON values for a session's file; place: the number of each candidate of the workload."""
+        return {
+            "kind": "score",
+            "candidates": [place[clique] for clique in self.candidates],
+            "calibration": calibration_to(self.calibration),
+        }
+
 
 @frozen(kw_only=True, eq=False)
 class SessionTerms:
@@ -88,3 +121,11 @@ class SessionTerms:
     workload: Workload
     budget: Budget
     merges: Mapping[str, tuple[int, ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "workload": self.workload.to_dict(),
+            "budget": self.budget.to_dict(),
+            "merges": {name: list(codes) for name, codes in self.merges.items()},
+        }

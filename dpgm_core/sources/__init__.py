@@ -1,4 +1,7 @@
-"""Where records are read: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain."""
+"""Where records are read: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain.
+
+The face is for those who write sources: what one may offer besides `Source`, and `as_source`, to wrap another.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpgm_core.errors import DataError
+from dpgm_core.faces import face
 
 if TYPE_CHECKING:
-    from dpgm_core.sources.contract import Source
+    from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, RawBatch, RawValues, Source
 
-__all__ = ["as_source"]
+# module -> its public names
+_LAZY = {"contract": ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues"]}
+
+__all__ = ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "as_source"]
+
+__getattr__, __dir__ = face(__name__, _LAZY)
 
 _SUFFIXES = ".csv, .csv.gz, .parquet, .arrow, .feather or .ipc"
 

@@ -7,8 +7,9 @@ they do not prove. Names load on first use, because pytest imports this package 
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.testing.check import Check, CheckFailed, Profile, require
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         InferenceConformance,
         LearnerConformance,
         MechanismConformance,
+        SelectorConformance,
         SourceConformance,
     )
     from dpgm_core.testing.oracles import (
@@ -56,6 +58,7 @@ _LAZY = {
         "InferenceConformance",
         "LearnerConformance",
         "MechanismConformance",
+        "SelectorConformance",
         "SourceConformance",
     ],
     "oracles": ["enumerated", "in_local_polytope", "in_marginal_polytope", "incidence", "worst_change"],
@@ -81,7 +84,6 @@ _LAZY = {
     ],
     "unusual": ["TruncatedLaplace", "TwoWidths"],
 }
-_HOME = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
     "Check",
@@ -95,6 +97,7 @@ __all__ = [
     "ReferenceGaussian",
     "ReferenceLaplace",
     "Report",
+    "SelectorConformance",
     "SourceConformance",
     "TruncatedLaplace",
     "TwoWidths",
@@ -124,10 +127,4 @@ __all__ = [
     "worst_renyi",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dpgm_core.testing' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"dpgm_core.testing.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray, IntArray
-from dpgm_core.curator.contract import Rounds
+from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.single import Single
 from dpgm_core.domain import Domain, code_dtype
@@ -23,6 +23,7 @@ from dpgm_core.randomness import Randomness, SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
+from dpgm_core.workload import Workload
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import Codes
@@ -33,6 +34,8 @@ __all__ = ["Door", "SunkMechanism", "TrappedRecords", "live_curator"]
 _READERS = (
     "dpgm_core.curator.live",
     "dpgm_core.curator.rounds",
+    "dpgm_core.curator.session",
+    "dpgm_core.counting.distances",
     "dpgm_core.counting.kernel",
     "dpgm_core.counting.shares",
     "dpgm_core.counting.subsample",
@@ -92,7 +95,7 @@ class Door(Single):
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            f"a curator offers structure, terms, budget, remaining, released, release and rounds; not {name!r}"
+            f"a curator offers structure, terms, budget, remaining, released, release, rounds and session; not {name!r}"
         )
 
     @property
@@ -154,6 +157,19 @@ class Door(Single):
     def rounds(self, n: int, **more: Any) -> AbstractContextManager[Rounds]:
         """Many subsampled releases."""
         return self._watched(self._call("rounds", n=n, **more))
+
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+        """Adaptive steps; their release is handed out when they end."""
+        return self._ending(self._call("session", workload=workload, budget=budget))
+
+    @contextmanager
+    def _ending(self, opened: AbstractContextManager[Session]) -> Iterator[Session]:
+        before = len(self.released)
+        try:
+            with opened as session:
+                yield session
+        finally:
+            self.handed += self.released[before:]
 
     @contextmanager
     def _watched(self, opened: AbstractContextManager[Rounds]) -> Iterator[Rounds]:

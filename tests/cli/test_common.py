@@ -1,6 +1,8 @@
 """What the commands share: aligned tables, JSON for machines, progress only on a terminal."""
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -34,3 +36,19 @@ def test_progress_is_silent_where_nobody_looks(capsys):
         assert report is silent
         report("counting", 1, 2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_one_line_for_each_kind_of_work(monkeypatch):
+    """What stands behind a colon, such as the table that was chosen, changes in its line; other work has its own."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    with progress_bar() as report:
+        report("choosing: a x b", 1, 9)
+        report("choosing: b x c", 2, 9)
+        report("learning", 1, None)
+    last = terminal.getvalue().rsplit("learning", 1)[0].rsplit("choosing", 1)[1]
+    assert last.startswith(": b x c") and "\n" in last  # the frame's line just above
+    assert "\x1b[2A" not in terminal.getvalue()  # never three lines

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
 import dpgm_core as dpgm
+from dpgm_core.cli.report import print_chosen, session_facts
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.sources import as_source
+from dpgm_core.workload import Workload
 
 
 def test_a_seed_is_stamped_everywhere(spec, dpgm_command):
@@ -52,3 +59,33 @@ def test_what_only_tied_tables_hold_is_told(spec, dpgm_command):
     assert code == 0, err
     assert "by structure, as only tables shared with others hold them: job, home" in out
     assert "by structure" not in dpgm_command("fit", spec)[1]
+
+
+def test_a_session_is_told_step_by_step(capsys):
+    """What was chosen and measured, of how many, at what cost, and which labels were merged; all of it is released."""
+    domain = dpgm.Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B", "C", "D"]})
+    curator = LiveCurator(
+        as_source(np.array([[0, 0], [1, 1]] * 100)),
+        dpgm.Structure(domain, [("sex",), ("town",)]),
+        dpgm.make("mechanism", "laplace"),
+        terms=dpgm.Terms(neighbours="add-remove"),
+        budget=dpgm.Budget.pure(4),
+        randomness=dpgm.SeededRandomness(1),
+    )
+    with curator.session(workload=Workload.all(domain, order=2)) as session:
+        session.measure([("sex",), ("town",)], dpgm.Budget.pure(1))
+        coarse = session.coarsen({"town": [0, 1, 2, 2]})
+        pair = dpgm.Structure(coarse, [("sex", "town")])
+        session.select(TableDistance(candidates=pair, predicted=np.full(6, 33.0)), dpgm.Budget.pure(1))
+        session.measure([("sex", "town")], dpgm.Budget.pure(1))
+    facts = session_facts(curator.released)
+    assert [step["kind"] for step in facts["trace"]] == ["measure", "select", "measure"]
+    assert facts["trace"][1]["cliques"] == [["sex", "town"]] and facts["trace"][1]["candidates"] == 1
+    assert facts["merges"] == {"town": [0, 1, 2, 2]}
+    json.dumps(facts)
+    print_chosen(pair, curator.released, verbose=True, selector="mst", notes=["because"])
+    out = capsys.readouterr().out
+    assert "chosen:  1 clique by mst in 3 steps" in out and "sex x town" in out and "because" in out
+    assert "town (4 as 3)" in out
+    assert [line.split()[:2] for line in out.splitlines()[-3:]] == [["1", "measure"], ["2", "select"], ["3", "measure"]]
+    assert session_facts([]) == {}

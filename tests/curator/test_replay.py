@@ -19,6 +19,7 @@ from dpgm_core import (
     StructureError,
     Tables,
     Terms,
+    Workload,
     make,
 )
 from dpgm_core.learning.run import run
@@ -231,6 +232,12 @@ def test_a_model_that_lacks_a_measured_clique_is_refused():
     for releases in (saved, saved[::-1]):
         with pytest.raises(StructureError, match=r"\('a', 'b'\), which no clique of the model contains"):
             ReplayCurator(releases, Structure(STRUCTURE.domain, [("a",), ("b",)]))
+
+
+def test_a_replay_holds_no_session():
+    """What would have to be chosen anew is refused; what was chosen is in the files."""
+    with pytest.raises(BudgetError, match="selecting needs"):
+        ReplayCurator(made({})).session(workload=Workload.all(STRUCTURE.domain))
 
 
 def test_a_replay_holds_no_rounds():

@@ -483,7 +483,7 @@ def test_a_round_is_not_taken_from_within_a_round(way):
         randomness.armed = True
         assert opened.next().round.number == 1
         assert opened.next().round.number == 2
-    assert said == ["the rounds were used by what is called while one of them is drawn; wait until it is"]
+    assert said == ["this LiveRounds was used by what is called while one of its steps is drawn; wait until it is"]
 
 
 def test_closing_waits_for_the_round_under_way(tmp_path):

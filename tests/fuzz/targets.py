@@ -293,12 +293,27 @@ def domains() -> dict[str, bytes]:
     }
 
 
+_CHOSEN = """
+data = "d.csv"
+domain = { a = 2, b = 3, c = 2 }
+neighbours = "add-remove"
+budget = { rho = 0.5 }
+[structure]
+select = { name = "aim", max_model_cells = 1000 }
+[workload]
+weights = [{ clique = ["a", "b"], weight = 2 }, { clique = ["b", "c"] }]
+never = [["a", "c"]]
+max_cells = 100
+"""
+
+
 @cache
 def specs() -> dict[str, bytes]:
     plain = _SPEC.partition("[ledger]")[0] + "[domain]\n"
     return {
         "whole.toml": (_SPEC + _DOMAIN.replace("[attributes", "[domain.attributes")).encode(),
         "plain.toml": (plain + "a = 2\nb = 3\nsex = 2\nage = 2\ncode = 2\ntown = 2\n").encode(),
+        "chosen.toml": _CHOSEN.encode(),
     }
 
 

@@ -8,7 +8,6 @@ from dpgm_core import (
     Domain,
     InferenceError,
     Model,
-    Rehearsal,
     SeededRandomness,
     Structure,
     Tables,
@@ -17,6 +16,7 @@ from dpgm_core import (
     release,
     silent,
 )
+from dpgm_core.learning import Rehearsal
 
 STRUCTURE = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
 

@@ -10,13 +10,13 @@ from dpgm_core import (
     InferenceError,
     NoisyTables,
     SeededRandomness,
-    Simulator,
     Structure,
     Tables,
     Terms,
     make,
     release,
 )
+from dpgm_core.learning import Simulator
 from dpgm_core.learning import simulator as simulate
 
 _STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import CollectiveBeliefs, OptionError, Tables
+from dpgm_core import OptionError, Tables
+from dpgm_core.collective import CollectiveBeliefs
 from dpgm_core.collective.dual import CollectiveDual
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.evidence import uneven_release

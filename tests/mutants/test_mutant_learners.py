@@ -8,20 +8,8 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import (
-    Budget,
-    Domain,
-    Fit,
-    InferenceError,
-    Likelihood,
-    Model,
-    Structure,
-    Tables,
-    TooLarge,
-    consistent,
-    option,
-    release,
-)
+from dpgm_core import Budget, Domain, Fit, InferenceError, Model, Structure, Tables, TooLarge, option, release
+from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
 from dpgm_core.testing.checks.learner import _usable

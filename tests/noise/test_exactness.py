@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Exactness, InferenceError, OptionError, residuals
+from dpgm_core import InferenceError, OptionError
 from dpgm_core.components.options import describe
+from dpgm_core.noise import Exactness, residuals
 
 
 @frozen(kw_only=True)

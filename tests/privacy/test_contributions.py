@@ -21,6 +21,7 @@ from dpgm_core import Budget, Contributions, Domain, Neighbours, SeededRandomnes
 from dpgm_core.counting.kernel import count
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import pieces, summed
+from dpgm_core.learning import Simulator, expected_absolute
 from dpgm_core.releases.levelled import ScaledNoise, levelled
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
@@ -445,7 +446,7 @@ def test_scaled_noise_is_the_noise_of_a_scaled_table(factor, mechanism):
     assert scaled.score(factor * points) == pytest.approx(noise.score(points) / factor)
     slope = np.gradient(scaled.logpdf(factor * points), factor * points)[5:-5]
     assert slope[slope != 0] == pytest.approx(scaled.score(factor * points)[5:-5][slope != 0], abs=0.3 / factor)
-    assert dpgm.expected_absolute(scaled) == pytest.approx(factor * dpgm.expected_absolute(noise))
+    assert expected_absolute(scaled) == pytest.approx(factor * expected_absolute(noise))
     assert scaled.variance == pytest.approx(factor**2 * noise.variance) and scaled.cost == noise.cost
     assert scaled.dual.bound * factor == pytest.approx(noise.dual.bound)
     assert scaled.dual.curvature == pytest.approx(noise.dual.curvature * factor**2)
@@ -520,7 +521,7 @@ def test_a_simulated_release_is_one_of_persons():
     noisy = released(budget=Budget.pure(20))
     level, model = levelled(noisy), dpgm.learn(noisy).model
     engine = dpgm.make("inference", "junction-tree").compile(CHAIN)
-    simulator = dpgm.Simulator(noisy, engine, model.potentials)
+    simulator = Simulator(noisy, engine, model.potentials)
     drawn = [simulator.draw(SeededRandomness(seed)) for seed in range(40)]
     mean = np.mean([one.tables.values for one in drawn], axis=0)
     expected = noisy.total * engine.infer(model.potentials).marginals.values

@@ -7,6 +7,8 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, BudgetError, Domain, Structure, Terms, load_release
 from dpgm_core.releases.release import check_alike, guarantee_of
+from dpgm_core.releases.steps import SessionTerms
+from dpgm_core.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -42,6 +44,36 @@ def test_several_releases_say_one_guarantee():
     assert text.startswith("Differential privacy with epsilon = 3 under add-remove neighbours; the protected unit is")
     assert "It holds for all 3 releases together. " in text
     assert text.count("was declared by the owner") == 1
+
+
+def in_session(steps):
+    """A release as a session leaves it, with so many steps."""
+    one = released()
+    terms = SessionTerms(workload=Workload.all(DOMAIN), budget=Budget.pure(1), merges={})
+    return evolve(one, session=terms, steps=(one,) * steps)
+
+
+def test_a_session_says_that_the_structure_was_chosen_privately():
+    """And no longer that it is assumed public; how many steps the promise covers stands beside."""
+    text = in_session(3).guarantee()
+    assert (
+        "The structure was chosen privately, within the stated budget. "
+        "Assumed public: the domain, the workload and every setting of the run. "
+    ) in text
+    assert "the domain, the structure" not in text
+    assert "It holds for a session of 3 adaptive steps together" in text
+    assert "session of 1 adaptive step together" in in_session(1).guarantee()
+    assert "chosen privately" not in released().guarantee()
+
+
+def test_a_structure_check_names_no_structure_but_another_release_does():
+    """Pairs of a check are drawn at random; cliques that somebody named stay assumed public, beside a session."""
+    session, named = in_session(2), released()
+    check = evolve(named, check=True)
+    assert "The structure was chosen privately" in guarantee_of([session, check], Budget.pure(2))
+    for several in ([session, named], [named, session]):
+        text = guarantee_of(several, Budget.pure(2))
+        assert "Part of the structure was chosen privately" in text and "the cliques that were named" in text
 
 
 def test_one_seeded_or_unsafe_release_stamps_all():

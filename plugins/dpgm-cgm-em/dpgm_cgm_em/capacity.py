@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dpgm_cgm_em.path import Path
-from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Randomness, Rehearsal, Tables
+from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Randomness, Tables
+from dpgm_core.learning import Rehearsal
 
 __all__ = ["PILOT", "by_bootstrap"]
 

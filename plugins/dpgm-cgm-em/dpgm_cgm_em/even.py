@@ -12,18 +12,8 @@ import math
 
 from attrs import evolve, frozen
 
-from dpgm_core import (
-    Array,
-    Budget,
-    DualTerm,
-    FloatArray,
-    Measurement,
-    Noise,
-    NoisyTables,
-    PrivacyEvent,
-    Randomness,
-    consistent,
-)
+from dpgm_core import Array, Budget, DualTerm, FloatArray, Measurement, Noise, NoisyTables, PrivacyEvent, Randomness
+from dpgm_core.learning import consistent
 
 __all__ = ["Tempered", "even", "score_bound", "slowness"]
 

@@ -36,14 +36,14 @@ from dpgm_core import (
     Tables,
     at_least_zero,
     component_option,
-    expected_distance,
     make,
     option,
     positive,
-    require_log_concave,
     silent,
     whole,
 )
+from dpgm_core.collective import require_log_concave
+from dpgm_core.learning import expected_distance
 
 __all__ = ["CgmEm"]
 

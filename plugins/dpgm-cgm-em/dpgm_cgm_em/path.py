@@ -8,17 +8,9 @@ import numpy as np
 
 from dpgm_cgm_em.even import even, score_bound
 from dpgm_cgm_em.start import from_margins
-from dpgm_core import (
-    Collective,
-    CollectiveBeliefs,
-    Engine,
-    FloatArray,
-    InferenceError,
-    Likelihood,
-    NoisyTables,
-    Progress,
-    Tables,
-)
+from dpgm_core import Collective, Engine, FloatArray, InferenceError, NoisyTables, Progress, Tables
+from dpgm_core.collective import CollectiveBeliefs
+from dpgm_core.learning import Likelihood
 
 __all__ = ["Path"]
 

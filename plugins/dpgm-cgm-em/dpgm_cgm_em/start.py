@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core import NoisyTables, OptionError, Tables, consistent
+from dpgm_core import NoisyTables, OptionError, Tables
+from dpgm_core.learning import consistent
 
 __all__ = ["from_margins"]
 

@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
+from dpgm_core.learning import expected_absolute
 from dpgm_core.sources import as_source
 
 BIG = 100  # an epsilon that leaves next to no noise: a scale of .03 records
@@ -106,7 +107,7 @@ def test_the_m_step_reproduces_the_tables_exactly(small):
     """With theta <- theta + u the model's own tables are those of the last E-step: same misfit, no further call."""
     fit = learn(small, tau=1.0, stop="fixed")
     again = misfit(fit) / sum(
-        cells * dpgm.expected_absolute(noise) for cells, noise in zip(small.structure.sizes, small.noise, strict=True)
+        cells * expected_absolute(noise) for cells, noise in zip(small.structure.sizes, small.noise, strict=True)
     )
     assert fit.trace[-1]["discrepancy"] == pytest.approx(again, rel=1e-9)
 

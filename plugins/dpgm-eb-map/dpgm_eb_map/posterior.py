@@ -7,18 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpgm_core import (
-    Engine,
-    FloatArray,
-    InferenceError,
-    Likelihood,
-    NoisyTables,
-    Progress,
-    SecondOrder,
-    Tables,
-    consistent,
-    expected_distance,
-)
+from dpgm_core import Engine, FloatArray, InferenceError, NoisyTables, Progress, SecondOrder, Tables
+from dpgm_core.learning import Likelihood, consistent, expected_distance
 from dpgm_eb_map.contrasts import Basis
 
 __all__ = ["Moments", "Product", "pilot", "statistics_of"]

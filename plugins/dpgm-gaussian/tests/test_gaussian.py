@@ -25,10 +25,8 @@ from dpgm_core import (
     SeededRandomness,
     Sensitivity,
     SystemRandomness,
-    analytic_delta,
-    bounded_variance,
-    discrete_delta,
 )
+from dpgm_core.noise import analytic_delta, bounded_variance, discrete_delta
 
 ALARM = 1e-6
 

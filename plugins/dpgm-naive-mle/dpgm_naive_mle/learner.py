@@ -14,7 +14,6 @@ from dpgm_core import (
     Fit,
     FloatArray,
     Inference,
-    Likelihood,
     Model,
     NoisyTables,
     OptionError,
@@ -28,6 +27,7 @@ from dpgm_core import (
     silent,
     whole,
 )
+from dpgm_core.learning import Likelihood
 from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
 

@@ -7,16 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from dpgm_core import (
-    FloatArray,
-    Likelihood,
-    NoisyTables,
-    Progress,
-    Randomness,
-    Rehearsal,
-    Tables,
-    expected_distance,
-)
+from dpgm_core import FloatArray, NoisyTables, Progress, Randomness, Tables
+from dpgm_core.learning import Likelihood, Rehearsal, expected_distance
 from dpgm_naive_mle.projection import targets
 
 __all__ = ["by_bootstrap", "by_discrepancy"]

@@ -12,6 +12,7 @@ from dpgm_naive_mle.learner import NaiveMLE
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, SeededRandomness, Structure, Tables
+from dpgm_core.learning import expected_absolute
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 CHAIN = Structure.chain(DOMAIN)
@@ -68,9 +69,7 @@ def test_discrepancy_stops_where_the_noise_does():
     release = released(epsilon="0.2", codes=CODES[:300])
     done = dpgm.learn(release, NaiveMLE(l2="discrepancy"))
     l2 = done.certificate["l2"]
-    allowed = sum(
-        cells * dpgm.expected_absolute(noise) for cells, noise in zip(CHAIN.sizes, release.noise, strict=True)
-    )
+    allowed = sum(cells * expected_absolute(noise) for cells, noise in zip(CHAIN.sizes, release.noise, strict=True))
 
     def distance(strength: float) -> float:
         model = dpgm.learn(release, NaiveMLE(l2=strength)).model

@@ -12,7 +12,8 @@ from dpgm_naive_mle.penalty import _Fits, _lowest
 from dpgm_naive_mle.projection import targets
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, Likelihood, OptionError, Rehearsal, SeededRandomness, Structure, Tables
+from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables
+from dpgm_core.learning import Likelihood, Rehearsal
 from dpgm_core.progress import silent
 
 

@@ -23,11 +23,11 @@ from dpgm_core import (
     SeededRandomness,
     Sensitivity,
     SystemRandomness,
-    discrete_delta,
     load_release,
     make,
     release,
 )
+from dpgm_core.noise import discrete_delta
 
 ALARM = 1e-6  # chance that a sampling test fails though nothing is wrong; the noise takes no seed
 MECHANISMS = [OpendpLaplace(), OpendpGaussian()]

@@ -1,0 +1,149 @@
+"""What the commands that pay have in common: their ledger, what they remark, and what they keep where they fail."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpgm_core.cli.common import records_of, talk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.spec import Spec
+    from dpgm_core.structure import Structure
+
+__all__ = [
+    "learn_again",
+    "opened_ledger",
+    "paid_before",
+    "saved_files",
+    "say_remarks",
+    "say_where",
+    "selector_of",
+    "terms_of",
+    "wanted",
+]
+
+
+def wanted(run: Spec) -> Structure | Any:
+    """What a run asks for in the place of a structure: its own, or what is to choose one."""
+    return run.structure if run.select is None else run.select
+
+
+def selector_of(run: Spec) -> str | None:
+    """The name of what chooses the structure of a run; None where its cliques are named."""
+    return run.select if run.select is None or isinstance(run.select, str) else str(run.select["name"])
+
+
+def saved_files(releases: Sequence[NoisyTables]) -> list[Path]:
+    """The files of the releases of a run."""
+    return [one.saved_as for one in releases if one.saved_as is not None]
+
+
+def paid_before(error: BaseException) -> Sequence[NoisyTables]:
+    """What was released before a run failed; of an interrupt the cause knows."""
+    from dpgm_core.errors import LearningFailed
+
+    return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
+
+
+def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
+    """What is kept of a run that failed; the release of a structure check goes along with what is learned from."""
+    learned = [file for file in files if file not in checks]
+    what = "the release is paid for and saved; learn from it"
+    if len(learned) > 1:
+        what = f"{len(learned)} releases are paid for and saved, the last as {learned[-1]}; learn from one"
+    return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
+
+
+def say_where(asked: Path, releases: Sequence[NoisyTables]) -> None:
+    """Tell of a release that is not where it was to be."""
+    files = saved_files(releases)
+    if files and asked not in files:
+        talk(f"dpgm: another process wrote {asked} during the run, so the release was saved as {files[0]}")
+
+
+def terms_of(run: Spec) -> dict[str, Any]:
+    """What the curator is told, apart from the budget; with a selector also what it chooses for."""
+    from dpgm_core.randomness import SeededRandomness
+
+    told = {
+        "terms": run.terms,
+        "randomness": None if run.seed is None else SeededRandomness(run.seed),
+        "split": {"tables": run.split, "check": run.check},
+    }
+    return told if run.select is None else {**told, "workload": run.workload}
+
+
+def say_remarks(run: Spec) -> None:
+    """What the owner should know of before a release."""
+    from dpgm_core.planning import delta_note
+
+    note = delta_note(run.budget, run.terms.declared)
+    if note:
+        talk(f"dpgm: {note}")
+    if run.seed is not None:
+        talk("dpgm: a seed is set: this is a simulation, and everything it writes is stamped private = false")
+
+
+@contextmanager
+def opened_ledger(run: Spec) -> Iterator[Ledger | None]:
+    """The ledger of a run, made if the spec says so and nothing else is wrong; None, which is said, without one."""
+    from dpgm_core.errors import BudgetError, Overspent
+    from dpgm_core.ledger.ledger import Ledger
+
+    if run.ledger is None:
+        talk("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
+        yield None
+        return
+    if run.ledger.create and not run.ledger.path.exists():
+        _check_before_creating(run)
+        assert run.ledger.budget is not None  # checked by the spec
+        try:
+            Ledger.create(
+                run.ledger.path,
+                name=run.name,
+                budget=run.ledger.budget,
+                neighbours=run.terms.neighbours,
+                unit=run.terms.unit,
+                person=run.terms.person,
+                rows_per_person=run.terms.rows_per_person,
+            )
+            talk(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
+        except BudgetError:
+            if not run.ledger.path.exists():
+                raise  # else another run made it meanwhile; its terms are checked like those of any that exists
+    ledger = Ledger.open(run.ledger.path)
+    try:
+        yield ledger
+    except Overspent as error:
+        try:
+            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
+        except Overspent:
+            if run.ledger.when_spent is not None:
+                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
+        raise
+
+
+def _check_before_creating(run: Spec) -> None:
+    """Refuse what can be refused without the records before a ledger appears for nothing."""
+    from dpgm_core.errors import Overspent
+    from dpgm_core.pipeline import check
+
+    whole = None if run.ledger is None else run.ledger.budget
+    if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
+        raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
+    check(
+        records_of(run),
+        wanted(run),
+        run.budget,
+        run.mechanism,
+        run.learner,
+        run.inference,
+        **terms_of(run),
+    )

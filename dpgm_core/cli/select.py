@@ -1,0 +1,90 @@
+"""dpgm select."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp, talk
+from dpgm_core.cli.output import reserved
+from dpgm_core.cli.report import print_chosen, session_facts
+from dpgm_core.cli.run import (
+    learn_again,
+    opened_ledger,
+    paid_before,
+    saved_files,
+    say_remarks,
+    say_where,
+    selector_of,
+    terms_of,
+)
+
+__all__ = ["select"]
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@settings_option
+@json_option
+@click.pass_obj
+def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+    """Choose a structure for SPEC and release its noisy tables, to learn from later with `dpgm learn`.
+
+    It is charged like a fit, and saved with every step. SPEC says `select` under [structure]; a [workload] says what
+    the model is wanted for.
+    """
+    from dpgm_core.errors import OptionError
+    from dpgm_core.pipeline import select as select_records
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
+    from dpgm_core.spec import load_spec
+
+    run = load_spec(spec, settings)
+    if run.select is None:
+        raise OptionError(
+            f"spec {spec.name} names its cliques, so there is nothing to choose; run dpgm release, or say "
+            "--set structure={select='auto'}"
+        )
+    with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
+        say_remarks(run)
+        try:
+            noisy, selection = select_records(
+                records_of(run),
+                run.select,
+                run.budget,
+                learner=run.learner,
+                inference=run.inference,
+                save_release=saved,
+                ledger=ledger,
+                progress=progress,
+                **terms_of(run),
+            )
+        except BaseException as error:
+            files = saved_files(paid_before(error))
+            if files:
+                talk(f"dpgm: {learn_again(files, [])}")
+            raise
+        say_where(saved, [noisy])
+        left = None if ledger is None else ledger.remaining()
+    if as_json:
+        print_json(
+            {
+                "release": str(noisy.saved_as),
+                "spent": noisy.cost.to_dict(),
+                "left": None if left is None else left.to_dict(),
+                "selector": selector_of(run),
+                "structure": [list(clique) for clique in selection.structure.cliques],
+                "notes": list(selection.notes),
+                "rounds": list(selection.trace),
+                **session_facts([noisy]),
+                "unmeasured": list(noisy.structure.uncovered),
+                **stamp_of([noisy], noisy.guarantee()),
+            }
+        )
+        return
+    stamp(noisy.saved_as or saved, caveats_of([noisy]))
+    say(f"release: {noisy.saved_as}")
+    say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left in the ledger: {left}"))
+    print_chosen(selection.structure, [noisy], verbose=obj["verbose"], selector=selector_of(run), notes=selection.notes)
+    say()
+    say(noisy.guarantee())

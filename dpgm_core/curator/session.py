@@ -1,0 +1,386 @@
+"""A session: adaptive steps out of one budget that was charged in full when it was opened.
+
+Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them.
+Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
+composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
+add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
+adaptive composition; Feldman and Zrnic 2021). The session is that filter: a step that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from types import TracebackType
+
+import attrs
+import numpy as np
+
+from dpgm_core.arrays import Array, IntArray
+from dpgm_core.components.registry import make
+from dpgm_core.counting.distances import distances, whole_scores
+from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.statistic import summed
+from dpgm_core.counting.subsample import Persons
+from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.single import Turns
+from dpgm_core.domain import Domain
+from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
+from dpgm_core.noise.choice import MOST_TABLE, chosen, entries, temperature
+from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.measurement import add_noise, calibrated, measure
+from dpgm_core.privacy.amounts import whole
+from dpgm_core.privacy.budget import Budget, check_budget
+from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.release import NoisyTables, estimate_total
+from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.sources.contract import Source
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+from dpgm_core.workload import Workload
+
+__all__ = ["LiveSession", "mechanism_of"]
+
+#: The table of weights of a choice has at most so many entries if scores are in units of less than one record.
+_SMALL_TABLE = 2**18
+#: Bytes of true tables that are kept to be scored again.
+_MOST_KEPT = 2**29
+
+
+class LiveSession(Turns):
+    """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
+
+    budget: pure or zCDP, what its steps may cost together. charged: what it was opened with. persons: the codes of the
+    workload's attributes. publish: takes the release as it is after each step, saves it and gives it back. finish: is
+    told when it is left.
+    """
+
+    def __init__(
+        self,
+        *,
+        workload: Workload,
+        budget: Budget,
+        charged: Budget,
+        persons: Persons,
+        source: Source,
+        randomness: Randomness,
+        terms: Terms,
+        provenance: Mapping[str, object],
+        publish: Callable[[NoisyTables], NoisyTables],
+        finish: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._session = SessionTerms(workload=workload, budget=budget, merges={})
+        self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._persons: Persons | None = persons
+        self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
+        self._provenance, self._publish, self._finish = provenance, publish, finish
+        self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
+        self._domain = workload.domain
+        self._named = {frozenset(clique): clique for clique in workload.candidates}
+        self._counted: dict[Clique, IntArray] = {}  # true tables
+        self._steps: list[NoisyTables | Choice | NoisyScores] = []
+        self._release: NoisyTables | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes as they are counted now."""
+        return self._domain
+
+    @property
+    def workload(self) -> Workload:
+        """What the model is wanted for."""
+        return self._session.workload
+
+    @property
+    def terms(self) -> Terms:
+        """What is protected."""
+        return self._terms
+
+    @property
+    def budget(self) -> Budget:
+        """What its steps may cost together, without what was set aside."""
+        return self._session.budget - self._aside
+
+    @property
+    def remaining(self) -> Budget:
+        """What they may still cost."""
+        return self.budget - self._spent
+
+    @property
+    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores, ...]:
+        """All that came out so far."""
+        return tuple(self._steps)
+
+    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
+        """Noisy tables: of `cliques` with one noise for `budget`, or each with a budget of its own; see `Session`."""
+        with self.turn():
+            return self._measured(cliques, budget)
+
+    def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
+        """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.noise.choice`."""
+        with self.turn():
+            candidates = self._scored(scores, budget)
+            groups = scores.choices
+            whole("the number of picks", picks, least=1, most=min(map(len, groups)))
+            person = scores.move(self._terms)
+            grid, h = _tempered(budget, picks * len(groups), person)
+            choice = Choice(
+                candidates=candidates.cliques,
+                groups=tuple(map(tuple, groups)),
+                chosen=((),) * len(groups),
+                temperature=h,
+                grid=grid,
+                person=person,
+                kind="pure" if budget.kind == "pure" else "zcdp",
+            )
+            # What it costs depends on how many are picked, not on which.
+            self._pay(attrs.evolve(choice, chosen=tuple(tuple(group[:picks]) for group in groups)).cost)
+
+            def choose() -> tuple[tuple[int, ...], ...]:
+                units = whole_scores(distances(self._tables(candidates), scores), scores, grid)
+                return tuple(
+                    tuple(int(group[number]) for number in chosen(units[list(group)], h, picks, self._randomness))
+                    for group in groups
+                )
+
+            choice = attrs.evolve(choice, chosen=without_frames(choose))
+            self._keep(choice)
+            return choice
+
+    def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
+        """All distances at once with discrete Gaussian noise, records."""
+        with self.turn():
+            candidates = self._scored(scores, budget)
+            if budget.kind == "pure":
+                raise BudgetError(
+                    "noisy scores have Gaussian noise, which is never purely private; open the session with a zCDP or "
+                    "(epsilon, delta) budget, or choose by select"
+                )
+            sensitivity = score_sensitivity(len(candidates.cliques), scores.move(self._terms))
+            calibration = calibrated(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
+            self._pay(calibration.noise.cost)
+
+            def draw() -> Array:
+                apart = distances(self._tables(candidates), scores)
+                return add_noise(apart, calibration.noise.draw(apart.shape, self._randomness))
+
+            noisy = NoisyScores(
+                candidates=candidates.cliques, values=without_frames(draw) / SCORE_GRID, calibration=calibration
+            )
+            self._keep(noisy)
+            return noisy
+
+    def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
+        """Count some attributes by fewer codes from now on; see `Session`."""
+        with self.turn():
+            persons = self._open()
+            if self._session.merges:
+                raise StructureError("the codes of this session were merged already, and are merged once")
+            tables = [one.structure for one in self._steps if isinstance(one, NoisyTables)]
+            if any(len(clique) > 1 for structure in tables for clique in structure.cliques):
+                raise StructureError("codes are merged before the first table of several attributes is measured")
+            exact = {name: tuple(int(code) for code in codes) for name, codes in merges.items()}
+            if not exact:
+                return self._domain
+            self._domain = self._domain.coarsened(exact)
+            self._persons = persons.recoded({name: np.asarray(codes) for name, codes in exact.items()}, self._domain)
+            self._session = attrs.evolve(self._session, merges=exact)
+            self._counted.clear()
+            if self._release is not None:
+                self._save()
+            return self._domain
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether there is something to pool."""
+        return self._release is not None
+
+    def pooled(self) -> NoisyTables:
+        """All tables measured so far as one release; BudgetError for none."""
+        self.check_process()
+        if self._release is None:
+            raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
+        return self._release
+
+    def set_aside(self, share: Fraction) -> None:
+        """Keep a share of the budget from its steps, for `check`; before the first step."""
+        if self._steps or not self._aside.is_zero:
+            raise BudgetError("a share is set aside before the first step of a session, and once")
+        if share:
+            self._aside = self._session.budget * share
+
+    def check(self, pairs: Structure) -> None:
+        """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""
+        with self.turn():
+            budget, self._aside = self._aside, Budget.zero(self._aside.kind)
+            self._measured(pairs.cliques, budget, check=True)
+
+    def _measured(
+        self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None, check: bool = False
+    ) -> NoisyTables:
+        self._open()
+        structure = self._candidates(cliques)
+        if isinstance(cliques, Mapping):
+            if budget is not None:
+                raise BudgetError("a budget for each clique was given, and one for all; leave one of them out")
+            for one in cliques.values():
+                self._check_kind(one)
+            measurement = measure(self._mechanism, structure, self._terms, dict(cliques))
+        else:
+            if budget is None:
+                raise BudgetError("to measure tables takes a budget for them; `remaining` says what is left")
+            self._check_kind(budget)
+            measurement = measure(self._mechanism, structure, self._terms, budget)
+        self._pay(measurement.cost)
+        tables = without_frames(lambda: measurement.table_by_table().draw(self._tables(structure), self._randomness))
+        total, variance = self._total(tables, measurement.variances)
+        release = NoisyTables(
+            tables=tables,
+            measurement=measurement,
+            terms=self._terms,
+            total=total,
+            total_variance=variance,
+            cost=measurement.cost,
+            private=bool(self._randomness.private),
+            check=check,
+        )
+        self._keep(release)
+        return release
+
+    def _open(self) -> Persons:
+        if self._persons is None:
+            raise BudgetError("the session was closed; its records are gone")
+        return self._persons
+
+    def _scored(self, scores: TableDistance, budget: Budget) -> Structure:
+        """The candidates of scores that this session can compute, for a budget that it can spend."""
+        self._open()
+        if not isinstance(scores, TableDistance):
+            raise OptionError(
+                f"scores must be a TableDistance, got {type(scores).__name__}; core alone knows how far one person "
+                "moves a score, so no other is computed from records"
+            )
+        self._check_kind(budget)
+        if scores.candidates.domain != self._domain:
+            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
+        named = self._candidates(scores.candidates.cliques)
+        if named.cliques != scores.candidates.cliques:
+            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        return scores.candidates
+
+    def _check_kind(self, budget: Budget) -> None:
+        check_budget(budget)
+        if budget.kind != self._session.budget.kind:
+            raise BudgetError(f"this session spends {self.remaining}, so a step costs the same kind, not {budget}")
+        if not budget <= self.remaining:
+            raise Overspent(f"{budget} was asked, but only {self.remaining} remains of the session's {self.budget}")
+
+    def _candidates(self, cliques: Iterable[Clique]) -> Structure:
+        """The cliques as a structure; StructureError for any that is not a candidate of the workload."""
+        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
+            raise StructureError(f"cliques must be a list of cliques, got {type(cliques).__name__}")
+        found = []
+        for one in cliques:
+            clique = (one,) if isinstance(one, str) else tuple(one)
+            if frozenset(clique) not in self._named:
+                raise StructureError(
+                    f"{' x '.join(map(str, clique)) or '()'} is not a candidate of the workload: its cliques do not "
+                    "hold it, it has too many cells, or it is under `never`"
+                )
+            found.append(self._named[frozenset(clique)])
+        if len(set(found)) < len(found):
+            raise StructureError("a table was named twice in one step; name it once")
+        return Structure(self._domain, found)
+
+    def _pay(self, cost: Budget) -> None:
+        """Set a step's cost aside, before its first random bit."""
+        if not cost <= self.remaining:
+            raise Overspent(f"this step costs {cost}, but only {self.remaining} remains of the session's {self.budget}")
+        self._spent = self._spent + cost
+
+    def _tables(self, structure: Structure) -> Tables:
+        """True counts of the candidates, (cells,), counted once each."""
+        missing = [clique for clique in structure.cliques if clique not in self._counted]
+        if missing:
+            fresh = self._count(Structure(self._domain, missing))
+            if 8 * (fresh.structure.cells + sum(map(len, self._counted.values()))) > _MOST_KEPT:
+                self._counted.clear()
+                fresh = self._count(structure) if len(missing) < len(structure.cliques) else fresh
+            for clique, part in zip(fresh.structure.cliques, fresh.structure.slices, strict=True):
+                self._counted[clique] = fresh.values[part]
+        return Tables(structure, np.concatenate([self._counted[clique] for clique in structure.cliques]))
+
+    def _count(self, structure: Structure) -> Tables:
+        persons, counts = self._open(), Counts.of(structure)
+        return shielded(self._source, lambda: counts.tables(summed(counts, persons.pieces(counts.columns))))
+
+    def _total(self, tables: Tables, variances: Array) -> tuple[float, float]:
+        """N as the terms have it, and its variance."""
+        if self._terms.policy == "public":
+            return max(1.0, float(self._records)), 0.0
+        if self._terms.declared is not None:
+            return self._terms.declared, 0.0
+        return estimate_total(tables, variances)
+
+    def _keep(self, step: NoisyTables | Choice | NoisyScores) -> None:
+        self.check_process()  # noise that forks while it is drawn must not come back twice
+        self._steps.append(step)
+        if self._release is not None or (isinstance(step, NoisyTables) and not step.check):
+            self._save()
+
+    def _save(self) -> None:
+        before = self._release
+        release = session_release(
+            self._session,
+            self._steps,
+            self._terms,
+            cost=self._charged,
+            private=bool(self._randomness.private),
+            provenance=self._provenance,
+        )
+        self._release = attrs.evolve(release, saved_as=None if before is None else before.saved_as)
+        self._release = self._publish(self._release)
+
+    def __enter__(self) -> LiveSession:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.is_twin:  # the file and the ledger's mark are the original's
+            self._persons = None
+            return
+        with self.turn():
+            if self._persons is not None:
+                self._persons = None
+                self._counted.clear()
+                if self._release is not None:
+                    self._finish()
+
+    def __repr__(self) -> str:
+        return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"
+
+
+def mechanism_of(budget: Budget) -> str:
+    """The noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP."""
+    return "laplace" if budget.kind == "pure" else "gaussian"
+
+
+def _tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
+    """The units a record of whole-numbered scores, and the temperature per unit.
+
+    As fine as a small table of weights allows: finer than a record where choices are sharp, and records at least.
+    """
+    grid = SCORE_GRID
+    while grid > 1:
+        try:
+            h = temperature(budget, picks, grid * person)
+        except BudgetError:
+            grid //= 2
+            continue
+        if entries(h) <= min(_SMALL_TABLE, MOST_TABLE):
+            return grid, h
+        grid //= 2
+    return 1, temperature(budget, picks, person)

@@ -1,0 +1,39 @@
+"""Public faces: packages whose names load on first use, so that naming one loads neither numpy nor its neighbours."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["FACES", "face"]
+
+#: What a plugin may import from; everything else in dpgm_core may change in any release.
+FACES = (
+    "dpgm_core",
+    "dpgm_core.plugin",
+    "dpgm_core.testing",
+    "dpgm_core.noise",
+    "dpgm_core.sources",
+    "dpgm_core.collective",
+    "dpgm_core.learning",
+)
+
+
+def face(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package that offers names of its modules.
+
+    package: its `__name__`. homes: module, relative to the package -> the names it lends. A name is looked up once and
+    then stands in the package; what is in no home raises AttributeError, so that hasattr and star imports behave.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: sorted(sys.modules[package].__all__)

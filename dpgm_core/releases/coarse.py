@@ -1,0 +1,179 @@
+"""A release seen over a domain of fewer codes: tables of merged attributes are summed by block. Post-processing, free.
+
+A merged cell holds the noise of all cells in its block, so its variance is as many times theirs; our contract of noise
+is one variance per table. The view states the mean over its cells: squares summed over a table are then expected right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.noise.contract import DualTerm, Noise
+from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["SummedNoise", "block_sums", "coarsened"]
+
+
+@frozen(kw_only=True)
+class SummedNoise:
+    """The noise of one table that was summed by block; for learning, never for a release.
+
+    noise: of each cell that was summed. blocks: how many of them each cell of the table holds, in the table's order.
+    Variance and density are those of the mean cell, and the density is the Gaussian, to which sums of noise tend; draws
+    have the true law, cell by cell.
+
+    >>> from dpgm_core import Sensitivity, make
+    >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
+    >>> SummedNoise(noise=noise, blocks=(1, 3)).variance / noise.variance
+    2.0
+    """
+
+    noise: Noise
+    blocks: tuple[int, ...]
+
+    @property
+    def cost(self) -> Budget:
+        """Raises BudgetError: the cells were paid for before they were summed."""
+        self._refuse()
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Raises BudgetError, like `cost`."""
+        self._refuse()
+
+    @property
+    def variance(self) -> float:
+        """records**2, the mean over the cells."""
+        return self.noise.variance * sum(self.blocks) / len(self.blocks)
+
+    @property
+    def dual(self) -> DualTerm | None:
+        """The Gaussian's."""
+        return DualTerm(bound=math.inf, curvature=self.variance)
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws are whole numbers, as sums of whole numbers are."""
+        return self.noise.exact
+
+    @property
+    def unsafe(self) -> str | None:
+        """That of the noise as it was drawn."""
+        return self.noise.unsafe
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The Gaussian's: all numbers."""
+        return -math.inf, math.inf
+
+    @property
+    def log_concave(self) -> bool:
+        """True, as the Gaussian is."""
+        return True
+
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+        """Fresh noise of each cell's block, summed. shape: of as many cells as there are blocks. BudgetError else."""
+        if math.prod(shape) != len(self.blocks):
+            raise BudgetError(f"summed noise is of one table of {len(self.blocks)} cells, it has none of shape {shape}")
+        drawn = self.noise.draw((sum(self.blocks),), randomness)
+        starts = np.cumsum((0, *self.blocks[:-1]))
+        return np.asarray(np.add.reduceat(drawn, starts)).reshape(shape)
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        """The Gaussian's, per record."""
+        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        """The derivative of `logpdf`."""
+        return -residual / self.variance
+
+    def _refuse(self) -> NoReturn:
+        raise BudgetError("summed noise costs nothing of its own; ask the release behind it, `NoisyTables.published`")
+
+
+def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> NoisyTables:
+    """The release over its domain `coarsened`; itself if nothing is merged.
+
+    merges: attribute -> the new code of each of its codes. Tables without such an attribute keep their numbers and
+    their noise. Raises DomainError for merges that are none, StructureError for attributes that share a table and are
+    merged otherwise.
+
+    >>> from dpgm_core import Domain, SeededRandomness, release
+    >>> structure = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a",), ("b",)])
+    >>> noisy = release(np.array([[0, 0], [1, 1], [2, 1]]), structure, Budget.pure(1), neighbours="add-remove",
+    ...     randomness=SeededRandomness(0))
+    >>> coarse = coarsened(noisy, {"a": [0, 1, 1]})
+    >>> coarse.tables["a"].tolist() == [noisy.tables["a"][0], noisy.tables["a"][1:].sum()]
+    True
+    >>> (coarse.variances / noisy.variances).tolist(), coarse.published == (noisy,)
+    ([1.5, 1.0], True)
+    """
+    fine = release.structure
+    domain = fine.domain.coarsened(merges)
+    codes = {name: np.asarray(merges[name]) for name in merges if domain[name] != fine.domain[name]}
+    if not codes:
+        return release
+    for group in fine.groups:
+        _check_tied(group, codes)
+    structure = Structure(domain, [], tied=fine.groups)
+    parts: list[Array] = []
+    calibrations: dict[tuple[int, int], Calibration] = {}
+    of_group: list[int] = []
+    for group, table, number in zip(fine.groups, release.tables.arrays(), release.measurement.of_group, strict=True):
+        blocks: Array = np.ones(table.shape, dtype=np.int64)
+        for axis, name in enumerate(group[0]):
+            if name in codes:
+                table, blocks = (block_sums(one, axis, codes[name]) for one in (table, blocks))
+        parts.append(table.reshape(-1))
+        one, key = release.calibrations[number], (number, -1)
+        if blocks.max() > 1:
+            # A calibration of its own: what shares one is drawn at once, and this is the noise of one table.
+            key = (number, len(of_group))
+            noise = SummedNoise(noise=one.noise, blocks=tuple(map(int, blocks.reshape(-1))))
+            one = evolve(one, noise=noise, component=None, options={})
+        calibrations.setdefault(key, one)
+        of_group.append(list(calibrations).index(key))
+    return evolve(
+        release,
+        tables=Tables(structure, np.concatenate(parts)),
+        measurement=Measurement(
+            structure=structure,
+            calibrations=tuple(calibrations.values()),
+            of_group=tuple(of_group),
+            together=release.measurement.together,
+        ),
+        original=release.original or release,
+    )
+
+
+def block_sums(table: Array, axis: int, codes: IntArray) -> Array:
+    """The table with one axis summed by block. codes: the block of each place on it, 0, 1, ... without gaps.
+
+    >>> block_sums(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([0, 1, 1])).tolist()
+    [[1, 5], [4, 11]]
+    """
+    moved = np.moveaxis(table, axis, 0)
+    summed = np.zeros((int(codes.max()) + 1, *moved.shape[1:]), dtype=table.dtype)
+    np.add.at(summed, codes, moved)
+    return np.moveaxis(summed, 0, axis)
+
+
+def _check_tied(group: tuple[Clique, ...], codes: Mapping[str, IntArray]) -> None:
+    for names in zip(*group, strict=True):
+        if len({tuple(codes[name]) if name in codes else None for name in names}) > 1:
+            raise StructureError(
+                f"attributes {', '.join(map(repr, names))} stand in one place of a shared table, so their codes can "
+                "only be merged alike; merge all of them so, or none"
+            )

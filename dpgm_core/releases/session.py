@@ -1,0 +1,234 @@
+"""What a session handed out as one release: its tables pooled, its cost what was charged; written and read with all
+steps.
+
+The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
+leaves unspent may depend on what it saw. On reading, each step's cost is computed again and their sum held against it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from dpgm_core.arrays import Array, IntArray
+from dpgm_core.components.options import converter
+from dpgm_core.components.registry import Registry
+from dpgm_core.domain import Domain
+from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
+from dpgm_core.noise.measurement import Measurement
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.calibrations import calibration_of
+from dpgm_core.releases.claims import check_sensitivities
+from dpgm_core.releases.coarse import coarsened
+from dpgm_core.releases.plausible import plausible
+from dpgm_core.releases.pool import mean_of, total_of, united
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+from dpgm_core.workload import Workload
+
+__all__ = ["read_session", "score_sensitivity", "session_release"]
+
+Step = NoisyTables | Choice | NoisyScores
+_MOST_STEPS = 100_000
+
+
+def score_sensitivity(count: int, person: int) -> Sensitivity:
+    """How far one person moves so many distances, in units of 1/1024 record; person: as `TableDistance.move` says.
+
+    >>> score_sensitivity(3, 1).l2_squared
+    3145728
+    """
+    move = SCORE_GRID * person
+    return Sensitivity(l0=count, l1=count * move, l2_squared=count * move**2, linf=move)
+
+
+def session_release(
+    session: SessionTerms,
+    steps: Sequence[Step],
+    terms: Terms,
+    *,
+    cost: Budget,
+    private: bool,
+    provenance: Mapping[str, Any],
+) -> NoisyTables:
+    """All that was measured as one release over the session's last domain, each table the mean of its measurements.
+
+    Tables of a structure check are in the steps only. Raises BudgetError where nothing was measured.
+    """
+    measured = [one for one in steps if isinstance(one, NoisyTables) and not one.check]
+    if not measured:
+        raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
+    fine = session.workload.domain
+    views = [
+        coarsened(one, session.merges) if session.merges and one.structure.domain == fine else one for one in measured
+    ]
+    total, variance = total_of(views)
+    views = [plausible(attrs.evolve(one, total=total, total_variance=variance)) for one in views]
+    if len(views) == 1:
+        tables, measurement = views[0].tables, views[0].measurement
+    else:
+        tables, measurement = mean_of(united([one.structure for one in views]), views)
+    return NoisyTables(
+        tables=tables,
+        measurement=measurement,
+        terms=terms,
+        total=total,
+        total_variance=variance,
+        cost=cost,
+        private=private,
+        provenance=dict(provenance),
+        session=session,
+        steps=tuple(steps),
+    )
+
+
+def read_session(
+    document: Mapping[str, Any], terms: Terms, numbers: Array, registry: Registry | None = None
+) -> NoisyTables:
+    """The release whose `to_document` and `numbers` these are. Raises ModelFileError for what its steps refute."""
+    domain = Domain.from_dict(document["domain"])
+    stated = document["session"]
+    merges = {name: tuple(codes) for name, codes in converter.structure(stated["merges"], dict[str, list[int]]).items()}
+    session = SessionTerms(
+        workload=Workload.from_dict(domain, stated["workload"]), budget=Budget.parse(stated["budget"]), merges=merges
+    )
+    private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])
+    plain = document["steps"]
+    if not isinstance(plain, list) or not 1 <= len(plain) <= _MOST_STEPS:
+        raise ModelFileError("its steps are not a list of what a session hands out")
+    reader = _Reader(session, terms, numbers, private, registry)
+    steps = [reader.step(one) for one in plain]
+    if reader.left:
+        raise ModelFileError("it holds more noisy numbers than its steps")
+    _check_spent(session.budget, cost, steps)
+    return session_release(session, steps, terms, cost=cost, private=private, provenance=dict(document["provenance"]))
+
+
+def _check_spent(budget: Budget, cost: Budget, steps: Sequence[Step]) -> None:
+    """Refuse steps that cost more than the session had, and a session that had more than was charged."""
+    try:
+        if not Budget.sum(one.cost for one in steps) <= budget:
+            raise ModelFileError(f"its steps cost more than the {budget} of its session; it was edited")
+        charged = budget.to_approx(cost.delta) if cost.kind == "approx" and budget.kind == "zcdp" else budget
+        if not charged <= cost:
+            raise ModelFileError(f"its session had {budget}, which {cost} does not cover; it was edited")
+    except BudgetError:
+        raise ModelFileError("its steps, its session and its cost are of different kinds; it was edited") from None
+
+
+class _Reader:
+    """Steps out of their documents, each with its part of the numbers."""
+
+    def __init__(
+        self, session: SessionTerms, terms: Terms, numbers: Array, private: bool, registry: Registry | None
+    ) -> None:
+        self._session, self._terms, self._private, self._registry = session, terms, private, registry
+        self._numbers, self._at = numbers, 0
+        domain = session.workload.domain
+        self._domains = (domain, domain.coarsened(session.merges) if session.merges else domain)
+        # A distance of no tables at all: how far a person moves any.
+        self._person = TableDistance(
+            candidates=Structure(domain, [domain.names[:1]]), predicted=np.zeros(domain[domain.names[0]].size)
+        ).move(terms)
+
+    @property
+    def left(self) -> int:
+        """Numbers that no step took."""
+        return len(self._numbers) - self._at
+
+    def step(self, plain: Any) -> Step:
+        """The next step."""
+        kind = plain.get("kind") if isinstance(plain, Mapping) else None
+        if kind == "measure":
+            return self._measured(plain)
+        if kind == "select":
+            return self._chosen(plain)
+        if kind == "score":
+            return self._scored(plain)
+        raise ModelFileError("a step of its session is of no known kind")
+
+    def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
+        domain = self._domains[converter.structure(plain["coarse"], bool)]
+        structure = Structure(domain, self._cliques(plain["cliques"]))
+        calibrations = tuple(calibration_of(one, self._registry) for one in plain["calibrations"])
+        of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
+        if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
+            raise ModelFileError("the noise of a step does not fit its tables")
+        measurement = Measurement(structure=structure, calibrations=calibrations, of_group=of_group)
+        check_sensitivities(measurement, self._terms)
+        total = converter.structure(plain["total"], float)
+        variance = converter.structure(plain["total_variance"], float)
+        if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
+            raise ModelFileError("the total of a step is not a number of at least 1")
+        return NoisyTables(
+            tables=Tables(structure, self._taken(structure.cells)),
+            measurement=measurement,
+            terms=self._terms,
+            total=total,
+            total_variance=variance,
+            cost=measurement.cost,
+            private=self._private,
+            check=converter.structure(plain["check"], bool),
+        )
+
+    def _chosen(self, plain: Mapping[str, Any]) -> Choice:
+        cliques = self._cliques(plain["candidates"])
+        groups = plain["groups"]
+        parts = [list(range(len(cliques)))] if groups is None else converter.structure(groups, list[list[int]])
+        chosen = converter.structure(plain["chosen"], list[list[int]])
+        sound = len(chosen) == len(parts) and all(
+            set(picked) <= set(group) <= set(range(len(cliques))) and len(set(picked)) == len(picked) > 0
+            for picked, group in zip(chosen, parts, strict=True)
+        )
+        temperature = Fraction(converter.structure(plain["temperature"], str))
+        grid = converter.structure(plain["grid"], int)
+        kind: Literal["pure", "zcdp"] = "pure" if self._session.budget.kind == "pure" else "zcdp"
+        if not sound or temperature <= 0 or not LEAST_TABLE <= entries(temperature) <= MOST_TABLE:
+            raise ModelFileError("a choice of its session is not one that a session makes")
+        if not 1 <= grid <= SCORE_GRID:
+            raise ModelFileError(f"a choice of its session has scores in units of 1/{grid}, which no session has")
+        return Choice(
+            candidates=cliques,
+            groups=tuple(map(tuple, parts)),
+            chosen=tuple(map(tuple, chosen)),
+            temperature=temperature,
+            grid=grid,
+            person=self._person,
+            kind=kind,
+        )
+
+    def _scored(self, plain: Mapping[str, Any]) -> NoisyScores:
+        cliques = self._cliques(plain["candidates"])
+        calibration = calibration_of(plain["calibration"], self._registry)
+        needed = score_sensitivity(len(cliques), self._person)
+        if calibration.sensitivity != needed:
+            raise ModelFileError(
+                f"it states {calibration.sensitivity} for scores that one person can change by {needed}"
+            )
+        return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
+
+    def _cliques(self, plain: Any) -> tuple[Clique, ...]:
+        candidates = self._session.workload.candidates
+        found = converter.structure(plain, list[int])
+        if not found or not all(0 <= number < len(candidates) for number in found):
+            raise ModelFileError("a step of its session names a table that is not in the workload")
+        return tuple(candidates[number] for number in found)
+
+    def _taken(self, count: int) -> IntArray:
+        part = self._numbers[self._at : self._at + count]
+        if len(part) != count:
+            raise ModelFileError("it holds fewer noisy numbers than its steps")
+        self._at += count
+        found: IntArray = part
+        return found

@@ -1,0 +1,206 @@
+"""A selector against a session: planned before the charge, checked after it, and what it left measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from attrs import evolve
+
+from dpgm_core.components.registry import default_registry
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.curator.session import LiveSession
+from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Fit, Fitter, Learner
+from dpgm_core.learning.run import run
+from dpgm_core.models.model import Model
+from dpgm_core.noise.check import pairs_to_check
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.progress import Progress, silent
+from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
+from dpgm_core.structure import Structure
+from dpgm_core.workload import Workload
+
+__all__ = ["chosen_fit", "fitting_of", "planned", "select_structure", "session_budget"]
+
+#: Less of a session's budget than this share is not worth a table.
+_LEFT = Fraction(1, 100)
+
+
+def session_budget(budget: Budget) -> Budget:
+    """What the steps of a session may cost: pure and zCDP as they are, the largest rho within an (epsilon, delta).
+
+    >>> print(session_budget(Budget.approx(1, "1e-9")))
+    rho = ~0.0149731 (zCDP)
+    """
+    return budget.zcdp_within() if budget.kind == "approx" else budget
+
+
+def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
+    """What the selector plans; raises what it refuses, before anything is charged."""
+    budget = session_budget(curator.remaining)
+    plan: object = selector.plan(workload, budget * (1 - share) if share else budget, curator.terms)
+    if not isinstance(plan, SelectionPlan):
+        raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
+    return plan
+
+
+def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
+    """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time."""
+    if isinstance(learner, Fitter):
+        return learner.fitter(inference)
+
+    def afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+        return run(learner, ReplayCurator(release, structure), inference, randomness=randomness)
+
+    return afresh
+
+
+def select_structure(
+    selector: Selector,
+    curator: LiveCurator,
+    workload: Workload,
+    learner: Learner,
+    inference: Inference,
+    *,
+    share: Fraction = Fraction(0),
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> tuple[NoisyTables, Selection]:
+    """Open a session, let the selector spend it, and measure what it left for the end.
+
+    share: of the budget, for a structure check: tables of random pairs that are candidates and were not measured, which
+    nobody learns from. Returns the session's release and the selection, with what was decided here among its notes.
+    Raises what can be refused before the charge, and LearningFailed for any error after it: the release so far is saved
+    and in the error.
+    """
+    planned(selector, workload, curator, share)
+    source = given_or_system(randomness)
+    fitting = fitting_of(learner, inference, source)
+    with curator.session(workload=workload) as session:
+        assert isinstance(session, LiveSession)
+        try:
+            session.set_aside(share)
+            found: object = selector.select(
+                session, inference=inference, fitting=fitting, randomness=source, progress=progress
+            )
+            selection = _checked(found, session, selector)
+            notes = [*selection.notes, *_measure_rest(session, selection)]
+            if share:
+                notes += _check_structure(session, source)
+            if not isinstance(learner, Fitter):
+                notes.append(f"learner {_learner(learner)} has no fitter, so each round of the selection began afresh")
+            return session.pooled(), evolve(selection, notes=notes)
+        except BaseException as error:
+            failed = _failed(selector, error, curator)
+            if isinstance(error, Exception):
+                raise failed from error
+            raise error from failed
+
+
+def chosen_fit(
+    release: NoisyTables,
+    selection: Selection,
+    selector: Selector,
+    learner: Learner,
+    inference: Inference,
+    *,
+    randomness: Randomness | None = None,
+    progress: Progress = silent,
+) -> Fit:
+    """The model that a learner makes of a session's release over the structure chosen, stamped with the selector.
+
+    Raises LearningFailed, with the release, for any error.
+    """
+    try:
+        fit = run(
+            learner, ReplayCurator(release, selection.structure), inference, randomness=randomness, progress=progress
+        )
+    except Exception as error:
+        raise LearningFailed(
+            f"learner {_learner(learner)} failed, {error}; the session's release is paid for and kept: learn again, at "
+            "no cost, with dpgm learn FILE where it was saved, or with learn(error.releases[0])",
+            releases=(release,),
+        ) from error
+    notes = [*selection.notes, *fit.notes]
+    chosen: Mapping[str, Any] = {
+        "selector": default_registry().record("selector", selector),
+        "selection": {"trace": [dict(row) for row in selection.trace], "notes": list(selection.notes)},
+        "notes": notes,
+    }
+    model = Model(
+        fit.model.structure,
+        fit.model.potentials,
+        releases=fit.releases,
+        provenance={**fit.model.provenance, **chosen},
+        conversion_delta=fit.model.conversion_delta,
+    )
+    return evolve(fit, model=model, notes=notes)
+
+
+def _checked(found: object, session: LiveSession, selector: Selector) -> Selection:
+    name = _name(selector)
+    if not isinstance(found, Selection) or not isinstance(found.structure, Structure):
+        raise IncompatiblePlugin(f"selector {name} returned {type(found).__name__}, not a Selection")
+    if found.structure.domain != session.domain:
+        raise IncompatiblePlugin(f"selector {name} chose a structure over another domain than the session's last")
+    asked = [tuple(clique) for clique in found.measure]
+    measured = session.pooled().structure.cliques if session.has_tables else ()
+    for clique in (*measured, *asked):
+        if found.structure.covering(clique) is None:
+            raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
+    if not measured and not asked:
+        raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
+    if not all(isinstance(weight, (int, float)) and 0 < weight < float("inf") for weight in found.measure.values()):
+        raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
+    return found
+
+
+def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
+    """Spend what is left on the tables that the selector named; what was decided, in words."""
+    left = session.remaining
+    if not selection.measure or left.is_zero:
+        return []
+    if session.has_tables and left <= session.budget * _LEFT:
+        return [f"less than {float(_LEFT):.0%} of the budget was left, so no more tables were measured"]
+    weights = {clique: Fraction(weight).limit_denominator(10**6) for clique, weight in selection.measure.items()}
+    if len(set(weights.values())) == 1:
+        session.measure(list(weights), left)
+    else:
+        whole = sum(weights.values())
+        session.measure({clique: left * (weight / whole) for clique, weight in weights.items()})
+    return []
+
+
+def _check_structure(session: LiveSession, randomness: Randomness) -> list[str]:
+    pairs = pairs_to_check(session.pooled().structure, randomness.generator(), session.workload.candidates)
+    if pairs is None:
+        return ["no pair was left for a structure check: every candidate pair of attributes was measured"]
+    session.check(pairs)
+    return []
+
+
+def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> LearningFailed:
+    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    kept = (
+        "what it measured is kept: learn from it with dpgm learn FILE where it was saved, or learn(error.releases[0])"
+        if curator.released
+        else "nothing was measured yet"
+    )
+    return LearningFailed(
+        f"selector {_name(selector)} failed, {kind}{error}; the session's budget is spent, and {kept}",
+        releases=curator.released,
+    )
+
+
+def _name(selector: Selector) -> str:
+    return default_registry().name_of("selector", selector) or type(selector).__name__
+
+
+def _learner(learner: Learner) -> str:
+    return default_registry().name_of("learner", learner) or type(learner).__name__
