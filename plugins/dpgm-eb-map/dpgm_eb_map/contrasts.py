@@ -171,9 +171,7 @@ class Basis:
         matrix = csr_array((np.concatenate([_NONE, *data]), places), shape=(self.structure.cells, self.size))
         return matrix, csr_array(matrix.T), tuple(others)
 
-    def _reduced(
-        self, tables: FloatArray, share: Callable[[Holder], float], effects: tuple[Effect, ...]
-    ) -> FloatArray:
+    def _reduced(self, tables: FloatArray, share: Callable[[Holder], float], effects: tuple[Effect, ...]) -> FloatArray:
         columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
         reduced = np.zeros((self.size, columns.shape[1]))
         for effect in effects:

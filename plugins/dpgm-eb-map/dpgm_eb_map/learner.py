@@ -102,7 +102,15 @@ class EbMap:
         return _finished(run, curator.structure)
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
-        """Fits in a loop."""
+        """Fits to releases that grow, each started from the last one's parameters.
+
+        The answer is that of `learn`, nearly: by KL a hundredth of what noise does. Raises OptionError for fixed
+        scales, which are of one structure.
+        """
+        if self.scales is not None:
+            raise OptionError(
+                "eb-map: scales are those of one structure, and in a loop there are several; leave the option out"
+            )
         return Loop(self._settings(), inference, _finished)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:

@@ -43,8 +43,10 @@ _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is short
 
 @frozen(kw_only=True)
 class Settings:
-    """The options of `EbMap`, under their names there. most_dense: parameters up to which "auto" is dense; None: as many
-    as a single fit can be."""
+    """The options of `EbMap`, under their names there.
+
+    most_dense: parameters up to which "auto" is dense; None: as many as in a single fit.
+    """
 
     widening: float
     rounds: int
