@@ -201,7 +201,9 @@ WRONG = {
         "out of its structure",
     ),
     "asked outside": (
-        lambda session, choice: Selection(structure=structure_of(session, *zip(ALL, strict=True)), measure={("a", "b"): 1}),
+        lambda session, choice: Selection(
+            structure=structure_of(session, *zip(ALL, strict=True)), measure={("a", "b"): 1}
+        ),
         "out of its structure",
     ),
     "weight 0": (
