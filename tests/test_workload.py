@@ -1,112 +1,142 @@
-"""Workloads: what may be measured for them, how much each candidate weighs, and what is no workload."""
-
-from __future__ import annotations
+"""Workloads: what may be measured for what is wanted, by brute force; limits; and plain values."""
 
 import itertools
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core.domain import Domain
-from dpgm_core.errors import DpgmError, OptionError, StructureError, TooLarge
-from dpgm_core.workload import Workload
+from dpgm_core import Domain, DpgmError, OptionError, StructureError, TooLarge
+from dpgm_core.workload import MOST_CANDIDATES, Workload
 
-SIZES = {"a": 2, "b": 3, "c": 4, "d": 5}
-DOMAIN = Domain.from_sizes(SIZES)
-CLIQUES = [one for size in (1, 2, 3) for one in itertools.combinations("abcd", size)]
-
-
-def cells(clique):
-    """Of a table."""
-    return math.prod(SIZES[name] for name in clique)
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5})
+SUBSETS = [names for size in range(1, 5) for names in itertools.combinations(DOMAIN.names, size)]
 
 
 @given(
-    st.dictionaries(st.sampled_from(CLIQUES), st.fractions("1/100", 5), min_size=1, max_size=4),
-    st.integers(4, 60),
-    st.lists(st.sampled_from(CLIQUES), max_size=2),
+    st.lists(st.sampled_from(SUBSETS), min_size=1, max_size=4, unique=True),
+    st.lists(st.sampled_from(SUBSETS), max_size=3),
+    st.integers(2, 120),
 )
-def test_candidates_and_weights_are_what_they_are_defined_to_be(weights, most, never):
-    """Against the definitions, by brute force: inside a clique, small enough, none barred; the largest weight is 1."""
+def test_candidates_are_the_small_and_allowed_insides(cliques, never, most):
+    """Every subset of a clique that has few enough cells and holds none that is never measured; by size, in order."""
     expected = [
         one
-        for one in CLIQUES
-        if any(set(one) <= set(clique) for clique in weights)
-        and cells(one) <= most
+        for one in SUBSETS
+        if any(set(one) <= set(clique) for clique in cliques)
         and not any(set(barred) <= set(one) for barred in never)
+        and math.prod(DOMAIN[name].size for name in one) <= most
     ]
-    if not expected:
-        with pytest.raises(StructureError, match="no table to measure"):
-            Workload.of(DOMAIN, weights, max_cells=most, never=never)
+    try:
+        workload = Workload.of(DOMAIN, cliques, never=never, max_cells=most)
+    except StructureError as error:
+        assert not expected and "leaves no table to measure" in str(error)
         return
-    workload = Workload.of(DOMAIN, weights, max_cells=most, never=never)
     assert list(workload.candidates) == expected
-    overlap = {one: sum(weight * len(set(one) & set(clique)) for clique, weight in weights.items()) for one in expected}
+    shares = {one: sum(len(set(one) & set(clique)) for clique in cliques) for one in expected}
     for one in expected:
-        assert workload.weight(one) == overlap[one] / max(overlap.values())
-    assert Workload.from_dict(DOMAIN, workload.to_dict()) == workload
+        assert workload.weight(one) == Fraction(shares[one], max(shares.values()))
+
+
+def test_all_sets_and_those_with_a_target():
+    """Of an order, or of all attributes where there are fewer; weights alike."""
+    assert list(Workload.all(DOMAIN, 2).weights) == list(itertools.combinations("abcd", 2))
+    assert list(Workload.all(DOMAIN, 9).weights) == [("a", "b", "c", "d")]
+    assert all("c" in clique for clique in Workload.targeted(DOMAIN, "c").weights)
+    assert len(Workload.targeted(DOMAIN, ["c", "d"], 2).weights) == 5
+    assert set(Workload.all(DOMAIN).weights.values()) == {Fraction(1)}
+
+
+def test_weights_are_exact_and_cliques_in_the_order_of_the_domain():
+    """Names in any order are one clique; amounts as texts are what they say."""
+    workload = Workload.of(DOMAIN, {("b", "a"): "1/3", ("c",): 0.1})
+    assert workload.weights == {("a", "b"): Fraction(1, 3), ("c",): Fraction(1, 10)}
+    assert workload.weight(("c",)) == Fraction(1, 10) / Fraction(2, 3)
+
+
+@pytest.mark.parametrize(("count", "size"), [(12, 3), (60, 2), (100, 2), (300, 1)])
+def test_the_default_is_as_large_as_it_may_be(count, size):
+    """Triples where they leave at most 20,000 candidates, else pairs, else single attributes."""
+    domain = Domain.from_sizes({f"x{number}": 2 for number in range(count)})
+    workload = Workload.default(domain)
+    assert max(map(len, workload.candidates)) == size and len(workload.candidates) <= MOST_CANDIDATES
+    targeted = Workload.default(domain, ["x3"])
+    assert all("x3" in clique for clique in targeted.weights)
+
+
+@pytest.mark.parametrize("most", [100, 10**30])
+def test_a_wide_clique_is_answered_at_once(most):
+    """One of 60 attributes has 2^60 cliques inside: those that are small enough are found without looking at others."""
+    domain = Domain.from_sizes({f"x{number}": 7 for number in range(60)})
+    if most == 100:
+        assert len(Workload.of(domain, [domain.names], max_cells=most).candidates) == 60 + 60 * 59 // 2
+    else:
+        with pytest.raises(TooLarge, match="more than 20,000"):
+            Workload.of(domain, [domain.names], max_cells=most)
 
 
 @pytest.mark.parametrize(
     "workload",
     [
-        Workload.all(DOMAIN, order=2, never=[("d", "a")], max_cells=12),
-        Workload.targeted(DOMAIN, ["b", "c"], order=3),
-        Workload.targeted(DOMAIN, "a"),
-        Workload.of(DOMAIN, [("b", "a"), ("c",)]),
+        Workload.all(DOMAIN, 2, never=[("b", "a")], max_cells=15),
+        Workload.targeted(DOMAIN, ["c"], 2),
+        Workload.of(DOMAIN, {("a", "b"): "1/3", ("c",): 2}, never=[("a", "d")]),
+        Workload.default(DOMAIN),
     ],
 )
-def test_plain_values_give_it_back(workload):
-    """As a file of a session has them."""
-    back = Workload.from_dict(DOMAIN, workload.to_dict())
-    assert back == workload and back.candidates == workload.candidates and back.to_dict() == workload.to_dict()
+def test_plain_values_say_all(workload):
+    """Read again they are the same workload."""
+    again = Workload.from_dict(DOMAIN, workload.to_dict())
+    assert again == workload and again.candidates == workload.candidates and again.to_dict() == workload.to_dict()
 
 
-@pytest.mark.parametrize(("attributes", "order"), [(2, 2), (49, 3), (50, 2), (200, 1)])
-def test_a_workload_without_an_order_has_the_largest_that_fits(attributes, order):
-    """Sets of three up to 20,000 candidates; with targets and limits alike."""
-    domain = Domain.from_sizes({f"x{number}": 2 for number in range(attributes)})
-    workload = Workload.default(domain)
-    assert {len(clique) for clique in workload.weights} == {order}
-    assert workload == Workload.all(domain, order) == Workload.from_dict(domain, {})
-    targeted = Workload.from_dict(domain, {"targets": ["x1"], "max_cells": 4})
-    assert targeted == Workload.targeted(domain, ["x1"], 2 if attributes in (2, 200) else 3, max_cells=4)
+WRONG = {
+    "no table": 3,
+    "unknown key": {"ordre": 2},
+    "order 0": {"order": 0},
+    "order true": {"order": True},
+    "order text": {"order": "2"},
+    "no cells": {"max_cells": 0},
+    "cells text": {"max_cells": "many"},
+    "all too large": {"max_cells": 1},
+    "unknown target": {"order": 2, "targets": ["z"]},
+    "no target": {"order": 2, "targets": []},
+    "target number": {"order": 2, "targets": [3]},
+    "never text": {"never": "a"},
+    "never flat": {"never": ["a", 3]},
+    "never unknown": {"never": [["z"]]},
+    "never all": {"never": [["a"], ["b"], ["c"], ["d"]]},
+    "weights and order": {"order": 2, "weights": [{"clique": ["a"]}]},
+    "weights text": {"weights": "a"},
+    "weights empty": {"weights": []},
+    "weight 0": {"weights": [{"clique": ["a"], "weight": 0}]},
+    "weight NaN": {"weights": [{"clique": ["a"], "weight": float("nan")}]},
+    "clique twice": {"weights": [{"clique": ["a", "b"]}, {"clique": ["b", "a"]}]},
+    "name twice": {"weights": [{"clique": ["a", "a"]}]},
+    "clique text": {"weights": [{"clique": "a"}]},
+    "clique empty": {"weights": [{"clique": []}]},
+    "more keys": {"weights": [{"clique": ["a"], "x": 1}]},
+}
 
 
-@pytest.mark.parametrize(
-    ("plain", "error", "words"),
-    [
-        (3, OptionError, "must be a table"),
-        ({"ordre": 2}, OptionError, "did you mean 'order'"),
-        ({"order": 0}, OptionError, "order"),
-        ({"order": "two"}, OptionError, "order"),
-        ({"targets": []}, OptionError, "at least one"),
-        ({"targets": [3]}, OptionError, "names of attributes"),
-        ({"targets": ["e"]}, DpgmError, "no attribute 'e'"),
-        ({"max_cells": 0}, OptionError, "max_cells"),
-        ({"max_cells": 1}, StructureError, "no table to measure"),
-        ({"never": "ab"}, OptionError, "list of lists"),
-        ({"never": [["a"], ["b"], ["c"], ["d"]]}, StructureError, "under `never`"),
-        ({"weights": [], "order": 2}, OptionError, "not by both"),
-        ({"weights": []}, StructureError, "names no clique"),
-        ({"weights": [{"clique": ["a", "a"]}]}, StructureError, "names an attribute twice"),
-        ({"weights": [{"clique": ["a", "b"]}, {"clique": ["b", "a"]}]}, StructureError, "a x b twice"),
-        ({"weights": [{"clique": ["a"], "weight": 0}]}, OptionError, "weight of a"),
-        ({"weights": [{"clique": ["a"], "wieght": 1}]}, OptionError, "weights must be a list"),
-    ],
-)
-def test_what_is_no_workload_is_one_line(plain, error, words):
-    """Before any record: what was asked, what is wrong, what would do."""
-    with pytest.raises(error, match=words) as caught:
-        Workload.from_dict(DOMAIN, plain)
+@pytest.mark.parametrize("case", WRONG)
+def test_nonsense_is_refused(case):
+    """One line of our errors each."""
+    with pytest.raises(DpgmError) as caught:
+        Workload.from_dict(DOMAIN, WRONG[case])
     assert "\n" not in str(caught.value)
 
 
-def test_too_many_candidates_are_refused_before_they_are_listed():
-    """The order that would do is said; 500 attributes take no time."""
-    domain = Domain.from_sizes({f"x{number}": 2 for number in range(500)})
-    for order in (3, 5):
-        with pytest.raises(TooLarge, match=f"ask for order = {order - 1}"):
-            Workload.all(domain, order)
+def test_settings_in_python_are_held_to_the_same():
+    """A text is no list of cliques, and nothing is wanted by an empty list."""
+    for make in (
+        lambda: Workload.of(DOMAIN, []),
+        lambda: Workload.all(DOMAIN, 2, never="ab"),
+        lambda: Workload.of(DOMAIN, [("a", "b")], max_cells=0),
+        lambda: Workload.targeted(DOMAIN, 3),
+    ):
+        with pytest.raises((StructureError, OptionError)) as caught:
+            make()
+        assert "\n" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 from attrs import evolve
@@ -158,7 +159,7 @@ def _checked(found: object, session: LiveSession, selector: Selector) -> Selecti
             raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
     if not measured and not asked:
         raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
-    if not all(isinstance(weight, (int, float)) and 0 < weight < float("inf") for weight in found.measure.values()):
+    if not all(isinstance(weight, Real) and 0 < weight < float("inf") for weight in found.measure.values()):
         raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
     return found
 
@@ -172,7 +173,11 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
         if left <= session.budget * _ROUNDING:
             return []
         return [f"less than {float(_LEFT):.0%} of the budget was left, so no more tables were measured"]
-    weights = {clique: Fraction(weight).limit_denominator(10**6) for clique, weight in selection.measure.items()}
+    most, least = max(map(float, selection.measure.values())), Fraction(1, 10**6)
+    weights = {
+        clique: max(least, Fraction(float(weight) / most).limit_denominator(10**6))
+        for clique, weight in selection.measure.items()
+    }
     if len(set(weights.values())) == 1:
         session.measure(list(weights), left)
     else:

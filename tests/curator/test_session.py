@@ -685,6 +685,37 @@ def test_a_killed_session_leaves_a_spent_ledger_and_what_it_measured(tmp_path, s
         assert learn(release).model.cost == Budget.pure(1)
 
 
+@pytest.mark.parametrize("person", [None, "id"])
+@pytest.mark.parametrize("rows", [0, 1])
+def test_no_records_are_as_good_as_any(rows, person):
+    """Whether there is anybody at all must not show: every step works, in no batches as in empty ones."""
+    table = {name: ["0"] * rows for name in "abcd"} | {"id": ["x"] * rows}
+    sources = [as_source(pa.table(table, schema=pa.schema([(name, pa.string()) for name in table])))]
+    if person is None:
+        sources.append(Batches([CODES[:rows]] if rows else []))
+    for source in sources:
+        opened = curator(source, budget=Budget.zcdp(10**12), person=person, total=5)
+        with opened.session(workload=WORKLOAD) as session:
+            each = session.budget * Fraction(1, 8)
+            assert session.measure(["a"], each).tables.sums().tolist() == [rows]
+            session.coarsen({"c": [0, 1, 1, 1]})
+            pairs = Structure(session.domain, [("b", "c"), ("c", "d")])
+            session.select(flat(pairs), each)
+            session.score(flat(pairs), each)
+            assert session.measure([("b", "c")], each).tables.sums().tolist() == [rows]
+
+
+class Batches:
+    """Codes in these batches."""
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def batches(self, domain, columns):
+        for batch in self._batches:
+            yield [batch[:, domain.names.index(name)] for name in columns]
+
+
 def test_nobody_sees_records_in_a_session():
     """Neither its text nor that of what it keeps says a count."""
     with curator().session(workload=WORKLOAD) as session:

@@ -15,6 +15,7 @@ from dpgm_core import (
     SeededRandomness,
     Structure,
     Terms,
+    bootstrap,
     learn,
     load_model,
     load_release,
@@ -301,6 +302,11 @@ def test_a_model_of_a_session(tmp_path, files):
     assert again.guarantee() == model.guarantee() and again.cost == made.cost
     assert [step.cost for step in again.releases[0].steps] == [step.cost for step in made.steps]
     assert again.marginal(("b", "c")) == pytest.approx(model.marginal(("b", "c")))
+    assert set(model.misfit()) == set(made.structure.cliques) and again.misfit() == model.misfit()
+    assert model.structure_error().estimate == pytest.approx(again.structure_error().estimate)
+    interval = bootstrap(model, 10, randomness=SeededRandomness(2)).intervals(("a",))
+    assert (interval.low <= interval.high).all() and interval.high.shape == (3,)
+    assert model.standing(("b", "c")) == again.standing(("b", "c")) != model.standing(("a", "b"))
     coarse = made.structure.domain
     other = release(
         np.minimum(CODES, [9, 9, 1]),
