@@ -12,7 +12,6 @@ from dpgm_core.components.registry import make
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.curator.session import mechanism_of
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
@@ -32,6 +31,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import mechanism_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
 from dpgm_core.selection.run import chosen_fit, planned, select_structure, session_budget
 from dpgm_core.sources import as_source

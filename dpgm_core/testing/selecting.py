@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import IntArray
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.curator.contract import Curator, Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain
@@ -27,7 +27,7 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import select_structure
+from dpgm_core.selection.run import select_structure, session_budget
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import CheckFailed, require
@@ -44,7 +44,6 @@ __all__ = [
     "Learning",
     "Selected",
     "again",
-    "amount",
     "budget_of",
     "choose",
     "first",
@@ -82,7 +81,7 @@ def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
     return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
 
 
-def amount(budget: Budget) -> Fraction:
+def _amount(budget: Budget) -> Fraction:
     """Epsilon or rho."""
     return budget.epsilon if budget.kind == "pure" else budget.rho
 
@@ -134,15 +133,18 @@ def fitted(release: NoisyTables, structure: Structure, before: Fit | None = None
 class Selected:
     """One call of `select` and what it left behind.
 
-    told: what progress was told. log, touched: of the session's door. left: what remained. released: the session's
-    release, None if nothing was measured. model: fitted to all that was measured, `Selection.measure` included.
+    budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
+    was told. log, touched: of the session's door. wrong: of its calls of the learner. trespassers: who read the records
+    besides core. paid: what the session's release says it cost. charged: what the curator has less. model: fitted to
+    all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code of each
+    of its codes.
     """
 
     plan: SelectionPlan
     selection: Selection
     workload: Workload
     budget: Budget
-    left: Budget
+    left: float
     domain: Domain
     told: Sequence[tuple[Any, ...]]
     log: Sequence[Request]
@@ -152,6 +154,18 @@ class Selected:
     paid: Budget
     charged: Budget
     model: Model | None
+    merges: Mapping[str, tuple[int, ...]]
+
+    def marginal(self, clique: Clique) -> FloatArray:
+        """The model's, in the codes of the records: what was merged is spread evenly."""
+        assert self.model is not None
+        table = self.model.marginal(clique)
+        for axis, name in enumerate(clique):
+            if name in self.merges:
+                merged = np.array(self.merges[name])
+                across = [-1 if place == axis else 1 for place in range(len(clique))]
+                table = table.take(merged, axis=axis) / np.bincount(merged)[merged].reshape(across)
+        return table
 
     @property
     def measured(self) -> list[Clique]:
@@ -187,7 +201,8 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    plan = selector.plan(wanted, spent, terms)
+    each = session_budget(spent)
+    plan = selector.plan(wanted, each, terms)
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
@@ -195,7 +210,7 @@ def choose(
     )
     watched = _Watched(selector, settles=settles, breaks_at=breaks_at)
     try:
-        release, selection = select_structure(
+        release, _ = select_structure(
             watched, curator, wanted, watched, JunctionTree(), randomness=SeededRandomness(seed)
         )
     except LearningFailed as error:
@@ -207,10 +222,10 @@ def choose(
         watch(records)
     return Selected(
         plan=plan,
-        selection=selection,
+        selection=watched.selection,
         workload=wanted,
         budget=spent,
-        left=watched.left,
+        left=float(_amount(watched.left) / _amount(each)),
         domain=release.structure.domain,
         told=tuple(watched.told),
         log=tuple(watched.door.log),
@@ -219,7 +234,8 @@ def choose(
         trespassers=tuple(records.trespassers),
         paid=Budget.sum([one.cost for one in curator.released]),
         charged=spent - curator.remaining,
-        model=fitted(release, selection.structure).model if judge else None,
+        model=fitted(release, watched.selection.structure).model if judge else None,
+        merges=release.session.merges if release.session is not None else {},
     )
 
 
@@ -238,7 +254,8 @@ class _Watched:
         self.door = live(session, breaks_at=self._breaks_at)
         self.learning = Learning(self.door, settles=self._settles)
         try:
-            return _called(self.selector, self.door, self.learning, randomness, self.told)
+            self.selection = _called(self.selector, self.door, self.learning, randomness, self.told)
+            return self.selection
         finally:
             self.left = session.remaining
             self.door.close()

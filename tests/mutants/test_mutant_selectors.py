@@ -19,10 +19,14 @@ from dpgm_core import (
     TableDistance,
 )
 from dpgm_core.testing import checks_of
-from dpgm_core.testing.selecting import amount
 
 KEPT = []
 ROUNDS = 3
+
+
+def amount(budget):
+    """Epsilon or rho."""
+    return budget.epsilon if budget.kind == "pure" else budget.rho
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,6 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DpgmError, StructureError, TooLarge
-from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Clique
@@ -23,6 +22,7 @@ from dpgm_core.testing.selecting import (
     DOMAIN,
     LINKED,
     PAIRS,
+    Selected,
     budget_of,
     choose,
     first,
@@ -113,18 +113,17 @@ def more_records_never_hurt(subject: SelectorSubject) -> None:
 
     def mean(count: int) -> float:
         runs = (choose(subject, planted(count, 9 + s), budget=budget, seed=s, judge=True) for s in (1, 2))
-        return float(np.mean([_error(one.model) for one in runs]))
+        return float(np.mean([_error(one) for one in runs]))
 
     few, many = mean(2_000), mean(20_000)
     require(many <= few + 0.01, f"the mean error of pairs is {few:.3g} with 2,000 records, {many:.3g} with 20,000")
     require(many <= 0.05, f"the mean error of pairs is {many:.3g} with 20,000 records")
 
 
-def _error(model: Model | None) -> float:
+def _error(one: Selected) -> float:
     """The mean distance of the model's pairs from the population's, in total variation."""
-    assert model is not None
     truth = _population()
-    return float(np.mean([np.abs(model.marginal(pair) - table).sum() / 2 for pair, table in truth.items()]))
+    return float(np.mean([np.abs(one.marginal(pair) - table).sum() / 2 for pair, table in truth.items()]))
 
 
 @lru_cache(maxsize=1)
