@@ -33,7 +33,7 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import mechanism_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import chosen_fit, planned, select_structure, session_budget
+from dpgm_core.selection.run import check_learner, chosen_fit, planned, select_structure, session_budget
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
@@ -319,6 +319,7 @@ def check(
         wanted = _wanted(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         planned(_selector(structure), wanted, curator, share)
+        check_learner(made, engine, curator)
         structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():

@@ -70,6 +70,8 @@ def test_select_then_learn(chosen, dpgm_command):
         ("plan", "structure.select=mts", "did you mean 'mst'"),
         ("fit", "structure.cliques=[['sex']]", "both select and cliques"),
         ("fit", "mechanism=gaussian", "exact laplace noise"),
+        ("fit", "learner=psgd", "trains on many releases of subsampled records"),
+        ("fit", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
         ("plan", "split=optimal", "divides a budget over named cliques"),
         ("fit", "workload.max_cells=1", "no table to measure"),
         ("select", "budget.epsilon=1e-7", "epsilon"),
