@@ -14,7 +14,7 @@ from pyarrow import csv
 
 from dpgm_core import Array, Clique, Domain, FloatArray, Model
 
-__all__ = ["Coded", "adult", "of_model", "of_records", "off", "shares", "wide"]
+__all__ = ["Coded", "adult", "adult_domain", "of_model", "of_records", "off", "shares", "wide"]
 
 #: Cells of the marginals on three attributes that count, as in the AIM paper's experiments.
 MOST_CELLS = 10_000
@@ -28,14 +28,20 @@ class Coded:
     codes: Array
 
 
-def adult(folder: Path) -> Coded:
-    """`adult.csv` of codes and `adult-domain.json` of sizes, all records. Raises OSError, ValueError or KeyError."""
+def adult_domain(folder: Path) -> Domain:
+    """What `adult-domain.json` says: a size for each column."""
     sizes: dict[str, int] = json.loads((folder / "adult-domain.json").read_text(encoding="utf-8"))
+    return Domain.from_sizes(sizes)
+
+
+def adult(folder: Path) -> Coded:
+    """All records of `adult.csv`, which are codes. Raises OSError, ValueError or KeyError."""
+    domain = adult_domain(folder)
     table = csv.read_csv(folder / "adult.csv")
-    codes = np.column_stack([table[name].to_numpy() for name in sizes]).astype(np.int16)
-    if not ((codes >= 0) & (codes < list(sizes.values()))).all():
+    codes = np.column_stack([table[name].to_numpy() for name in domain.names]).astype(np.int16)
+    if not ((codes >= 0) & (codes < list(domain.sizes.values()))).all():
         raise ValueError("adult.csv has codes that adult-domain.json has not")
-    return Coded(domain=Domain.from_sizes(sizes), codes=codes)
+    return Coded(domain=domain, codes=codes)
 
 
 def wide(attributes: int, records: int, seed: int) -> Coded:
