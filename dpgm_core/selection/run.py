@@ -30,6 +30,8 @@ __all__ = ["chosen_fit", "fitting_of", "planned", "select_structure", "session_b
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
+#: And so little is left by rounding.
+_ROUNDING = Fraction(1, 10**6)
 
 
 def session_budget(budget: Budget) -> Budget:
@@ -167,6 +169,8 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
     if not selection.measure or left.is_zero:
         return []
     if session.has_tables and left <= session.budget * _LEFT:
+        if left <= session.budget * _ROUNDING:
+            return []
         return [f"less than {float(_LEFT):.0%} of the budget was left, so no more tables were measured"]
     weights = {clique: Fraction(weight).limit_denominator(10**6) for clique, weight in selection.measure.items()}
     if len(set(weights.values())) == 1:

@@ -612,7 +612,8 @@ def test_each_step_is_saved_before_it_is_handed_out(tmp_path):
             assert len(saved.steps) == number + 2 and (saved.steps[-1].numbers == step.numbers).all()
             assert opened.released == (session.pooled(),) and session.pooled().saved_as == tmp_path / "x.dpgm"
         assert book.history()[0].status == "charged"
-    assert book.history()[0].status == "released" and sorted(path.name for path in tmp_path.glob("*.dpgm")) == ["x.dpgm"]
+    assert book.history()[0].status == "released"
+    assert sorted(path.name for path in tmp_path.glob("*.dpgm")) == ["x.dpgm"]
     with pytest.raises(ModelFileError):
         curator(ledger=book, save_to=tmp_path / "x.dpgm").session(workload=WORKLOAD)
     assert book.spent() == Budget.zcdp("1/2")
