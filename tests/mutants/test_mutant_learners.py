@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Budget, Domain, Fit, InferenceError, Model, Structure, Tables, TooLarge, option, release
+from dpgm_core import Budget, Domain, Fit, InferenceError, Model, Structure, Tables, TooLarge, Workload, option, release
 from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
@@ -580,6 +580,27 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_the_originals_pass(verdict, original, check):
     """The learners that the mutants are made from pass."""
     assert verdict(original, "learner", check) is None
+
+
+@frozen(kw_only=True)
+class Sessions(Plain):
+    """No mutant: measures its tables in a session of its own."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        with curator.session(workload=Workload.of(curator.structure.domain, curator.structure.cliques)) as session:
+            session.measure(curator.structure.cliques, session.remaining)
+            release = session.pooled()
+        engine = inference.compile(release.structure)
+        potentials = self.potentials(release, engine, randomness, progress)
+        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+
+
+@pytest.mark.parametrize(
+    "check", ["records-only-through-the-curator", "records-are-not-kept", "cost-is-the-curators", "fit-is-usable"]
+)
+def test_a_learner_may_open_a_session(verdict, check):
+    """The kit's door passes sessions on, and sees what they hand out."""
+    assert verdict(Sessions, "learner", check) is None
 
 
 def test_the_loop_that_mutants_are_made_from_passes(verdict):

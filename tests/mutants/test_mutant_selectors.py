@@ -357,6 +357,18 @@ class TakesTheLast(Plain):
 
 
 @frozen(kw_only=True)
+class TakesAll(Plain):
+    """Takes every pair there is; the scores are against main effects, so that its own loop needs no large engine."""
+
+    def rounds(self, pairs, session):
+        return len(pairs)
+
+    def fit(self, fitting, session, singles, chosen, fit):
+        alone = session.steps[0]
+        return fitting(alone, Structure(session.domain, singles), fit)
+
+
+@frozen(kw_only=True)
 class GivesUpOnMany(Plain):
     """Believes that many records need no pairs."""
 
@@ -443,6 +455,7 @@ MUTANTS = [
     (RoundedShares, "plan-adds-up"),
     (OneTableOnly, "plan-tells-the-noise"),
     (TakesTheLast, "strong-dependence-is-found"),
+    (TakesAll, "what-it-chooses-fits"),
     (GivesUpOnMany, "more-records-never-hurt"),
     (TakesLogs, "nothing-to-find-is-no-failure"),
     (Silent, "progress-is-told"),

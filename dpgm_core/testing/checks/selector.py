@@ -169,7 +169,7 @@ def spends_what_it_has(subject: SelectorSubject) -> None:
 @CHECKS.add()
 def stops(subject: SelectorSubject) -> None:
     """With a fifth of the budget, and with thirty times as much, on independent and on dependent records, it stops
-    before 200 steps, 200 fits and 5,000 requests. Cannot show: loops that ask nothing."""
+    before 300 steps, 300 fits and 5,000 requests. Cannot show: loops that ask nothing."""
     for epsilon, codes in ((Fraction(1, 5), unlinked(1000, 3)), (Fraction(30), planted(1000, 3))):
         if serves(subject, PAIRS, budget_of(first(subject), epsilon)):
             _valid(choose(subject, codes, budget=budget_of(first(subject), epsilon)), f"epsilon = {epsilon}")
