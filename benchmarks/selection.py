@@ -1,11 +1,11 @@
 """Private selection: what is chosen and how well it is fitted, beside the same loops with mirror descent, and peers.
 
-    python -m benchmarks.selection [DIR] [--smoke|--full|--report] [--cells "adult 1"] [--only-methods auto,aim]
+    python -m benchmarks.selection [DIR] [--smoke|--full|--report] [--cells "adult 1"] [--seeds 5] [--only-methods auto]
 
 DIR holds `adult/` (adult.csv of codes and adult-domain.json), by default in $DPGM_SHARED/data or ../shared/data;
 without it only what needs no data is run. Its 48,842 x 14 records, add-remove neighbours, N unknown, delta = 1e-9, all
-marginals on three attributes of at most 1e4 cells wanted. A trial is a seed. Rare codes are merged as users get it;
-what a merged code holds is spread evenly over its codes for judging.
+marginals on three attributes of at most 1e4 cells wanted. A trial is a seed. Rare codes are merged as users get it,
+and the model answers about the records' own.
 
 Each run is a process of its own on one thread. Errors are to the records and from the model's exact marginals: 3-way,
 the mean of |p - q|_1 over marginals on three attributes of at most 1e4 cells; 2-way, the mean total variation distance
@@ -87,7 +87,7 @@ def cells(asked: Namespace) -> dict[str, int]:
     epsilons = ("1",) if smoke else EPSILONS
     found = {f"noise {epsilon}": 1 for epsilon in epsilons}
     if (_folder(asked) / "adult.csv").is_file():
-        found |= {f"adult {epsilon}": 1 if smoke else SEEDS for epsilon in epsilons}
+        found |= {f"adult {epsilon}": 1 if smoke else asked.seeds for epsilon in epsilons}
         found |= {} if smoke else {f"release {epsilon}": 1 for epsilon in epsilons}
     else:
         say(f"there is no {_folder(asked) / 'adult.csv'}: cells on the Adult table are left out; name a folder with it")
@@ -251,6 +251,7 @@ def arguments(parser: ArgumentParser) -> None:
     named = os.environ.get("DPGM_SHARED")
     default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
     parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds adult/")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of the noise, 0 and on")
     parser.add_argument("--limit", type=float, default=600, help="seconds on the wall for a peer's whole mechanism")
 
 

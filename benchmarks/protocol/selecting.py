@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from benchmarks.cases.census import TREES
-from benchmarks.cases.coded import Coded, adult, adult_domain, of_model, off, wide
+from benchmarks.cases.coded import Coded, adult, adult_domain, off, wide
 from benchmarks.harness.alone import peak_megabytes
 from benchmarks.peers.mbi_peer import mbi_models
 from benchmarks.protocol.mirror import MirrorDescent, descend
@@ -102,8 +102,7 @@ def _selection(
     # Before anything is judged: both are of the selection and its fits alone.
     found: dict[str, Any] = {"seconds": round(time.process_time() - start, 3), "peak": round(peak_megabytes(), 1)}
     sessions = [one for one in done.releases if one.session is not None]
-    merges = {name: codes for one in sessions for name, codes in one.session.merges.items()}  # type: ignore[union-attr]
-    found |= off(records(), of_model(done.model, merges))
+    found |= off(records(), done.model.marginals_of)
     steps = [step for one in sessions for step in one.steps]
     return found | {
         "choices": sum(isinstance(step, Choice) for step in steps),
@@ -193,7 +192,7 @@ def compared_fits(folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         f"{name}_{error}": value
         for name, model in models.items()
-        for error, value in off(table, of_model(model, {})).items()
+        for error, value in off(table, model.marginals_of).items()
     }
     at_100 = (
         Model(noisy.structure, early).marginals()
