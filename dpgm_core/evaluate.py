@@ -45,8 +45,9 @@ def log_likelihood(model: Model, records: object, *, allow_non_private: bool = F
     '-3.000000'
     """
     require_non_private("log_likelihood of records", allow_non_private)
-    counted = count(as_source(records), model.structure)
-    return expectation(counted.tables.values, model.potentials.values) - counted.records * model.log_partition
+    whole = model.expanded()
+    counted = count(as_source(records), whole.structure)
+    return expectation(counted.tables.values, whole.values) - counted.records * model.log_partition
 
 
 def total_variation(
@@ -79,6 +80,8 @@ def total_variation(
         if not wanted:
             return {}
         tables = count(as_source(reference), Structure(model.domain, wanted)).tables
+    if tables.structure.domain == model.structure.domain:
+        model = model.coarse  # as the noisy tables of its session are, where that merged codes
     if tables.structure.domain != model.domain:
         raise StructureError("total variation compares tables over the same domain; these differ")
     distances = {}

@@ -389,6 +389,8 @@ HELD_ELSEWHERE = {
     "testing/doors.py": "tests/mutants",
     "testing/evidence.py": "tests/mutants",
     "testing/learning.py": "tests/mutants",
+    "testing/selecting.py": "tests/mutants",
+    "testing/sessions.py": "tests/mutants",
     "testing/spies.py": "tests/mutants",
     "testing/subjects.py": "tests/mutants",
     "testing/unusual.py": "tests/e2e/test_unusual_noise.py",

@@ -14,6 +14,7 @@ import pytest
 
 import dpgm_core
 from dpgm_core.faces import FACES
+from dpgm_core.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -71,6 +72,30 @@ def test_the_page_on_error_bars_runs(tmp_path):
     """And those of the page on error bars; five data sets are written."""
     run_page(DOCS / "how-sure.md", tmp_path)
     assert len(list(tmp_path.glob("synthetic-?.csv"))) == 5
+
+
+def test_the_page_on_choosing_runs(tmp_path):
+    """And those of the page on selectors: no clique is named; a fit and a selection are charged to one ledger.
+
+    What is learned from the selection afterwards is as private, knows all attributes, and some of them together.
+    """
+    run_page(DOCS / "choosing.md", tmp_path)
+    out = tmp_path / "docs/examples/health/out"
+    ledger = dpgm_core.Ledger.open(out / "health-select.ledger")
+    assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
+    for path in (out / "health-select.dpgm", tmp_path / "chosen.dpgm"):
+        model = dpgm_core.load_model(path)
+        assert model.cost == dpgm_core.Budget.pure(1) and not model.unmeasured
+        assert "The structure was chosen privately, within the stated budget." in model.guarantee()
+        assert max(map(len, model.structure.cliques)) > 1
+
+
+def test_the_workload_of_the_page_on_choosing_is_one():
+    """The table is read as it stands."""
+    text = next(content for _, title, content in blocks(DOCS / "choosing.md") if title == "a workload, in part")
+    domain = dpgm_core.Domain.load(DOCS / "examples/health/domain.toml")
+    table = tomllib.loads(text)["workload"]
+    assert ("visits", "coinsurance") in Workload.from_dict(domain, table).candidates
 
 
 def test_the_readme_runs(tmp_path):

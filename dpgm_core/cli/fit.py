@@ -27,7 +27,6 @@ from dpgm_core.cli.run import (
     saved_files,
     say_remarks,
     say_where,
-    selector_of,
     terms_of,
     wanted,
 )
@@ -81,15 +80,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
         print_json(summary(done, path, saved_files(done.releases), left))
         return
     level = None if run.intervals is None else run.intervals.level
-    print_fit(
-        done,
-        path,
-        saved_files(done.releases),
-        left,
-        verbose=obj["verbose"],
-        level=level,
-        selector=selector_of(run),
-    )
+    print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
 
 
 @click.command()
@@ -174,7 +165,7 @@ def learn(
     from dpgm_core.files import MODEL_FILE, check_writable
     from dpgm_core.pipeline import learn as learn_release
     from dpgm_core.releases.reading import load_release
-    from dpgm_core.spec import parse_setting
+    from dpgm_core.settings import parse_setting
 
     parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
     for setting in settings:

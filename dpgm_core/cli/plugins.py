@@ -100,8 +100,8 @@ def show(kind: str, name: str, as_json: bool) -> None:
 def new(kind: str, name: str, folder: Path) -> None:
     """Make a folder with a plugin that works as it stands, such as: dpgm new mechanism my-noise.
 
-    KIND is mechanism, inference, collective, learner or source; NAME is what users will type. The plugin passes the
-    conformance kit, and its TODOs say what to replace.
+    KIND is mechanism, inference, collective, learner, selector or source; NAME is what users will type. The plugin
+    passes the conformance kit, and its TODOs say what to replace.
     """
     from dpgm_core.components.scaffold import scaffold
 

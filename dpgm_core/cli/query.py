@@ -106,7 +106,7 @@ def query(
         if fixed:
             raise OptionError("--given needs attributes to ask for, or --map")
         if as_json:
-            print_json(model.to_document() | _facts(model))
+            print_json(model.to_document() | {"domain": model.domain.to_dict()} | _facts(model))
         else:
             stamp(model_file, caveats_of(model.releases))
             _describe(model)
@@ -216,6 +216,10 @@ def _describe(model: Model) -> None:
     )
     say()
     say_lines(model.structure.describe())
+    blocks = model.structure.domain
+    merged = [f"{one.name} ({one.size} -> {blocks[one.name].size})" for one in model.domain if one != blocks[one.name]]
+    if merged:
+        say(f"learned over merged codes, answered over all: {', '.join(merged)}")
     if model.unmeasured:
         say(unmeasured_note(model.unmeasured))
     if not model.converged:

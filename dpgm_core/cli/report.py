@@ -27,7 +27,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
     """A fit as plain values, for `--json`. saved: the files of its releases."""
     from dpgm_core.releases.stamps import stamp_of
 
-    surest, cost = _surest(done), _cost(done)
+    surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
     return {
         "model": str(path),
         "release": str(saved[0]),
@@ -43,7 +43,8 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "misfit": _scores(done.model),
         "structure_error": _structure_error(done.model),
         "structure": [list(clique) for clique in done.model.structure.cliques],
-        **session_facts(done.model.releases),
+        **({"selector": _selector(done.model), "rounds": _selection(done.model).get("trace", [])} if chosen else {}),
+        **chosen,
         **stamp_of(done.model.releases, done.model.guarantee()),
     }
 
@@ -74,6 +75,16 @@ def _step(step: NoisyTables | Choice | NoisyScores) -> dict[str, Any]:
         return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
     kind = "check" if step.check else "measure"
     return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
+
+
+def _selector(model: Model) -> str | None:
+    """Who chose the structure; None where nobody did, or a release was learned from later."""
+    return dict(model.provenance.get("selector") or {}).get("name")
+
+
+def _selection(model: Model) -> dict[str, Any]:
+    """The selector's own trace and notes, where the model came with them."""
+    return dict(model.provenance.get("selection") or {})
 
 
 def _told(step: NoisyTables | Choice | NoisyScores) -> list[object]:
@@ -135,9 +146,8 @@ def print_fit(
     verbose: bool,
     learned_again: bool = False,
     level: float | None = None,
-    selector: str | None = None,
 ) -> None:
-    """A fit for people: files, cost, margins, guarantee; selector: what chose its structure, if it was chosen."""
+    """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.errors import TooLarge
     from dpgm_core.learning.judgement import verdicts
     from dpgm_core.releases.stamps import caveats_of
@@ -151,7 +161,13 @@ def print_fit(
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
     if _session(done.model.releases) is not None:
-        print_chosen(done.model.structure, done.model.releases, verbose=verbose, selector=selector)
+        print_chosen(
+            done.model.structure,
+            done.model.releases,
+            verbose=verbose,
+            selector=_selector(done.model),
+            notes=_selection(done.model).get("notes", []),
+        )
     what = "records: " if surest.contributions is None else "persons: "
     say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
@@ -163,8 +179,10 @@ def print_fit(
         talk(f"dpgm: {note}")
     for note in missed:
         say(f"check:   {note}")
+    told = _selection(done.model).get("notes", [])
     for note in done.notes if verbose or not done.converged else contradictions(done.releases):
-        talk(f"note: {note}")
+        if note not in told:  # they stand beside the structure
+            talk(f"note: {note}")
     say()
     try:
         _print_margins(done.model, level if done.model.replicates else None)
@@ -190,11 +208,12 @@ def print_chosen(
 ) -> None:
     """The structure that a session chose and why, what was merged in it, and with `verbose` each of its steps.
 
-    selector: who chose it, if that is known; notes: its own.
+    Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
     """
     session = _session(releases)
     assert session is not None and session.session is not None
-    cliques = [" x ".join(clique) for clique in structure.cliques]
+    inside = [set(clique) for clique in structure.cliques]
+    cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
     more = f", and {len(cliques) - _MOST_SHOWN} more (--json has all)" if len(cliques) > _MOST_SHOWN else ""
     by = "" if selector is None else f" by {selector}"
     say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(session.steps), 'step')}")
@@ -203,7 +222,7 @@ def print_chosen(
         say(f"note:    {note}")
     merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in session.session.merges.items()]
     if merged:
-        say(f"merged:  labels too rare to be told from noise count as one: {', '.join(merged)}")
+        say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
     if verbose:
         rows = [[number, *_told(step)] for number, step in enumerate(session.steps, start=1)]
         print_table(["step", "what", "of", "cost", "tables"], rows)

@@ -235,7 +235,8 @@ def default_registry() -> Registry:
 def make(kind: str, name: object, /, **options: Any) -> Any:
     """Make a component by kind and name from everything installed.
 
-    kind: mechanism, inference, collective, learner or source. options: the fields of its class; see `dpgm show`.
+    kind: mechanism, inference, collective, learner, selector or source. options: the fields of its class; see
+    `dpgm show`.
     Raises OptionError, UnknownComponent and other PluginErrors.
 
     >>> make("inference", "junction-tree")

@@ -40,6 +40,11 @@ _TODO = {
    nothing.
 2. Say `converged`, and put into `notes` what users should know.
 3. Choose every setting without looking at the truth: what needs the true records has no place in a learner.""",
+    "selector": """\
+1. Replace the steps. Stay within `session.remaining`, name candidates of the workload only, and stop after a number of
+   rounds that is known before.
+2. Put into the structure a clique for every table measured; `fitting` compares tables with a model, where you need one.
+3. Refuse in `plan` what `select` could not do: then nothing is charged for it.""",
     "source": """\
 1. Replace the reading, and in `conformance.py` how a table of records gets into your format.
 2. Keep the three rules at the head of the module: they are privacy, not style.""",
@@ -49,7 +54,8 @@ _TODO = {
 def files_of(kind: str, name: str) -> Mapping[str, str]:
     """The files of a new plugin: relative path -> content. Raises OptionError for a wrong kind or name.
 
-    kind: mechanism, inference (or engine), collective, learner or source. name: kebab-case, what users will type.
+    kind: mechanism, inference (or engine), collective, learner, selector or source. name: kebab-case, what users will
+    type.
 
     >>> sorted(files_of("learner", "my-own"))[:3]
     ['README.md', 'dpgm_my_own/__init__.py', 'dpgm_my_own/learner.py']

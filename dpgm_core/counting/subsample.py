@@ -68,7 +68,8 @@ def read_persons(source: Source, domain: Domain, columns: Sequence[str]) -> Pers
     """Read the named columns of all records. A PersonSource keeps persons together; else each row is a person."""
     if isinstance(source, PersonSource):
         return Persons(tuple(columns), *source.grouped(domain, columns))
-    batches = list(checked(source, domain, columns))
+    empty = [np.zeros(0, code_dtype(domain[name].size)) for name in columns]  # no batch at all is no record
+    batches = [empty, *checked(source, domain, columns)]
     return Persons(tuple(columns), [np.concatenate(parts) for parts in zip(*batches, strict=True)], None)
 
 

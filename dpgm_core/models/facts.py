@@ -10,8 +10,9 @@ from dpgm_core._version import __version__
 from dpgm_core.domain import Domain
 from dpgm_core.files import plain
 from dpgm_core.models.checked import pairs_left
+from dpgm_core.models.levels import Levels, levels_of
 from dpgm_core.models.questions import coded, named
-from dpgm_core.models.standing import Basis, Unmeasured
+from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.releases.pool import check_domain, pool
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of
@@ -22,6 +23,8 @@ __all__ = ["SCHEMA", "Facts"]
 
 #: Of the file format. 1 held one release at most; it is read for ever.
 SCHEMA = 2
+#: Components whose name and settings a stamp tells.
+_MAKERS = ("selector", "learner", "inference")
 
 
 class Facts:
@@ -46,6 +49,7 @@ class Facts:
         self.releases = tuple(behind for one in releases for behind in one.published)
         check_alike(self.releases)
         check_domain(structure.domain, self.releases)
+        self._levels: Levels | None = levels_of(structure.domain, self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
             composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
@@ -59,8 +63,8 @@ class Facts:
 
     @property
     def domain(self) -> Domain:
-        """The attributes."""
-        return self.structure.domain
+        """The attributes that it answers about; where a session merged codes, as they were before."""
+        return self.structure.domain if self._levels is None else self._levels.fine
 
     @property
     def learned(self) -> tuple[NoisyTables, ...]:
@@ -127,15 +131,18 @@ class Facts:
         """What p(attributes | given) rests on, those given counted among the attributes.
 
         "measured": one released table holds them all. "by structure": each was measured, but together they need the
-        independences of the structure, or what ties its tables. "not measured": some attribute is in no table. "by
-        definition": the model carries no release. Raises StructureError.
+        independences of the structure, what ties its tables, or what splits merged codes. "not measured": some
+        attribute is in no table. "by definition": the model carries no release. Raises StructureError.
 
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
         >>> Facts(structure, []).standing("a", given={"b": 0})
         'by definition'
         """
-        given = given or {}
-        return self._basis.standing((*named(self.domain, attributes, given), *coded(self.domain, given)))
+        names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
+        found = self._basis.standing((*names, *fixed))
+        if found == MEASURED and self._levels is not None and self._levels.unsure(names, fixed):
+            return BY_STRUCTURE
+        return found
 
     def guarantee(self) -> str:
         """The guarantee of all releases behind it together: learning and querying add nothing to it."""
@@ -146,15 +153,15 @@ class Facts:
     def stamp(self) -> dict[str, Any]:
         """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
 
-        private, unsafe and conditions say what the guarantee says in words. provenance: learner and inference with
-        their settings, and nothing that was learned. unmeasured: of these attributes nothing is known; unmeasured_as:
-        whether they are left out ("omit") or "uniform".
+        private, unsafe and conditions say what the guarantee says in words. provenance: selector, learner and inference
+        with their settings, and nothing that was learned. unmeasured: of these attributes nothing is known;
+        unmeasured_as: whether they are left out ("omit") or "uniform".
 
         >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
         >>> sorted(Facts(structure, []).stamp())
         ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unmeasured', 'unmeasured_as', 'unsafe']
         """
-        makers = {kind: self.provenance[kind] for kind in ("learner", "inference") if kind in self.provenance}
+        makers = {kind: self.provenance[kind] for kind in _MAKERS if kind in self.provenance}
         return {
             "dpgm": __version__,
             **stamp_of(self.releases, self.guarantee()),
@@ -185,5 +192,5 @@ class Facts:
             "unmeasured": list(self.unmeasured),
             "replicates": 0,
             "structure": self.structure.to_dict(),
-            "domain": self.domain.to_dict(),
+            "domain": self.structure.domain.to_dict(),
         }

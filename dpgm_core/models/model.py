@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from attrs import evolve
@@ -24,6 +24,7 @@ from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.facts import Facts
 from dpgm_core.models.intervals import Interval, checked_level, interval, widened
 from dpgm_core.models.labelled import labelled, records
+from dpgm_core.models.merged import MergedDistribution, divergence, expanded
 from dpgm_core.models.misfit import Component
 from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import Unmeasured, refuse
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["Model"]
+__all__ = ["Model", "SampleMethod"]
+
+#: How records are drawn: each by itself, or so that their tables are the expected counts, rounded.
+SampleMethod: TypeAlias = Literal["independent", "rounded"]
 
 
 class Model(Facts):
@@ -44,7 +48,8 @@ class Model(Facts):
 
     structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
     and paid for to learn it, about the same people under one relation; a view such as `levelled` gives stands for what
-    is behind it. provenance: plain values (learner, options, converged, notes, ...). inference: the component that
+    is behind it. Where a session among them merged codes the model answers about the codes as they were (see `coarse`).
+    provenance: plain values (learner, options, converged, notes, ...). inference: the component that
     answers queries (name or object); exact by default: a query that does not fit raises TooLarge and is never
     approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
     conversion_delta: where releases cost different kinds of budget, the delta at which the zCDP part is converted.
@@ -78,9 +83,10 @@ class Model(Facts):
             check_potentials(values)
         super().__init__(structure, releases, provenance, conversion_delta)
         self.potentials = potentials.astype(np.float64)
-        self._law = Distribution(self.potentials, inference)
+        self._law = self._merged(Distribution(self.potentials, inference))
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
+        self._coarse: Model | None = None
         self._component: Component | None = None
 
     # --- what it is ---------------------------------------------------------------------------------------------
@@ -100,20 +106,41 @@ class Model(Facts):
         """
         if unmeasured not in (None, "omit", "uniform"):
             raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
-        made = self._with(self._law.inference if inference is None else inference, self._refits)
+        made = self._with(self._below.inference if inference is None else inference, self._refits)
         made._unmeasured_as = unmeasured or self._unmeasured_as
         return made
+
+    @property
+    def coarse(self) -> Model:
+        """The same model about the codes that it was learned over, where a session merged some; itself without.
+
+        `structure`, `potentials`, `marginals` and the engine are always over these; all other answers are about the
+        codes as they were before, see `dpgm_core.models.levels`.
+        """
+        if self._levels is None:
+            return self
+        if self._coarse is None:
+            self._coarse = self._with(self._below.inference, self._refits)
+            self._coarse._levels, self._coarse._law = None, self._below
+        return self._coarse
+
+    def expanded(self) -> Tables:
+        """The potentials over all codes of the domain, for other programs: `write_uai(path, t.structure, t)`.
+
+        Those of the model itself where none are merged. Raises TooLarge, with sizes, for more than 1 GiB.
+        """
+        return expanded(self.potentials, self._levels)
 
     # --- inference ----------------------------------------------------------------------------------------------
 
     @property
     def engine(self) -> Engine:
         """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
-        return self._law.engine(self.structure)
+        return self._below.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole model; computed once."""
-        return self._law.beliefs()
+        return self._below.beliefs()
 
     @property
     def log_partition(self) -> float:
@@ -222,19 +249,28 @@ class Model(Facts):
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
-        return self._law.divergence(other._law)
+        return divergence(self._law, other._law)
 
-    def sample(self, count: int, *, randomness: Randomness | None = None) -> pa.Table:
-        """`count` independent synthetic records as an Arrow table of labels; exact forward sampling.
+    def sample(
+        self, count: int, *, method: SampleMethod = "independent", randomness: Randomness | None = None
+    ) -> pa.Table:
+        """`count` synthetic records as an Arrow table of labels.
 
-        Attributes that no release measured are left out, or uniform where `using` says so. The table's schema has
-        `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it. randomness: SeededRandomness
-        repeats the draw; None takes the operating system's. Free in privacy.
+        method: "independent": exact forward sampling, rows as people drawn from the model, for whatever looks at how
+        much data vary. "rounded": each row alone has the model's distribution, but all together have the expected
+        counts, rounded, in every clique: tables of them err less, and standard errors computed from them are too
+        large. Attributes that no release measured are left out, or uniform where `using` says so. The table's schema
+        has `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it. randomness:
+        SeededRandomness repeats the draw; None takes the operating system's. Free in privacy. Raises OptionError, and
+        InferenceError for an engine that cannot.
         """
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
             raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
+        if method not in ("independent", "rounded"):
+            raise OptionError(f"records can be sampled 'independent' or 'rounded', got {method!r}")
         names = self._answered()
-        codes = self._law.sample(int(count), given_or_system(randomness).generator())
+        draw = self._law.sample if method == "independent" else self._law.rounded
+        codes = draw(int(count), given_or_system(randomness).generator())
         columns = dict(zip(self.domain.names, codes, strict=True))
         return records([(self.domain[name], columns[name]) for name in names], self.stamp())
 
@@ -245,13 +281,14 @@ class Model(Facts):
 
         `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
         """
-        return self._with(self._law.inference, potentials)
+        return self._with(self._below.inference, potentials)
 
     @property
     def replicates(self) -> tuple[Model, ...]:
         """The models learned from simulated releases, which share this one's engines; () before `bootstrap`."""
         if self._replicates is None:
-            self._replicates = tuple(self._replicate(row) for row in (() if self._refits is None else self._refits))
+            rows = () if self._refits is None else self._refits
+            self._replicates = tuple(self._replicate(row, number) for number, row in enumerate(rows))
         return self._replicates
 
     def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
@@ -326,7 +363,7 @@ class Model(Facts):
         >>> bool(done.model.misfit()["a", "b"] < 2)
         True
         """
-        return scores_of(self.learned, self.marginals_of)
+        return scores_of(self.learned, self.coarse.marginals_of)
 
     def structure_error(self, *, level: float = 0.9) -> Interval:
         """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
@@ -335,13 +372,14 @@ class Model(Facts):
         without them it is in it. Raises OptionError for a model without a check, and where it tells nothing any more:
         its pairs are inside cliques by now, or no release that was learned from measured them.
         """
-        return distance(self._error(), self.structure, self.unmeasured, self.marginals_of, checked_level(level))
+        return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
     def _error(self) -> Component:
         """The structure's error as a variance component, measured once."""
         if self._component is None:
-            spreads = (lambda pairs: squared_errors(self, self.replicates, pairs)) if self.replicates else None
-            self._component = measured_error(self.check, self._missed, self.seen, self.marginals_of, spreads)
+            here = self.coarse  # as the check's tables are
+            spreads = (lambda pairs: squared_errors(here, here.replicates, pairs)) if here.replicates else None
+            self._component = measured_error(self.check, self._missed, self.seen, here.marginals_of, spreads)
         return self._component
 
     # --- files --------------------------------------------------------------------------------------------------
@@ -379,7 +417,7 @@ class Model(Facts):
 
     def noted(self, notes: Sequence[str]) -> Model:
         """The same model with these notes in its provenance, in place of those it had."""
-        return self._with(self._law.inference, self._refits, {**self.provenance, "notes": list(notes)})
+        return self._with(self._below.inference, self._refits, {**self.provenance, "notes": list(notes)})
 
     def _with(
         self, inference: str | Inference, replicates: Array | None, provenance: Mapping[str, Any] | None = None
@@ -395,20 +433,35 @@ class Model(Facts):
             replicates=replicates,
         )
         made._unmeasured_as = self._unmeasured_as
-        if inference is self._law.inference:
-            made._law = self._law
+        made._levels = self._levels  # a replicate's are its own
+        made._law = self._law
+        if inference is not self._below.inference:
+            made._law = made._merged(Distribution(made.potentials, inference))
         return made
 
-    def _replicate(self, potentials: Array) -> Model:
-        """Not learned from the release, but post-processing of it."""
+    @property
+    def _below(self) -> Distribution:
+        """The distribution over the structure."""
+        return self._law if isinstance(self._law, Distribution) else self._law.below
+
+    def _merged(self, law: Distribution) -> Distribution | MergedDistribution:
+        return law if self._levels is None else MergedDistribution(law, self._levels)
+
+    def _replicate(self, potentials: Array, number: int) -> Model:
+        """Not learned from the release, but post-processing of it. number: always gives the same split of blocks."""
         made = Model(
             self.structure,
             Tables(self.structure, potentials),
             releases=self.releases,
             conversion_delta=self.conversion_delta,
             provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
-            inference=self._law.inference,
+            inference=self._below.inference,
         )
         made._unmeasured_as = self._unmeasured_as
-        made._law = Distribution(made.potentials, self._law.inference, self._law.engines)
+        made._levels = self._levels
+        if self._levels is not None:
+            shares = self._law.marginals_of([(name,) for name in self._levels.of], {})
+            of = dict(zip(self._levels.of, shares, strict=True))
+            made._levels = self._levels.redrawn(of, self.learned[-1].total, np.random.default_rng(number))
+        made._law = made._merged(Distribution(made.potentials, self._below.inference, self._below.engines))
         return made

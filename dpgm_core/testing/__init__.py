@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         InferenceConformance,
         LearnerConformance,
         MechanismConformance,
+        SelectorConformance,
         SourceConformance,
     )
     from dpgm_core.testing.oracles import (
@@ -57,6 +58,7 @@ _LAZY = {
         "InferenceConformance",
         "LearnerConformance",
         "MechanismConformance",
+        "SelectorConformance",
         "SourceConformance",
     ],
     "oracles": ["enumerated", "in_local_polytope", "in_marginal_polytope", "incidence", "worst_change"],
@@ -95,6 +97,7 @@ __all__ = [
     "ReferenceGaussian",
     "ReferenceLaplace",
     "Report",
+    "SelectorConformance",
     "SourceConformance",
     "TruncatedLaplace",
     "TwoWidths",

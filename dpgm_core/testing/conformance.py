@@ -26,6 +26,7 @@ __all__ = [
     "InferenceConformance",
     "LearnerConformance",
     "MechanismConformance",
+    "SelectorConformance",
     "SourceConformance",
 ]
 
@@ -100,6 +101,12 @@ class LearnerConformance(_Conformance):
     """A learner, with any engine and mechanism."""
 
     kind = "learner"
+
+
+class SelectorConformance(_Conformance):
+    """A selector, over core's own sessions."""
+
+    kind = "selector"
 
 
 class SourceConformance(_Conformance):

@@ -25,6 +25,7 @@ from dpgm_core.testing.subjects import (
     InferenceSubject,
     LearnerSubject,
     MechanismSubject,
+    SelectorSubject,
     SourceSubject,
     Subject,
 )
@@ -49,6 +50,7 @@ _SUBJECTS: dict[str, Callable[..., Subject]] = {
     "inference": InferenceSubject,
     "collective": CollectiveSubject,
     "learner": LearnerSubject,
+    "selector": SelectorSubject,
 }
 
 
@@ -142,9 +144,9 @@ def check_component(
 ) -> Report:
     """Hold a component to every check of its kind.
 
-    component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner
-    or source; None: found from the component. profile: "default" or "thorough". expected_failures: check name ->
-    reason; strict: such a check that passes is reported as a failure. records: for sources, how to make one that
+    component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner,
+    selector or source; None: found from the component. profile: "default" or "thorough". expected_failures: check name
+    -> reason; strict: such a check that passes is reported as a failure. records: for sources, how to make one that
     holds given records (see `SourceConformance`); None: as its declaration says. Raises OptionError for a wrong kind,
     profile or check name, PluginLoadError for a declared function that cannot be imported.
 
@@ -264,7 +266,7 @@ def _kind(component: object, kind: str | None) -> str:
                 else f"{component!r} is the name of a {' and a '.join(kinds)}; say kind="
             )  # fmt: skip
         return kinds[0]
-    for method, found in (("noise", "mechanism"), ("learn", "learner"), ("batches", "source")):
+    for method, found in (("noise", "mechanism"), ("learn", "learner"), ("select", "selector"), ("batches", "source")):
         if callable(getattr(component, method, None)):
             return found
     compile_method = getattr(component, "compile", None)
@@ -272,7 +274,9 @@ def _kind(component: object, kind: str | None) -> str:
         import inspect
 
         return "collective" if "evidence" in inspect.signature(compile_method).parameters else "inference"
-    raise OptionError(f"{component!r} has no method noise, compile, learn or batches, so it is no component; say kind=")
+    raise OptionError(
+        f"{component!r} has no method noise, compile, learn, select or batches, so it is no component; say kind="
+    )
 
 
 def _outcome(check: Check, subject: Subject, reason: str | None) -> Outcome:

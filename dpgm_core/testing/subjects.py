@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.collective.contract import Collective
+from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Engine, Inference
 from dpgm_core.learning.contract import Learner
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
+from dpgm_core.selection.contract import Selector
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
+from dpgm_core.workload import Workload
 
 __all__ = [
     "ClassSubject",
@@ -25,6 +29,7 @@ __all__ = [
     "InferenceSubject",
     "LearnerSubject",
     "MechanismSubject",
+    "SelectorSubject",
     "SourceSubject",
     "Subject",
 ]
@@ -190,6 +195,35 @@ class LearnerSubject(Subject):
     """A learner."""
 
     component: Learner
+
+
+class SelectorSubject(Subject):
+    """A selector; its capabilities are the budget kinds that `plan` does not refuse.
+
+    kept: what checks have found out and others may look at, by name.
+    """
+
+    component: Selector
+
+    def __init__(self, component: Any, profile: Profile, name: str) -> None:
+        super().__init__(component, profile, name)
+        self.kept: dict[str, Any] = {}
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """Of "pure" and "zcdp" those served."""
+        budgets = {"pure": Budget.pure(1), "zcdp": Budget.zcdp("1/2")}
+        return frozenset(kind for kind, budget in budgets.items() if self._serves(budget))
+
+    def _serves(self, budget: Budget) -> bool:
+        workload = Workload.all(Domain.from_sizes(dict.fromkeys("abc", 2)), order=2)
+        try:
+            self.component.plan(workload, budget, Terms(neighbours="add-remove"))
+        except BudgetError:
+            return False
+        except Exception:  # not a refusal: the checks of this kind shall run, and say so
+            return True
+        return True
 
 
 class SourceSubject(Subject):

@@ -16,10 +16,10 @@ MORE = (
 
 @pytest.fixture
 def chosen(spec) -> Path:
-    """A spec over four attributes, two pairs of which go together, that names no clique."""
+    """A spec over four attributes, of which sex and age go together, that names no clique."""
     with (spec.parent / "domain.toml").open("a") as file:
         file.write(MORE)
-    (spec.parent / "visits.csv").write_text("sex,age,job,town\n" + "F,30,y,A\nM,50,n,A\nF,30,y,B\nM,50,n,B\n" * 100)
+    (spec.parent / "visits.csv").write_text("sex,age,job,town\n" + "F,30,y,A\nM,50,y,B\nF,30,n,B\nM,50,n,A\n" * 100)
     text = spec.read_text().replace('structure = { graph = "chain" }', 'structure = { select = "mst" }')
     spec.write_text(text.replace("budget = { epsilon = 2.5 }", "budget = { epsilon = 40 }"))
     return spec
@@ -42,6 +42,7 @@ def test_fit_chooses_and_says_what(chosen, dpgm_command):
     model = dpgm.load_model(shown["model"])
     assert [list(clique) for clique in model.structure.cliques] == shown["structure"]
     assert model.cost == dpgm.Budget.pure(10)
+    assert model.stamp()["provenance"]["selector"]["name"] == "mst"  # goes with samples too
 
 
 def test_select_then_learn(chosen, dpgm_command):
@@ -85,8 +86,9 @@ def test_plan_of_a_selection(chosen, dpgm_command):
     """Where the budget goes, the noise of one-way tables, what it could find; the records are not there at all."""
     (chosen.parent / "visits.csv").unlink()
     before = sorted(chosen.parent.rglob("*"))
+    assert dpgm_command("plan", chosen, "--records", "0")[0] == 2
     code, out, err = dpgm_command("plan", chosen, "--records", "400")
-    assert code == 0, err
+    assert code == 0 and "a total variation of" in out, err
     for words in (
         "one-way tables: noise of standard deviation",
         "found with probability 0.9",
@@ -117,3 +119,30 @@ def test_an_order_and_targets_reach_the_session(chosen, dpgm_command):
     code, out, err = dpgm_command("fit", chosen, *settings)
     assert code == 0, err
     assert all(len(clique) == 1 or "age" in clique for clique in json.loads(out)["structure"])
+
+
+@pytest.mark.parametrize("command", ["fit", "select", "plan"])
+def test_runs_are_stamped(chosen, dpgm_command, command):
+    """A seed and a public N, on the screen and in JSON, like those of other runs."""
+    code, _, err = dpgm_command(command, chosen, "--set", "simulation.seed=1")
+    assert code == 0 and "NOT PRIVATE" in err, err
+    shown = json.loads(dpgm_command(command, chosen, "--set", "total=public", "--json")[1])
+    assert shown["private"] is True and any("CONDITIONAL" in one for one in shown["conditions"])
+
+
+@pytest.mark.parametrize("command", ["fit", "select"])
+def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkeypatch, command):
+    """Exit 1, no traceback, the ledger is charged, and a last word that works as it is printed: dpgm learn FILE."""
+
+    def fail(self, session, **more):
+        session.measure([("sex",), ("age",)], session.budget)
+        raise ZeroDivisionError("not my day")
+
+    monkeypatch.setattr(type(dpgm.make("selector", "mst")), "select", fail)
+    code, out, err = dpgm_command(command, chosen)
+    assert (code, out) == (1, "") and "not my day" in err and "Traceback" not in err
+    hint = next(line for line in err.splitlines() if "learn from it with: dpgm learn " in line)
+    code, out, _ = dpgm_command("learn", hint.split("dpgm learn ")[1], "--json")
+    assert code == 0 and json.loads(out)["structure"] == [["sex"], ["age"]]
+    history = json.loads(dpgm_command("ledger", "history", chosen.parent / "out/visits.ledger", "--json")[1])
+    assert [entry["status"] for entry in history] == ["released"]

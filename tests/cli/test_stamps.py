@@ -122,6 +122,7 @@ def test_runs_are_stamped(kind, spec, command, dpgm_command):
 def test_no_command_was_forgotten():
     """A new command goes to those that answer from a release, which are tested above, or to those that do not."""
     answers = {words[0] for words in ANSWERS.values()} | {"fit", "release", "plan"}
+    answers |= {"select"}  # tests/cli/test_select.py
     others = {
         "infer",  # other people's models: nothing is known of where they come from
         "validate", "ledger", "plugins", "show", "new", "check",

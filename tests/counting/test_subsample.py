@@ -67,6 +67,21 @@ def test_no_records_are_no_pieces():
     assert persons.subsample(HALF, None) == []
 
 
+def test_no_batch_is_no_record():
+    """A source that yields nothing at all has columns without rows, as one that yields an empty batch has: what depends
+    on the records alone must not fail once they are paid for."""
+
+    class Silent:
+        def batches(self, domain, columns):
+            yield from ()
+
+    domain = Domain.from_sizes({"a": 300, "b": 2})
+    persons = read_persons(Silent(), domain, ("a", "b"))
+    coarser = domain.coarsened({"a": [0] * 150 + [1] * 150})
+    for one in (persons, persons.recoded({"a": np.repeat([0, 1], 150)}, coarser)):
+        assert one.records == 0 and list(one.pieces(("b", "a"))) == []
+
+
 def test_the_repr_shows_nothing():
     """Neither codes nor how many there are."""
     persons = read_persons(as_source(np.full((4861, 1), 3)), Domain.from_sizes({"x": 5}), ["x"])

@@ -236,7 +236,7 @@ def test_a_model_that_lacks_a_measured_clique_is_refused():
 
 def test_a_replay_holds_no_session():
     """What would have to be chosen anew is refused; what was chosen is in the files."""
-    with pytest.raises(BudgetError, match="needs the records' curator"):
+    with pytest.raises(BudgetError, match="selecting needs"):
         ReplayCurator(made({})).session(workload=Workload.all(STRUCTURE.domain))
 
 

@@ -461,6 +461,65 @@ class NeedsADual(Plain):
         return super().target(release)
 
 
+@frozen(kw_only=True)
+class Loops(Plain):
+    """No mutant: may be called in a loop, and does the same each time."""
+
+    def fitter(self, inference):
+        def fit(release, structure, before):
+            potentials = self.potentials(release, inference.compile(release.structure), None, silent)
+            return Fit(model=Model(structure, self.begun(potentials, before).embed(structure)))
+
+        return fit
+
+    def begun(self, potentials, before):
+        return potentials
+
+
+@frozen(kw_only=True)
+class StaysWhereItBegan(Loops):
+    """Takes the fit before for the answer."""
+
+    def fitter(self, inference):
+        fit = super().fitter(inference)
+
+        def again(release, structure, before):
+            if before is None:
+                return fit(release, structure, before)
+            return attrs.evolve(before, model=Model(structure, before.model.potentials.embed(structure)))
+
+        return again
+
+
+@frozen(kw_only=True)
+class AddsItsStart(Loops):
+    """Adds the fit before to what it finds, so that main effects count twice."""
+
+    def begun(self, potentials, before):
+        return potentials if before is None else potentials + before.model.potentials.embed(potentials.structure)
+
+
+@frozen(kw_only=True)
+class WritesOnItsStart(Loops):
+    """Uses the arrays of the fit before for its own numbers."""
+
+    def begun(self, potentials, before):
+        if before is not None:
+            values = before.model.potentials.values
+            values.flags.writeable = True
+            values += 1.0
+        return potentials
+
+
+@frozen(kw_only=True)
+class OverTheRelease(Loops):
+    """Gives a model over what was measured, whatever was asked for."""
+
+    def fitter(self, inference):
+        fit = super().fitter(inference)
+        return lambda release, structure, before: fit(release, release.structure, before)
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -500,6 +559,10 @@ MUTANTS = [
     (ChargesFirst, "what-is-too-large-is-refused-by-check"),
     (ChecksInVain, "what-is-too-large-is-refused-by-check"),
     (RefusesWhatFits, "what-is-too-large-is-refused-by-check"),
+    (StaysWhereItBegan, "loops-agree-with-learning"),
+    (AddsItsStart, "loops-agree-with-learning"),
+    (WritesOnItsStart, "loops-agree-with-learning"),
+    (OverTheRelease, "loops-agree-with-learning"),
     (NeedsADual, "any-noise-gives-a-model-or-a-refusal"),
 ]
 
@@ -517,6 +580,11 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_the_originals_pass(verdict, original, check):
     """The learners that the mutants are made from pass."""
     assert verdict(original, "learner", check) is None
+
+
+def test_the_loop_that_mutants_are_made_from_passes(verdict):
+    """It has a fitter, which the others have not."""
+    assert verdict(Loops, "learner", "loops-agree-with-learning") is None
 
 
 def test_every_check_kills_a_mutant():

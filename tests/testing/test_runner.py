@@ -65,7 +65,9 @@ def test_a_report_of_nothing_is_not_ok():
     assert not Report(**facts, outcomes=(Outcome(check="c", claim="", status="skipped"),)).ok
 
 
-@pytest.mark.parametrize("kind", ["mechanism", "inference", "collective", "learner", "source", "curator", "ledger"])
+@pytest.mark.parametrize(
+    "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger"]
+)
 def test_every_check_says_what_it_claims_and_cannot_show(kind):
     """Names are unique; claim and limit are sentences."""
     checks = checks_of(kind)

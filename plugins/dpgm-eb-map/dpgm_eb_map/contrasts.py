@@ -17,13 +17,14 @@ import numpy as np
 from attrs import evolve, frozen
 from scipy.sparse import coo_array, csr_array
 
-from dpgm_core import Clique, FloatArray, NoisyTables, Structure
+from dpgm_core import Clique, FloatArray, NoisyTables, Structure, Tables
 
 __all__ = ["Basis", "Effect", "Holder", "basis_of", "contrasts", "group_count"]
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
-_MOST_ENTRIES = 2**22  # B is written out, for single vectors, if it has no more entries than these that are not zero
+_MOST_ENTRIES = 2**15  # B is written out, for single vectors, of effects with no more entries than these
+_NONE = np.empty(0, dtype=np.intp)
 
 
 @frozen(kw_only=True)
@@ -78,10 +79,11 @@ def contrasts(size: int) -> FloatArray:
 class Effect:
     """One main effect or interaction.
 
-    holders: the tables that tell about it; their shares sum to 1. shape: labels per attribute. part: where its
-    parameters stand.
+    cliques: those it is summed over, its name in every structure. holders: the tables that tell about it; their shares
+    sum to 1. shape: labels per attribute. part: where its parameters stand.
     """
 
+    cliques: tuple[Clique, ...]
     holders: tuple[Holder, ...]
     shape: tuple[int, ...]
     part: slice
@@ -106,16 +108,17 @@ class Basis:
 
     def potentials(self, phi: FloatArray) -> FloatArray:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m)."""
-        if phi.ndim == 1 and self._matrices is not None:
-            theta: FloatArray = self._matrices[0] @ phi
-            return theta
-        return self._spread(phi)
+        if phi.ndim > 1:
+            return self._spread(phi, self.effects)
+        written, _, others = self._written
+        theta: FloatArray = written @ phi
+        return theta + self._spread(phi, others) if others else theta
 
-    def _spread(self, phi: FloatArray) -> FloatArray:
+    def _spread(self, phi: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
         count = math.prod(phi.shape[1:])
         columns = phi.reshape(self.size, count)
         theta = np.zeros((self.structure.cells, count))
-        for effect in self.effects:
+        for effect in effects:
             table = columns[effect.part].reshape(*(size - 1 for size in effect.shape), count)
             for axis, size in enumerate(effect.shape):
                 table = _along(contrasts(size), table, axis)
@@ -125,39 +128,53 @@ class Basis:
 
     def statistics(self, tables: FloatArray) -> FloatArray:
         """B'y: (cells,) or (cells, m) to (p,) or (p, m)."""
-        if tables.ndim == 1 and self._matrices is not None:
-            found: FloatArray = self._matrices[1] @ tables
-            return found
-        return self._reduced(tables, lambda holder: holder.share)
+        if tables.ndim > 1:
+            return self._reduced(tables, _share, self.effects)
+        _, written, others = self._written
+        found: FloatArray = written @ tables
+        return found + self._reduced(tables, _share, others) if others else found
 
     def parameters(self, potentials: FloatArray) -> FloatArray:
         """The phi (p,) of potentials (cells,): the model is the same, as the constant does not count."""
-        return self._reduced(potentials, lambda holder: 1.0 / holder.outside)
+        return self._reduced(potentials, lambda holder: 1.0 / holder.outside, self.effects)
+
+    def carried(self, potentials: Tables) -> FloatArray:
+        """The phi (p,) that a model over other cliques of the domain has; 0 for effects that it has not."""
+        found, told = np.zeros(self.size), _told(potentials.structure)
+        for effect in self.effects:
+            table = np.zeros((*effect.shape, 1))
+            for number, order in told.get(effect.cliques, ()):
+                holder = _holder(potentials.structure, (number, order), 1.0, 1)
+                margin = holder.margin(potentials.group(number)[..., None])
+                table = table + margin * (table.size / potentials.structure.sizes[number])
+            for axis, size in enumerate(effect.shape):
+                table = _along(contrasts(size).T, table, axis)
+            found[effect.part] = table.reshape(-1)
+        return found
 
     @cached_property
-    def _matrices(self) -> tuple[csr_array, csr_array] | None:
-        """B and B' by rows, effect by effect: a fit asks for hundreds of products with one vector."""
-        structure = self.structure
-        entries = sum(
-            (effect.part.stop - effect.part.start) * sum(structure.sizes[one.group] for one in effect.holders)
-            for effect in self.effects
-        )
-        if not 0 < entries <= _MOST_ENTRIES:
-            return None
-        made = []
+    def _written(self) -> tuple[csr_array, csr_array, tuple[Effect, ...]]:
+        """B and B' of small effects, by rows, and the others: a fit asks for hundreds of products with one vector, and
+        many small ones take longer than one."""
+        rows, columns, data, others = [], [], [], []
         for effect in self.effects:
             size = effect.part.stop - effect.part.start
-            alone = evolve(self, effects=(evolve(effect, part=slice(0, size)),), size=size)
-            columns = coo_array(alone._spread(np.eye(size)))
-            made.append((columns.data, columns.row, columns.col + effect.part.start))
-        data, rows, columns_of = (np.concatenate(part) for part in zip(*made, strict=True))
-        matrix = csr_array((data, (rows, columns_of)), shape=(structure.cells, self.size))
-        return matrix, csr_array(matrix.T)
+            if size * sum(self.structure.sizes[one.group] for one in effect.holders) > _MOST_ENTRIES:
+                others.append(effect)
+                continue
+            alone = evolve(self, effects=(), size=size)
+            entries = coo_array(alone._spread(np.eye(size), (evolve(effect, part=slice(0, size)),)))
+            rows.append(entries.row)
+            columns.append(entries.col + effect.part.start)
+            data.append(entries.data)
+        places = (np.concatenate([_NONE, *rows]), np.concatenate([_NONE, *columns]))
+        matrix = csr_array((np.concatenate([_NONE, *data]), places), shape=(self.structure.cells, self.size))
+        return matrix, csr_array(matrix.T), tuple(others)
 
-    def _reduced(self, tables: FloatArray, share: Callable[[Holder], float]) -> FloatArray:
+    def _reduced(self, tables: FloatArray, share: Callable[[Holder], float], effects: tuple[Effect, ...]) -> FloatArray:
         columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
-        reduced = np.empty((self.size, columns.shape[1]))
-        for effect in self.effects:
+        reduced = np.zeros((self.size, columns.shape[1]))
+        for effect in effects:
             margins = (share(one) * one.margin(self._block(columns, one.group)) for one in effect.holders)
             table = np.ascontiguousarray(sum(margins))
             for axis, size in enumerate(effect.shape):
@@ -167,6 +184,10 @@ class Basis:
 
     def _block(self, columns: FloatArray, group: int) -> FloatArray:
         return columns[self.structure.slices[group]].reshape(*self.structure.shapes[group], -1)
+
+
+def _share(holder: Holder) -> float:
+    return holder.share
 
 
 def basis_of(release: NoisyTables) -> Basis:
@@ -186,7 +207,7 @@ def basis_of(release: NoisyTables) -> Basis:
         precision = 1.0 / (variances[[number for number, _ in places]] * outside)
         shares = precision / precision.sum()
         holders = tuple(map(partial(_holder, structure), places, shares.tolist(), outside.tolist()))
-        effects.append(Effect(holders=holders, shape=shape, part=slice(start, start + size)))
+        effects.append(Effect(cliques=cliques, holders=holders, shape=shape, part=slice(start, start + size)))
         start += size
         columns += [(group_of[cliques], 1 / precision.sum(), 1 / np.sum(1 / outside))] * size
     table = np.array(columns).reshape(-1, 3)

@@ -34,6 +34,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_eb_map.contrasts import group_count
+from dpgm_eb_map.loop import Loop
 from dpgm_eb_map.report import certificate, notes
 from dpgm_eb_map.run import Run, Settings
 
@@ -98,15 +99,19 @@ class EbMap:
         release = curator.release()
         run = self._run(release, inference, progress)
         run.learn()
-        potentials = Tables(release.structure, run.moments.basis.potentials(run.phi)).embed(curator.structure)
-        return Fit(
-            model=Model(potentials.structure, potentials),
-            trace=run.trace,
-            converged=run.settled and run.distance <= run.tolerance,
-            certificate=certificate(run),
-            notes=notes(run),
-            tuning={"scales": run.scales.values.tolist()},
-        )
+        return _finished(run, curator.structure)
+
+    def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
+        """Fits to releases that grow, each started from the last one's parameters.
+
+        The answer is that of `learn`, nearly: by KL a hundredth of what noise does. Raises OptionError for fixed
+        scales, which are of one structure.
+        """
+        if self.scales is not None:
+            raise OptionError(
+                "eb-map: scales are those of one structure, and in a loop there are several; leave the option out"
+            )
+        return Loop(self._settings(), inference, _finished)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
         """Fits to releases like the model's, W and H factored once at the model; its scales if none are given.
@@ -127,14 +132,16 @@ class EbMap:
     def _run(self, release: NoisyTables, inference: Inference, progress: Progress) -> Run:
         engine = inference.compile(release.structure)
         self.check_scales(release.structure)
-        settings = Settings(
+        return Run(self._settings(), release, engine, progress)
+
+    def _settings(self) -> Settings:
+        return Settings(
             widening=self.widening,
             rounds=self.rounds,
             tolerance=self.tolerance,
             curvature=self.curvature,
             scales=self.scales,
         )
-        return Run(settings, release, engine, progress)
 
     def check_scales(self, structure: Structure) -> None:
         """Raise OptionError unless the scales, if given, are as many as the structure's groups of parameters."""
@@ -145,3 +152,16 @@ class EbMap:
                 "(all main effects, and the interactions of each clique); take scales from the tuning of a fit to the "
                 "same cliques"
             )
+
+
+def _finished(run: Run, structure: Structure) -> Fit:
+    """What a run found, as a model over `structure`."""
+    potentials = Tables(run.basis.structure, run.basis.potentials(run.phi)).embed(structure)
+    return Fit(
+        model=Model(structure, potentials),
+        trace=run.trace,
+        converged=run.settled and run.distance <= run.tolerance,
+        certificate=certificate(run),
+        notes=notes(run),
+        tuning={"scales": run.scales.values.tolist()},
+    )

@@ -1,0 +1,225 @@
+"""Merged codes in a model: learned over fewer codes of some attributes, it answers about all of them.
+
+A session may merge rare codes once their one-way tables are released, and count everything else by what is left. The
+model then knows each merged block as one code; within it, p(code | block) comes from the released one-way table, and
+is taken as independent of all other attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)).
+That is post-processing of the release, and free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.domain import Domain
+from dpgm_core.errors import StructureError
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique
+
+__all__ = ["Level", "Levels", "block_weights", "levels_of"]
+
+
+@frozen(kw_only=True, eq=False)
+class Level:
+    """How an attribute's codes lie in the blocks that a model was learned over.
+
+    codes: (labels,), the block of each. weights: (labels,), the probability of each in its block. counts, variance: the
+    noisy one-way table behind the weights, records, and the noise of a cell; None and 0 where none was released.
+
+    >>> one = Level(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> one.expanded(np.array([0.2, 0.8]), 0).round(3).tolist(), one.likeliest.tolist(), one.alone.tolist()
+    ([0.2, 0.6, 0.2], [0, 1], [True, False, False])
+    """
+
+    codes: IntArray
+    weights: FloatArray
+    counts: FloatArray | None = None
+    variance: float = 0.0
+
+    def expanded(self, table: FloatArray, axis: int) -> FloatArray:
+        """The table with an axis of blocks spread over their codes."""
+        shape = [-1 if at == axis else 1 for at in range(table.ndim)]
+        return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
+
+    @cached_property
+    def blocks(self) -> int:
+        """How many there are."""
+        return int(self.codes.max()) + 1
+
+    @cached_property
+    def alone(self) -> FloatArray:
+        """(labels,): whether a code is a block of its own."""
+        return np.asarray(np.bincount(self.codes)[self.codes] == 1)
+
+    @cached_property
+    def likeliest(self) -> IntArray:
+        """(blocks,): the first most probable code of each."""
+        order = np.lexsort((np.arange(len(self.codes)), -self.weights, self.codes))
+        return np.asarray(order[np.searchsorted(self.codes[order], np.arange(self.blocks))])
+
+    @property
+    def log_weights(self) -> FloatArray:
+        """(labels,): nats, -inf for weight 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
+    def log_weights_in(self, blocks: IntArray) -> FloatArray:
+        """(blocks, labels): nats, -inf for codes of other blocks."""
+        return np.where(self.codes == blocks[:, None], self.log_weights, -np.inf)
+
+    def drawn(self, blocks: IntArray, at: FloatArray) -> IntArray:
+        """Codes of records in these blocks; at: a number in [0, 1) for each, the place in the block's distribution."""
+        order = np.argsort(self.codes, kind="stable")
+        sorted_codes, sorted_weights = self.codes[order], self.weights[order]
+        starts = np.searchsorted(sorted_codes, np.arange(self.blocks))
+        ends = np.append(starts[1:], len(order))
+        upto = np.cumsum(sorted_weights)
+        upto -= np.concatenate([[0.0], upto])[starts][sorted_codes]
+        # From the last code with weight on it is 1 exactly, so that no rounding leads to one without.
+        last = np.maximum.reduceat(np.where(sorted_weights > 0, np.arange(len(order)), -1), starts)
+        upto[np.arange(len(order)) >= last[sorted_codes]] = 1.0
+        line = sorted_codes + np.minimum(upto, 1.0)
+        points = np.minimum(blocks + at, np.nextafter(blocks + 1.0, 0.0))
+        place = np.searchsorted(line, points, side="right")
+        return np.asarray(order[np.clip(place, starts[blocks], ends[blocks] - 1)])
+
+
+@frozen(kw_only=True, eq=False)
+class Levels:
+    """The merged attributes of a model. fine: the domain it answers about. of: attribute -> its level."""
+
+    fine: Domain
+    of: Mapping[str, Level]
+
+    def coarse(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """Codes as the blocks they lie in."""
+        return {name: int(self.of[name].codes[code]) if name in self.of else code for name, code in fixed.items()}
+
+    def possible(self, fixed: Mapping[str, int]) -> bool:
+        """Whether no code has weight 0 in its block."""
+        return all(self.of[name].weights[code] > 0 for name, code in fixed.items() if name in self.of)
+
+    def expanded(self, names: Clique, table: FloatArray) -> FloatArray:
+        """The probabilities of codes from those of blocks."""
+        for axis, name in enumerate(names):
+            if name in self.of:
+                table = self.of[name].expanded(table, axis)
+        return table
+
+    def unsure(self, names: Sequence[str], fixed: Mapping[str, int]) -> bool:
+        """Whether an answer about these attributes needs more than the tables: that blocks are split independently.
+
+        Alone, an attribute is told by its one-way table, if there was one; fixed to a code of its own it is not split.
+        """
+        split = [one for one in names if one in self.of]
+        split += [one for one, code in fixed.items() if one in self.of and not self.of[one].alone[code]]
+        if len(names) + len(fixed) > 1:
+            return bool(split)
+        return any(self.of[one].counts is None for one in split)
+
+    def redrawn(self, shares: Mapping[str, FloatArray], total: float, generator: np.random.Generator) -> Levels:
+        """What the weights could have been under other records and noise, for the error bars of answers.
+
+        shares: p of each merged attribute's codes. total: N. What is drawn is not shrunk again: the weights are nearly
+        even already, so refits that shrink would all agree, however uneven the truth is. Blocks keep their mass, which
+        is the model's. Where no table was released nothing is drawn.
+        """
+        return evolve(self, of={name: _redrawn(one, total * shares[name], generator) for name, one in self.of.items()})
+
+
+def levels_of(domain: Domain, releases: Sequence[NoisyTables]) -> Levels | None:
+    """The merged attributes of a model over `domain`, as the sessions among its releases state them; None without.
+
+    Raises StructureError for merges that do not lead to the model's attributes.
+    """
+    merged = [one for one in releases if one.session is not None and one.session.merges]
+    codes: dict[str, tuple[int, ...]] = {}
+    fine = {one.name: one for one in domain}
+    for release in merged:
+        session = release.session
+        assert session is not None
+        for name, new in session.merges.items():
+            if name not in domain:
+                continue
+            whole = session.workload.domain[name]
+            if whole.coarsened(new) != domain[name] or codes.get(name, tuple(new)) != tuple(new):
+                raise StructureError(
+                    f"a session merged the codes of {name!r} to others than the model has, or two did so differently; "
+                    "learn over the domain of the session"
+                )
+            if domain[name] != whole:
+                codes[name], fine[name] = tuple(new), whole
+    if not codes:
+        return None
+    measured = Domain(fine.values())
+    return Levels(fine=measured, of={name: _level(measured, name, new, merged) for name, new in codes.items()})
+
+
+def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> FloatArray:
+    """p(code | block) from noisy counts, (labels,): those of a block shrunk toward their mean, and never negative.
+
+    variance: of the noise of a count. Codes are merged because noise hides their counts, so the counts of a block
+    differ mostly by noise: taken as they are they would make rare codes common and others impossible. They are
+    shrunk as far as their spread is explained by noise and sampling (the positive-part rule of James and Stein, with
+    as many degrees of freedom as there are, so that two codes are shrunk too), then brought to the nearest
+    distribution. Nothing left of a block is spread evenly.
+
+    >>> block_weights(np.array([50.0, 30.0, 10.0, -1.0, 2.0]), 4.0, np.array([0, 1, 1, 2, 2])).round(2).tolist()
+    [1.0, 0.72, 0.28, 0.5, 0.5]
+    """
+    weights = np.ones(len(counts))
+    for block in range(int(codes.max()) + 1):
+        inside = np.flatnonzero(codes == block)
+        if len(inside) == 1:
+            continue
+        weights[inside] = 1 / len(inside)
+        mean = float(counts[inside].mean())
+        if mean <= 0:
+            continue
+        apart = counts[inside] - mean
+        spread = float(apart @ apart)
+        explained = (len(inside) - 1) * (variance + mean) if variance > 0 else 0.0
+        shrunk = mean + max(0.0, 1 - explained / spread) * apart if spread > 0 else np.full(len(inside), mean)
+        weights[inside] = _nearest(shrunk / shrunk.sum())
+    return weights
+
+
+def _redrawn(level: Level, expected: FloatArray, generator: np.random.Generator) -> Level:
+    if level.counts is None:
+        return level
+    errors = generator.normal(size=len(expected)) * np.sqrt(expected + level.variance)
+    sizes = np.bincount(level.codes)
+    errors -= (np.bincount(level.codes, weights=errors) / sizes)[level.codes]
+    return evolve(level, weights=block_weights(expected + errors, 0.0, level.codes))
+
+
+def _nearest(values: FloatArray) -> FloatArray:
+    """The nearest distribution to numbers that sum to 1 (Euclid's distance)."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    above = np.flatnonzero(ordered > excess)[-1]
+    found = np.maximum(values - excess[above], 0.0)
+    return np.asarray(found / found.sum())
+
+
+def _level(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> Level:
+    """From all one-way tables over the attribute as it was, by inverse variance."""
+    codes = np.asarray(new, dtype=np.int64)
+    tops, bottom = np.zeros(len(codes)), 0.0
+    for release in releases:
+        for step in release.steps:
+            if not isinstance(step, NoisyTables) or step.check or step.structure.domain[name] != fine[name]:
+                continue
+            for number, group in enumerate(step.structure.groups):
+                if group == ((name,),):
+                    tops += step.tables.group(number) / step.noise[number].variance
+                    bottom += 1 / step.noise[number].variance
+    if bottom == 0:
+        even = 1 / np.bincount(codes)[codes]
+        return Level(codes=codes, weights=even)
+    counts, variance = tops / bottom, 1 / bottom
+    return Level(codes=codes, weights=block_weights(counts, variance, codes), counts=counts, variance=variance)

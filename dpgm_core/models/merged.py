@@ -1,0 +1,159 @@
+"""The distribution of a model with merged codes: asked about all codes, answered from the one over their blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dpgm_core.arrays import Codes, FloatArray, IntArray
+from dpgm_core.domain import code_dtype
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.inference.exact.rounded import divided
+from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.models.distribution import Distribution
+from dpgm_core.models.levels import Level, Levels
+from dpgm_core.structure import Clique, human_bytes
+from dpgm_core.tables import Tables
+
+__all__ = ["MergedDistribution", "divergence", "expanded"]
+
+#: Of log-potentials written out over all codes.
+_MOST_BYTES = 2**30
+
+
+class MergedDistribution:
+    """p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)); it is asked just as a `Distribution` is.
+
+    below: over the blocks. levels: of the merged attributes.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> from dpgm_core.models.levels import Level
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> level = Level(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> levels = Levels(fine=Domain.from_sizes({"a": 3}), of={"a": level})
+    >>> law = MergedDistribution(Distribution(Tables.zeros(structure), "junction-tree"), levels)
+    >>> law.marginals_of([("a",)], {})[0].tolist(), law.most_probable({})
+    ([0.5, 0.375, 0.125], {'a': 0})
+    """
+
+    def __init__(self, below: Distribution, levels: Levels) -> None:
+        self.below = below
+        self.levels = levels
+
+    def marginals_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
+        """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
+        self._check(fixed)
+        # Given its block, a code tells nothing of the other attributes.
+        found = self.below.marginals_of(asked, self.levels.coarse(fixed))
+        return [self.levels.expanded(names, table) for names, table in zip(asked, found, strict=True)]
+
+    def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
+        """The codes of a most probable record: of each block its likeliest code counts, and its weight."""
+        self._check(fixed)
+        free = {name: level for name, level in self.levels.of.items() if name not in fixed}
+        best = [((name,), level.log_weights[level.likeliest]) for name, level in free.items()]
+        pieces = [*_pieces(self.below.potentials), *best]
+        weighted = collected(self.below.structure.domain, pieces)[1]
+        found = Distribution(weighted, self.below.inference).most_probable(self.levels.coarse(fixed))
+        found |= {name: int(level.likeliest[found[name]]) for name, level in free.items()}
+        return {**found, **fixed}
+
+    def sample(self, count: int, generator: np.random.Generator) -> Codes:
+        """Codes of independent records, one array per attribute of the domain. Raises InferenceError."""
+        return self._split(
+            self.below.sample(count, generator), lambda level, blocks: level.drawn(blocks, generator.random(count))
+        )
+
+    def rounded(self, count: int, generator: np.random.Generator) -> Codes:
+        """Codes of records whose tables are the expected ones up to roundings, also inside of blocks."""
+        order = generator.permutation(count)
+
+        def codes_of(level: Level, blocks: IntArray) -> IntArray:
+            nonlocal order  # each split spreads its codes over those of the one before
+            size = len(level.codes)
+            codes, order = divided(blocks, lambda rows: level.log_weights_in(blocks[rows]), size, order, generator)
+            return codes
+
+        return self._split(self.below.rounded(count, generator), codes_of)
+
+    def entropy(self) -> float:
+        """Of one record, nats: that of the blocks, and that inside of them."""
+        inside = sum(self._inside(name, level.log_weights) for name, level in self.levels.of.items())
+        return max(0.0, self.below.entropy() - inside)
+
+    def _split(self, columns: Codes, codes_of: Callable[[Level, IntArray], IntArray]) -> Codes:
+        """Records with the blocks of merged attributes replaced by codes."""
+        found = []
+        for one, column in zip(self.levels.fine, columns, strict=True):
+            level = self.levels.of.get(one.name)
+            if level is not None:
+                column = codes_of(level, column.astype(np.int64)).astype(code_dtype(one.size))
+            found.append(column)
+        return found
+
+    def _inside(self, name: str, logs: FloatArray) -> float:
+        """The expectation of a function of one attribute's code, where it may be infinite with probability 0."""
+        return expectation(self.marginals_of([(name,)], {})[0], logs)
+
+    def _check(self, fixed: Mapping[str, int]) -> None:
+        if not self.levels.possible(fixed):
+            raise InferenceError("what is given has probability 0 under the model")
+
+
+def divergence(one: Distribution | MergedDistribution, other: Distribution | MergedDistribution) -> float:
+    """KL(one || other), nats, of two over one domain, merged or not: -H(p) + log Z_q - E_p[theta_q + log w_q]."""
+    if isinstance(one, Distribution) and isinstance(other, Distribution):
+        return one.divergence(other)
+    below, levels = (other, {}) if isinstance(other, Distribution) else (other.below, other.levels.of)
+    pieces = [(names, table) for names, table in _pieces(below.potentials) if names]
+    constant = sum(float(table) for names, table in _pieces(below.potentials) if not names)
+    asked = list(dict.fromkeys([*(names for names, _ in pieces), *((name,) for name in levels)]))
+    found = dict(zip(asked, one.marginals_of(asked, {}), strict=True))
+    terms = [expectation(found[names].reshape(-1), _spread(names, table, levels)) for names, table in pieces]
+    terms += [expectation(found[name,], level.log_weights) for name, level in levels.items()]
+    return max(0.0, below.beliefs().log_partition - constant - sum(terms) - one.entropy())
+
+
+def expanded(potentials: Tables, levels: Levels | None) -> Tables:
+    """Log-potentials of the same distribution over all codes; the same ones where none are merged.
+
+    Raises TooLarge, with sizes, for more than 1 GiB of them.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> from dpgm_core.models.levels import Level
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> level = Level(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
+    >>> levels = Levels(fine=Domain.from_sizes({"a": 3}), of={"a": level})
+    >>> np.exp(expanded(Tables.zeros(structure), levels)["a"]).tolist()
+    [1.0, 0.75, 0.25]
+    """
+    if levels is None:
+        return potentials
+    needed = 8 * sum(math.prod(levels.fine.shape(clique)) for clique in potentials.structure.cliques)
+    if needed > _MOST_BYTES:
+        raise TooLarge(
+            f"the model over all codes of its {len(levels.of)} merged attributes takes {human_bytes(needed)}, against "
+            f"{human_bytes(_MOST_BYTES)}; write its own potentials, which are over merged codes"
+        )
+    shapes = {names: levels.fine.shape(names) for names, _ in _pieces(potentials)}
+    pieces = [(names, _spread(names, table, levels.of).reshape(shapes[names])) for names, table in _pieces(potentials)]
+    return collected(levels.fine, [*pieces, *(((name,), one.log_weights) for name, one in levels.of.items())])[1]
+
+
+def _pieces(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
+    """The log-potentials clique by clique, ties resolved."""
+    return [
+        (clique, potentials.group(number))
+        for number, group in enumerate(potentials.structure.groups)
+        for clique in group
+    ]
+
+
+def _spread(names: Clique, table: FloatArray, levels: Mapping[str, Level]) -> FloatArray:
+    """A table over blocks as one over codes, which all have what their block has; flat."""
+    for axis, name in enumerate(names):
+        if name in levels:
+            table = table.take(levels[name].codes, axis=axis)
+    return table.reshape(-1)

@@ -1,0 +1,37 @@
+"""Fits in a loop, each started from the last: what a selector calls once a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, evolve
+
+from dpgm_core import Engine, Fit, Inference, NoisyTables, Structure, silent
+from dpgm_eb_map.run import Run, Settings
+
+__all__ = ["Loop"]
+
+
+# Dense fits take seconds from some hundred parameters on, and by blocks the error over triples is within 1 % of theirs.
+_MOST_DENSE = 300
+
+
+@define(eq=False)
+class Loop:
+    """From a release, the model's structure and the previous fit to a fit; see `Fitter`."""
+
+    settings: Settings
+    inference: Inference
+    finished: Callable[[Run, Structure], Fit]
+    _engine: Engine | None = None
+
+    def __call__(self, release: NoisyTables, structure: Structure, previous: Fit | None) -> Fit:
+        if self._engine is None or self._engine.structure != release.structure:
+            self._engine = self.inference.compile(release.structure)
+        settings = evolve(self.settings, most_dense=_MOST_DENSE)
+        run = Run(settings, release, self._engine, silent)
+        if previous is None:
+            run.learn()
+        else:
+            run.resume(previous.model.potentials)
+        return self.finished(run, structure)

@@ -1,0 +1,175 @@
+"""What all selectors do alike: refuse, measure and merge single attributes, and score candidates against a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Clique,
+    Fit,
+    Fitting,
+    FloatArray,
+    Session,
+    Structure,
+    StructureError,
+    TableDistance,
+    Terms,
+    Workload,
+    flag,
+    option,
+    whole,
+)
+from dpgm_select.merging import coarsened
+from dpgm_select.sizes import Limits, ModelSize
+
+__all__ = [
+    "Growth",
+    "Options",
+    "check_pick",
+    "check_workload",
+    "distances",
+    "larger",
+    "opened",
+    "single",
+    "text",
+    "told_by",
+]
+
+#: A choice's table of weights ends at 28 ln 2 over so many entries: less epsilon a pick chooses by chance.
+_LEAST_EPSILON = 2 * 28 * math.log(2) / 2**20
+
+
+@frozen(kw_only=True)
+class Options:
+    """The options that all selectors have."""
+
+    merge: bool = option(
+        True,
+        help="merge codes whose noisy counts are below 2 standard deviations of the noise with other such codes, "
+        "before pairs are counted",
+        validator=flag,
+    )
+    max_model_cells: int = option(
+        2**18,
+        help="tables are left out with which an exact engine would need more, all clusters together",
+        unit="cells",
+        validator=whole,
+    )
+    max_clique_cells: int = option(10**6, help="the same for its largest cluster", unit="cells", validator=whole)
+
+    def limits(self, share: float = 1.0, *, least: int = 1) -> Limits:
+        """The limits at this share of the budget used. least: cells that a model has already."""
+        return Limits(
+            model=max(least, math.floor(self.max_model_cells * min(share, 1.0))), clique=self.max_clique_cells
+        )
+
+    def limits_by_name(self) -> dict[str, int]:
+        """As a plan states them."""
+        return {"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells}
+
+
+@frozen(kw_only=True, eq=False)
+class Growth:
+    """The tables measured so far, each once, and the size of a model of them."""
+
+    session: Session
+    size: ModelSize
+    cliques: dict[Clique, None] = field(factory=dict)
+
+    def add(self, *cliques: Clique) -> None:
+        """Take tables that were measured."""
+        for clique in cliques:
+            self.cliques[clique] = None
+            self.size.add(clique)
+
+    @property
+    def structure(self) -> Structure:
+        """One clique for each measured table, nested ones too: learners then judge each by itself."""
+        return Structure(self.session.domain, list(self.cliques))
+
+    def fitted(self, fitting: Fitting, before: Fit | None = None) -> Fit:
+        """The learner's model of all that was measured."""
+        return fitting(self.session.pooled(), self.structure, before)
+
+    def left_out(self, candidates: Sequence[Clique], limits: Limits) -> list[str]:
+        """What can no longer be measured for its size, in words."""
+        count = sum(not self.size.fits(clique, limits) for clique in candidates)
+        if not count:
+            return []
+        return [
+            f"{count} of {len(candidates)} candidates were left out at the end: with them the model would have more "
+            f"than {limits.model:,} cells, or a cluster of more than {limits.clique:,}"
+        ]
+
+
+def single(workload: Workload) -> list[Clique]:
+    """The candidates of one attribute: all attributes of the workload."""
+    return [clique for clique in workload.candidates if len(clique) == 1]
+
+
+def larger(workload: Workload, most: int | None = None) -> list[Clique]:
+    """The candidates of two attributes and more, up to `most`."""
+    return [clique for clique in workload.candidates if 1 < len(clique) <= (most or len(clique))]
+
+
+def check_workload(name: str, workload: Workload, budget: Budget) -> None:
+    """Refuse a workload with nothing to choose from, and a budget of a session's that is none."""
+    if not larger(workload, 2):
+        raise StructureError(
+            f"selector {name!r} chooses between pairs of attributes, and the workload has none that may be measured; "
+            "raise max_cells, take from `never`, or name the cliques of the model"
+        )
+    if budget.kind == "approx":
+        raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
+
+
+def check_pick(name: str, epsilon: float, terms: Terms) -> None:
+    """Refuse choices by so little that every candidate would be as likely as any other."""
+    moved = terms.rows_per_person * (2 if terms.neighbours.value == "replace-one" else 1)
+    if epsilon < _LEAST_EPSILON * moved:
+        raise BudgetError(
+            f"selector {name!r} would choose by epsilon = {epsilon:.2g} at a time, so every candidate would be as "
+            "likely as any other; give more budget, or fewer attributes"
+        )
+
+
+def opened(session: Session, budget: Budget, merge: bool) -> tuple[Growth, list[str]]:
+    """Measure every attribute alone and merge rare codes; what was measured, and notes."""
+    alone = single(session.workload)
+    measured = session.measure(alone, budget)
+    notes = coarsened(session, measured) if merge else []
+    growth = Growth(session=session, size=ModelSize(session.domain))
+    growth.add(*alone)
+    return growth, notes
+
+
+def distances(
+    session: Session, cliques: Sequence[Clique], told: Mapping[Clique, FloatArray], total: float, a_cell: float = 0.0
+) -> TableDistance:
+    """The candidates' scores: how far each is from a model's table, less a_cell records for each of its cells.
+
+    told: probabilities by clique. total: N. The workload weighs them.
+    """
+    structure = Structure(session.domain, list(cliques))
+    return TableDistance(
+        candidates=structure,
+        predicted=np.concatenate([told[clique].reshape(-1) for clique in cliques]) * total,
+        weights=tuple(session.workload.weight(clique) for clique in cliques),
+        offsets=tuple(a_cell * cells for cells in structure.sizes),
+    )
+
+
+def told_by(fit: Fit, cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
+    """The model's probabilities of each clique, over the codes as the session counts them now."""
+    return fit.model.coarse.marginals_of(cliques)
+
+
+def text(clique: Clique) -> str:
+    """A clique as traces have it."""
+    return " x ".join(clique)

@@ -1,0 +1,151 @@
+"""A spanning tree of dependent pairs, each edge by the exponential mechanism. Source: McKenna et al. (2021), MST.
+
+Beyond the source: scores are less by the noise that the pair's own table would have, as in AIM, so that large tables
+of little dependence are left alone, and the last share goes to the tables so that their noise, summed over cells, is
+least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from dpgm_core import (
+    Budget,
+    Clique,
+    Fitting,
+    Inference,
+    Progress,
+    Randomness,
+    Selection,
+    SelectionPlan,
+    Session,
+    Terms,
+    Workload,
+)
+from dpgm_select.common import Options, check_pick, check_workload, distances, larger, opened, single, text, told_by
+from dpgm_select.spending import absolute, deviation, epsilon_of, share_of
+
+__all__ = ["Mst"]
+
+#: Of the budget: to every attribute alone, and to all choices.
+_ALONE, _CHOICES = 1 / 3, 1 / 3
+
+
+@frozen(kw_only=True)
+class Mst(Options):
+    """Attributes alone, then the edges of a spanning tree by Kruskal's algorithm with noisy choices, then their tables.
+
+    Serves pure and zCDP budgets.
+
+    >>> Mst(merge=False).merge
+    False
+    """
+
+    def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
+        """See `Selector.plan`."""
+        check_workload("mst", workload, budget)
+        edges = _edges(workload)
+        each = share_of(budget, _CHOICES / edges)
+        check_pick("mst", epsilon_of(each), terms)
+        alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICES)
+        pairs = larger(workload, 2)
+        return SelectionPlan(
+            shares={
+                "every attribute alone": alone,
+                f"choosing {edges} pairs": choices,
+                "their tables": budget - alone - choices,
+            },
+            deviation=deviation(share_of(alone, 1 / len(single(workload))), terms, workload),
+            detectable=_detectable(epsilon_of(each), len(pairs), terms),
+            candidates=len(pairs),
+            limits=self.limits_by_name(),
+            notes=["mst models a tree of pairs, and nothing among three attributes beyond their pairs"],
+        )
+
+    def select(
+        self,
+        session: Session,
+        *,
+        inference: Inference,
+        fitting: Fitting,
+        randomness: Randomness,
+        progress: Progress,
+    ) -> Selection:
+        """See `Selector.select`; the tables of the tree are left to the pipeline to measure."""
+        workload, whole = session.workload, session.budget
+        edges, pairs = _edges(workload), larger(workload, 2)
+        growth, notes = opened(session, share_of(whole, _ALONE), self.merge)
+        told = told_by(growth.fitted(fitting), pairs)
+        total = session.pooled().total
+        each = share_of(whole, _CHOICES / edges)
+        noise = absolute(share_of(whole, (1 - _ALONE - _CHOICES) / edges), session.terms, workload)
+        joined = _Components(single(workload))
+        chosen: list[Clique] = []
+        trace: list[dict[str, Any]] = []
+        while True:
+            apart = [pair for pair in pairs if not joined.together(pair)]
+            fitting_in = [pair for pair in apart if growth.size.fits(pair, self.limits())]
+            if not fitting_in:
+                break
+            progress("selecting", len(chosen), edges)
+            choice = session.select(distances(session, fitting_in, told, total, noise), each)
+            pair = choice.cliques[0]
+            joined.join(pair)
+            growth.add(pair)
+            chosen.append(pair)
+            trace.append(
+                {
+                    "round": len(chosen),
+                    "chosen": text(pair),
+                    "epsilon": epsilon_of(each),
+                    "cells": growth.size.cells(),
+                }
+            )
+        if apart:
+            notes += growth.left_out(pairs, self.limits())
+        power = 1 / 2 if whole.kind == "pure" else 2 / 3
+        sizes = session.domain.sizes
+        return Selection(
+            structure=growth.structure,
+            measure={pair: math.prod(sizes[name] for name in pair) ** power for pair in chosen},
+            trace=trace,
+            notes=notes,
+        )
+
+
+class _Components:
+    """Which attributes are joined, by whatever edges."""
+
+    def __init__(self, alone: Sequence[Clique]) -> None:
+        self._of = {name: name for (name,) in alone}
+
+    def together(self, pair: Clique) -> bool:
+        """Whether both are joined already."""
+        return self._of[pair[0]] == self._of[pair[1]]
+
+    def join(self, pair: Clique) -> None:
+        """Put an edge between them."""
+        one, two = self._of[pair[0]], self._of[pair[1]]
+        self._of = {name: one if found == two else found for name, found in self._of.items()}
+
+
+def _edges(workload: Workload) -> int:
+    """Of a spanning forest of the workload's pairs."""
+    joined, count = _Components(single(workload)), 0
+    for pair in larger(workload, 2):
+        if not joined.together(pair):
+            joined.join(pair)
+            count += 1
+    return count
+
+
+def _detectable(epsilon: float, candidates: int, terms: Terms) -> float | None:
+    """Records by which a score must be ahead of the others, all 0, to be chosen with probability .9."""
+    if candidates < 2:
+        return None
+    moved = terms.rows_per_person * (2 if terms.neighbours.value == "replace-one" else 1)
+    return 2 * moved / epsilon * math.log(9 * (candidates - 1))

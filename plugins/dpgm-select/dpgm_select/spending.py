@@ -1,0 +1,45 @@
+"""Budgets and the noise they buy: exact shares, and what noise to expect of them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dpgm_core import Budget, Structure, Terms, Workload
+
+__all__ = ["absolute", "deviation", "epsilon_of", "ratio", "share_of"]
+
+
+def share_of(whole: Budget, share: float) -> Budget:
+    """A part of a budget, by a decimal of 9 digits rounded down; at least the smallest."""
+    return whole * Fraction(max(1, math.floor(share * 10**9)), 10**9)
+
+
+def ratio(part: Budget, whole: Budget) -> float:
+    """part / whole, of budgets of one kind, pure or zCDP."""
+    return float(part.epsilon / whole.epsilon if whole.kind == "pure" else part.rho / whole.rho)
+
+
+def epsilon_of(choice: Budget) -> float:
+    """The epsilon of one choice for this budget: bounded range e costs e, or e^2/8 of zCDP."""
+    return float(choice.epsilon) if choice.kind == "pure" else math.sqrt(8 * float(choice.rho))
+
+
+def deviation(budget: Budget, terms: Terms, workload: Workload) -> float:
+    """The standard deviation of the noise in one table for this budget, records per cell.
+
+    >>> from dpgm_core import Domain
+    >>> terms, workload = Terms(neighbours="add-remove"), Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
+    >>> round(deviation(Budget.zcdp("0.5"), terms, workload), 6)
+    1.0
+    """
+    moved = terms.sensitivity(Structure(workload.domain, [max(workload.candidates, key=len)]))
+    if budget.kind == "pure":
+        return math.sqrt(2) * float(moved.l1 / budget.epsilon)
+    return math.sqrt(float(moved.l2_squared / (2 * budget.rho)))
+
+
+def absolute(budget: Budget, terms: Terms, workload: Workload) -> float:
+    """The expected absolute noise of a cell in one table for this budget, records: what AIM's scores are less by."""
+    spread = deviation(budget, terms, workload)
+    return spread / math.sqrt(2) if budget.kind == "pure" else spread * math.sqrt(2 / math.pi)

@@ -1,0 +1,202 @@
+"""The selectors through the door: what they choose, spend and refuse."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dpgm_select.aim import Aim
+from dpgm_select.auto import Auto
+from dpgm_select.mst import Mst
+from dpgm_select.oneshot import Oneshot
+from dpgm_select.sizes import ModelSize
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Choice,
+    Domain,
+    Fit,
+    NoisyScores,
+    NoisyTables,
+    SeededRandomness,
+    StructureError,
+    Terms,
+    Workload,
+    fit,
+    make,
+)
+
+NAMES = "abcdef"
+DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 3))
+#: A tree: what each attribute hangs on.
+TREE = {"b": "a", "c": "a", "d": "c", "e": "c", "f": "e"}
+EDGES = {tuple(sorted(edge)) for edge in TREE.items()}
+TERMS = Terms(neighbours="add-remove")
+
+
+def planted(count: int = 4000) -> np.ndarray:
+    """Records of a tree: each attribute copies what it hangs on three times of four."""
+    rng = np.random.default_rng(7)
+    columns = {"a": rng.integers(3, size=count)}
+    for name, parent in TREE.items():
+        columns[name] = np.where(rng.random(count) < 0.75, columns[parent], rng.integers(3, size=count))
+    return np.column_stack([columns[name] for name in NAMES])
+
+
+def parity(count: int = 4000) -> np.ndarray:
+    """Records in which a, b and c are tied all three together, and nothing else is tied."""
+    rng = np.random.default_rng(7)
+    codes = rng.integers(2, size=(count, 4))
+    codes[:, 2] = codes[:, 0] ^ codes[:, 1]
+    return codes
+
+
+def run(selector: object, budget: Budget, codes: np.ndarray | None = None, **options: object) -> Fit:
+    """A seeded fit, by a quick learner."""
+    return fit(
+        planted() if codes is None else codes,
+        selector,
+        budget,
+        learner="eb-map",
+        workload=options.pop("workload", DOMAIN),
+        randomness=SeededRandomness(5),
+        **({"neighbours": "add-remove"} | options),
+    )
+
+
+def spent(done: Fit) -> Budget:
+    """What the session's steps came to."""
+    return Budget.sum(step.cost for step in done.release.steps)
+
+
+def pairs_of(done: Fit) -> set[tuple[str, ...]]:
+    """The pairs that were measured."""
+    return {clique for clique in done.release.structure.cliques if len(clique) == 2}
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", [Budget.pure(40), Budget.zcdp(40)])
+def test_mst_finds_a_planted_tree(budget: Budget, neighbours: str) -> None:
+    """With much budget the chance of another tree is below 1e-6: the nearest other pair is some 500 records behind."""
+    done = run(Mst(), budget, neighbours=neighbours)
+    assert pairs_of(done) == EDGES
+    assert spent(done) <= budget
+    assert Fraction(99, 100) * budget <= spent(done)
+
+
+@pytest.mark.parametrize("selector", [Oneshot(), Aim()])
+def test_every_edge_of_a_planted_tree_is_measured(selector: object) -> None:
+    """Alone or in a table of three, by the other selectors too; and they spend what there is."""
+    done = run(selector, Budget.zcdp(10))
+    held = done.release.structure.cliques
+    assert all(any(set(edge) <= set(clique) for clique in held) for edge in EDGES)
+    assert spent(done) <= Budget.zcdp(10)
+    assert Budget.zcdp("9.89") <= spent(done)
+
+
+def test_a_second_look_finds_what_three_attributes_show_together_only() -> None:
+    """One look at pairs cannot: every pair is independent."""
+    domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
+    once, twice = (run(Oneshot(looks=looks), Budget.zcdp(2), parity(), workload=domain) for looks in (1, 2))
+    assert ("a", "b", "c") in twice.release.structure.cliques
+    assert ("a", "b", "c") not in once.release.structure.cliques
+    assert ("a", "b", "c") in run(Aim(), Budget.zcdp(2), parity(), workload=domain).release.structure.cliques
+
+
+def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
+    """Of six attributes it plans 4 * 6; each round is a choice and a table."""
+    done = run(Aim(), Budget.zcdp("0.005"))
+    choices = [step for step in done.release.steps if isinstance(step, Choice)]
+    assert 2 <= len(choices) <= 24
+    assert spent(done) <= Budget.zcdp("0.005")
+
+
+@pytest.mark.parametrize("selector", [Mst, Oneshot, Aim])
+def test_a_seed_gives_the_same_selection_and_another_noise(selector: type) -> None:
+    """Everything depends on the session and the generator alone."""
+    one, two = (run(selector(), Budget.zcdp("0.5")) for _ in range(2))
+    assert one.release.structure.cliques == two.release.structure.cliques
+    assert np.array_equal(one.release.tables.values, two.release.tables.values)
+
+
+@pytest.mark.parametrize("selector", [Mst, Oneshot, Aim])
+def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: type) -> None:
+    """Six attributes alone are 18 cells; each pair puts 9 in the place of 3 to 6."""
+    done = run(selector(max_model_cells=30), Budget.zcdp(10))
+    assert 18 < ModelSize(DOMAIN, done.release.structure.cliques).cells() <= 30
+    assert any("left out" in note or "small enough" in note for note in done.notes)
+
+
+@pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim()])
+def test_only_candidates_are_asked_for(selector: object) -> None:
+    """Neither outside of the targets nor under never; attributes left with no pair are measured alone."""
+    workload = Workload.targeted(DOMAIN, "a", order=2, never=[("a", "f")])
+    done = run(selector, Budget.zcdp(5), workload=workload)
+    for step in done.release.steps:
+        if isinstance(step, (Choice, NoisyScores)):
+            asked = set(step.candidates)
+        else:
+            assert isinstance(step, NoisyTables)
+            asked = set(step.structure.cliques)
+        assert asked <= set(workload.candidates)
+    assert {(name,) for name in "abcde"} <= set(done.release.structure.cliques)
+
+
+@pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto()])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_plan_spends_the_budget(selector: object, neighbours: str) -> None:
+    """Its shares sum to the whole, and it can say what it would see."""
+    plan = selector.plan(Workload.all(DOMAIN), Budget.zcdp(1), Terms(neighbours=neighbours))
+    assert Budget.sum(plan.shares.values()) == Budget.zcdp(1)
+    assert plan.deviation > 0
+    assert plan.detectable is not None and plan.detectable > 0
+    assert plan.candidates > 1
+
+
+@pytest.mark.parametrize("selector", [Mst(), Oneshot(), Aim(), Auto()])
+def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
+    """By name, and with what would do."""
+    alone = Workload.of(DOMAIN, [("a",), ("b",)])
+    with pytest.raises(StructureError, match="pairs of attributes"):
+        run(selector, Budget.zcdp(1), workload=alone)
+
+
+def test_oneshot_refuses_pure_budgets_and_says_who_serves_them() -> None:
+    """Noisy scores are Gaussian."""
+    with pytest.raises(BudgetError, match="'mst' or 'aim'"):
+        run(Oneshot(), Budget.pure(1))
+
+
+@pytest.mark.parametrize("selector", [Mst(), Aim()])
+def test_a_budget_that_chooses_by_chance_is_refused_before_the_charge(selector: object) -> None:
+    """And not within the session, where all of it would be lost."""
+    with pytest.raises(BudgetError, match="as likely as any other"):
+        run(selector, Budget.pure("0.0001"))
+
+
+def test_auto_says_what_it_chose_and_why() -> None:
+    """By kind of budget, and for pure ones by size."""
+    workload = Workload.all(DOMAIN)
+    assert isinstance(Auto().decide(workload, Budget.zcdp(1))[0], Oneshot)
+    assert isinstance(Auto().decide(workload, Budget.pure(1))[0], (Aim, Mst))
+    assert isinstance(Auto(aim_attributes=5).decide(workload, Budget.pure(1))[0], Mst)
+    assert isinstance(Auto(aim_candidates=9).decide(workload, Budget.pure(1))[0], Mst)
+    assert Auto(merge=False).decide(workload, Budget.zcdp(1))[0].merge is False
+    assert any(note.startswith("auto: 'oneshot'") for note in run("auto", Budget.zcdp(1)).notes)
+    assert Auto().plan(workload, Budget.zcdp(1), TERMS).notes[0].startswith("auto: 'oneshot'")
+
+
+def test_merging_can_be_turned_off() -> None:
+    """By default rare codes are merged, and a note says which."""
+    codes = planted()
+    codes[:, 0] = np.random.default_rng(0).integers(3, size=len(codes)) ** 2 % 4
+    domain = Domain.from_sizes({"a": 40} | dict.fromkeys("bcdef", 3))
+    merged, plain = (run(Mst(merge=merge), Budget.zcdp("0.1"), codes, workload=domain) for merge in (True, False))
+    assert merged.release.structure.domain["a"].size < 40 == plain.release.structure.domain["a"].size
+    assert any("merged" in note for note in merged.notes)
+    assert not any("merged" in note for note in plain.notes)
+
+
+def test_they_are_found_by_name() -> None:
+    """Through the plugin's hook."""
+    assert isinstance(make("selector", "auto"), Auto)

@@ -1,0 +1,60 @@
+"""The size of a model that grows, against what is known of its graph."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dpgm_select.sizes import Limits, ModelSize
+
+from dpgm_core import Domain
+
+SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 7}
+DOMAIN = Domain.from_sizes(SIZES)
+
+
+def maximal_cliques(edges: set[frozenset[str]]) -> set[frozenset[str]]:
+    """By trying every set of attributes."""
+    complete = [
+        frozenset(names)
+        for size in range(1, len(SIZES) + 1)
+        for names in itertools.combinations(SIZES, size)
+        if all(frozenset(pair) in edges for pair in itertools.combinations(names, 2))
+    ]
+    return {one for one in complete if not any(one < other for other in complete)}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clusters_of_a_chordal_graph_are_its_maximal_cliques(seed: int) -> None:
+    """A graph grown by hanging attributes on cliques needs no fill-in by the right order; small clusters first finds
+    one for these trees of triangles."""
+    rng = np.random.default_rng(seed)
+    names = list(rng.permutation(list(SIZES)))
+    cliques = [tuple(names[:2])]
+    for name in names[2:]:
+        cliques.append((*cliques[rng.integers(len(cliques))][:2], str(name)))
+    edges = {frozenset(pair) for clique in cliques for pair in itertools.combinations(clique, 2)}
+    size = ModelSize(DOMAIN)
+    for clique in cliques:
+        assert size.cells_with(clique) >= size.cells()
+        size.add(clique)
+    known = maximal_cliques(edges)
+    assert {frozenset(cluster) for cluster in size.clusters()} == known
+    assert size.cells() == sum(math.prod(SIZES[name] for name in one) for one in known)
+
+
+def test_a_cycle_is_filled_in() -> None:
+    """Of a square the chord that makes the smaller triangles is taken first: at the smallest cluster."""
+    size = ModelSize(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
+    # a, b and its neighbours cost 24, 30, 60, 40 at first: b goes first and joins a to c.
+    assert {frozenset(one) for one in size.clusters()} >= {frozenset("abc"), frozenset("acd")}
+    assert size.cells() == 2 * 3 * 4 + 2 * 4 * 5 + 2 + 7
+
+
+def test_limits_hold_for_the_whole_and_for_the_largest_cluster() -> None:
+    """What fits exactly fits; one cell less does not."""
+    size = ModelSize(DOMAIN, [("a", "b")])
+    grown = size.cells_with(("b", "c"))
+    assert size.fits(("b", "c"), Limits(model=grown, clique=12))
+    assert not size.fits(("b", "c"), Limits(model=grown - 1, clique=12))
+    assert not size.fits(("b", "c"), Limits(model=grown, clique=11))

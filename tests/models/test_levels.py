@@ -1,0 +1,140 @@
+"""Merged codes: how blocks are split, and what a session's file says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, StructureError, Tables, Terms
+from dpgm_core.models.levels import Level, Levels, block_weights, levels_of
+from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
+from dpgm_core.workload import Workload
+
+DOMAIN = Domain.from_sizes({"a": 6, "b": 3, "c": 2})
+MERGES = {"a": (0, 1, 2, 2, 1, 2)}
+COARSE = DOMAIN.coarsened(MERGES)
+RNG = np.random.default_rng(0)
+CODES = np.stack([np.minimum(RNG.geometric(0.5, 500) - 1, size - 1) for size in (6, 3, 2)], axis=1)
+
+
+def measured(structure: Structure, codes: np.ndarray, seed: int) -> dpgm.NoisyTables:
+    """One step; its own cost does not matter here."""
+    return dpgm.release(
+        codes, structure, Budget.pure("1/2"), neighbours="add-remove", randomness=SeededRandomness(seed)
+    )
+
+
+def session(merges=MERGES, singles=(("a",), ("b",), ("c",)), domain=DOMAIN) -> dpgm.NoisyTables:
+    """One-way tables as they are, then pairs over merged codes."""
+    steps = [measured(Structure(domain, singles), CODES, 1)] if singles else []
+    coarse = CODES.copy()
+    for name, codes in merges.items():
+        at = domain.names.index(name)
+        coarse[:, at] = np.asarray(codes)[CODES[:, at]]
+    pairs = Structure(domain.coarsened(merges), [("a", "b"), ("b", "c")])
+    steps.append(measured(pairs, coarse, 2))
+    terms = SessionTerms(workload=Workload.all(domain, 2), budget=Budget.pure(1), merges=merges)
+    return session_release(
+        terms, steps, Terms(neighbours="add-remove"), cost=Budget.pure(1), private=False, provenance={}
+    )
+
+
+def test_weights_come_from_the_one_way_tables_of_a_session():
+    """Each block sums to 1; two tables of one attribute count by their precision."""
+    release = session()
+    levels = levels_of(COARSE, [release])
+    assert levels.fine == DOMAIN and set(levels.of) == {"a"}
+    level = levels.of["a"]
+    np.testing.assert_array_equal(level.counts, release.steps[0].tables["a"])
+    np.testing.assert_allclose(np.bincount(level.codes, weights=level.weights), 1)
+    np.testing.assert_allclose(level.weights, block_weights(level.counts, level.variance, level.codes))
+    again = evolve(release, steps=(*release.steps, measured(Structure(DOMAIN, [("a",)]), CODES, 3)))
+    both = levels_of(COARSE, [again]).of["a"]
+    one, two = again.steps[0], again.steps[2]
+    expected = (one.tables["a"] / one.variances[0] + two.tables["a"] / two.variances[0]) * both.variance
+    np.testing.assert_allclose(both.counts, expected)
+    assert both.variance == pytest.approx(1 / (1 / one.variances[0] + 1 / two.variances[0]))
+    # what a check measured is compared with, and a table over merged codes does not tell them apart
+    others = evolve(release, steps=(evolve(release.steps[0], check=True), release.steps[1]))
+    assert levels_of(COARSE, [others]).of["a"].counts is None
+
+
+def test_what_was_not_measured_is_even():
+    """No one-way table, no difference between the codes of a block; the standing says so."""
+    release = session(singles=[("b",), ("c",)])
+    np.testing.assert_allclose(levels_of(COARSE, [release]).of["a"].weights, [1, 1 / 2, 1 / 3, 1 / 3, 1 / 2, 1 / 3])
+    model = Model(Structure(COARSE, [("a", "b")]), Tables.zeros(Structure(COARSE, [("a", "b")])), releases=[release])
+    assert model.standing("a") == "by structure"
+
+
+def test_no_merges_no_levels():
+    """Neither for plain releases, nor for sessions that merged nothing or what the model lacks."""
+    plain = measured(Structure(DOMAIN, [("a",)]), CODES, 1)
+    assert levels_of(DOMAIN, [plain]) is None and levels_of(DOMAIN, []) is None
+    assert levels_of(DOMAIN, [session(merges={"a": tuple(range(6))})]) is None
+    assert levels_of(Domain.from_sizes({"b": 3}), [session()]) is None
+
+
+def test_merges_that_lead_elsewhere_are_refused():
+    """A model over other codes than the session's, and two sessions that differ."""
+    release = session()
+    with pytest.raises(StructureError, match="merged the codes of 'a' to others"):
+        levels_of(DOMAIN, [release])
+    other = evolve(release, session=evolve(release.session, merges={"a": (0, 2, 1, 1, 2, 1)}))
+    with pytest.raises(StructureError, match="merged the codes of 'a' to others"):
+        levels_of(COARSE, [release, other])
+
+
+def test_shrinkage_is_a_distribution_and_between_the_counts_and_even():
+    """Whatever the counts, also negative: never below 0, blocks sum to 1; no noise, no shrinkage but by sampling."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        codes = np.concatenate([np.arange(3), rng.integers(0, 3, size=9)])
+        weights = block_weights(rng.normal(2, 8, size=12), float(rng.uniform(0, 50)), codes)
+        assert (weights >= 0).all()
+        np.testing.assert_allclose(np.bincount(codes, weights=weights), 1)
+    counts, codes = np.array([9000.0, 3000.0, 0.0]), np.zeros(3, dtype=int)
+    np.testing.assert_allclose(block_weights(counts, 1e-9, codes), counts / 12000, atol=1e-3)
+    np.testing.assert_allclose(block_weights(np.array([3.0, -1.0, 0.0]), 100.0, codes), 1 / 3)
+    np.testing.assert_allclose(block_weights(np.array([-3.0, -1.0, 0.0]), 1.0, codes), 1 / 3)
+
+
+def test_shrinkage_beats_raw_counts_where_noise_hides_them():
+    """200 blocks of 20 rare codes: the squared error of shrunk weights is less than half of that without shrinkage."""
+    rng, codes = np.random.default_rng(1), np.zeros(20, dtype=int)
+    errors = np.zeros(2)
+    for _ in range(200):
+        truth = rng.dirichlet(np.full(20, 3.0)) * 200
+        noisy = truth + rng.normal(0, 10, size=20)
+        for at, variance in enumerate((100.0, 0.0)):
+            errors[at] += ((block_weights(noisy, variance, codes) - truth / 200) ** 2).sum()
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_drawn_codes_follow_the_weights_and_never_have_weight_0():
+    """Every place in [0, 1), its ends included; shares of a fine grid."""
+    level = Level(codes=np.array([1, 0, 1, 0, 1, 0]), weights=np.array([0.0, 0.0, 0.7, 0.25, 0.3, 0.75]))
+    at = np.concatenate([(np.arange(1000) + 0.5) / 1000, [0.0, np.nextafter(1.0, 0.0)]])
+    for block, expected in ((0, {3: 0.25, 5: 0.75}), (1, {2: 0.7, 4: 0.3})):
+        drawn = level.drawn(np.full(1002, block), at)
+        assert set(drawn.tolist()) == set(expected)
+        for code, share in expected.items():
+            assert np.mean(drawn[:1000] == code) == pytest.approx(share, abs=1e-9)
+    assert level.likeliest.tolist() == [5, 2]
+
+
+def test_weights_drawn_anew_keep_blocks_and_vary_as_the_noise_does():
+    """Their spread in probability is that of the noise: between a third and 1.2 of it, as none can be negative."""
+    level = Level(
+        codes=np.array([0, *[1] * 8]), weights=np.array([1.0, *[1 / 8] * 8]), counts=np.zeros(9), variance=100.0
+    )
+    levels = Levels(fine=Domain.from_sizes({"a": 9}), of={"a": level})
+    shares = {"a": np.array([0.92, *[0.01] * 8])}
+    drawn = np.stack([levels.redrawn(shares, 1000.0, np.random.default_rng(n)).of["a"].weights for n in range(200)])
+    np.testing.assert_allclose(drawn[:, 1:].sum(axis=1), 1)
+    spread = 0.08 * drawn[:, 1:].std(axis=0).mean() * 1000
+    assert 10 / 3 < spread < 12
+    np.testing.assert_array_equal(drawn[3], levels.redrawn(shares, 1000.0, np.random.default_rng(3)).of["a"].weights)

@@ -1,0 +1,267 @@
+"""Models of merged codes: every kind of answer against the table of all records over the codes as they were."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from attrs import evolve
+from scipy import stats
+
+import dpgm_core as dpgm
+from dpgm_core import (
+    Budget,
+    Domain,
+    InferenceError,
+    Model,
+    SeededRandomness,
+    Structure,
+    Tables,
+    TooLarge,
+    bootstrap,
+    learn,
+)
+from dpgm_core.evaluate import log_likelihood, total_variation
+from dpgm_core.interop.uai_model import read_uai, write_uai
+from dpgm_core.models import merged
+from dpgm_core.models.reading import load_model
+from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
+from dpgm_core.workload import Workload
+
+DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 4})
+MERGES = {"a": (2, 0, 1, 0, 0), "c": (0, 1, 1, 0)}
+COARSE = DOMAIN.coarsened(MERGES)
+NAMES = DOMAIN.names
+PAIRS = [("a", "b"), ("b", "c")]
+RNG = np.random.default_rng(0)
+CODES = np.stack([np.minimum(RNG.geometric(0.4, 600) - 1, size - 1) for size in (5, 3, 4)], axis=1)
+
+
+def session(check: bool = False) -> dpgm.NoisyTables:
+    """One-way tables, then pairs over merged codes, as a session makes them."""
+    coarse = np.stack([np.asarray(MERGES.get(name, range(9)))[CODES[:, at]] for at, name in enumerate(NAMES)], axis=1)
+    steps = [
+        dpgm.release(codes, structure, Budget.pure("1/3"), neighbours="add-remove", randomness=SeededRandomness(seed))
+        for seed, codes, structure in (
+            (1, CODES, Structure(DOMAIN, [(name,) for name in NAMES])),
+            (2, coarse, Structure(COARSE, PAIRS)),
+            (3, coarse, Structure(COARSE, [("a", "c")])),
+        )
+    ]
+    steps[2] = evolve(steps[2], check=True)
+    terms = SessionTerms(workload=Workload.all(DOMAIN, 2), budget=Budget.pure(1), merges=MERGES)
+    return session_release(
+        terms, steps if check else steps[:2], steps[0].terms, cost=Budget.pure(1), private=False,
+        provenance={},
+    )  # fmt: skip
+
+
+RELEASE = session()
+
+
+def model_of(seed: int, cliques=PAIRS, zeros: float = 0.0, weight0: bool = False, **more) -> Model:
+    """Random potentials over merged codes; weight0: a code of a block has probability 0."""
+    structure = Structure(COARSE, cliques)
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=structure.cells) * 1.5
+    values[rng.random(structure.cells) < zeros] = -np.inf
+    release = RELEASE
+    if weight0:  # without noise and far apart, so that shrinkage leaves it
+        one = release.steps[0]
+        counts = Tables(one.structure, np.array([5, 10**7, 3, -(10**6), 10**7, 4, 4, 4, 10**7, -(10**6), 10**7, 10**7]))
+        release = evolve(release, steps=(evolve(one, tables=counts), release.steps[1]))
+    return Model(structure, Tables(structure, values), releases=[release], **more)
+
+
+def joint(model: Model) -> np.ndarray:
+    """p(x) over all codes, by definition: the distribution of blocks times the weights."""
+    shape = DOMAIN.shape(NAMES)
+    table = np.zeros(shape)
+    of = model._levels.of
+    for record in np.ndindex(*shape):
+        block = {
+            name: int(of[name].codes[code]) if name in of else code for name, code in zip(NAMES, record, strict=True)
+        }
+        log = sum(
+            model.potentials.group(number)[tuple(block[name] for name in group[0])]
+            for number, group in enumerate(model.structure.groups)
+        )
+        table[record] = math.exp(log) * math.prod(of[name].weights[record[NAMES.index(name)]] for name in of)
+    return table / table.sum()
+
+
+def summed(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    left = [name for name in NAMES if name in names]
+    margin = table.sum(axis=tuple(i for i, name in enumerate(NAMES) if name not in names))
+    return margin.transpose([left.index(name) for name in names])
+
+
+CASES = [(0, False, PAIRS), (0.2, False, PAIRS), (0, True, PAIRS), (0, True, [("a", "c", "b")]), (0, False, [("b",)])]
+
+
+@pytest.mark.parametrize(("zeros", "weight0", "cliques"), CASES)
+def test_answers_agree_with_the_table_of_all_records(zeros, weight0, cliques):
+    """Margins, conditions on any code, conditionals, the most probable record, entropy."""
+    model = model_of(1, cliques, zeros, weight0)
+    table = joint(model)
+    assert model.domain == DOMAIN and model.structure.domain == COARSE
+    assert (model._levels.of["a"].weights == 0).any() == weight0
+    queries = [names for size in (1, 2, 3) for names in itertools.permutations(NAMES, size)]
+    for names, found in model.marginals_of(queries).items():
+        np.testing.assert_allclose(found, summed(table, names), atol=1e-12)
+    for name, other in itertools.permutations(NAMES, 2):
+        both = summed(table, (name, other))
+        for code in range(DOMAIN[other].size):
+            if both[:, code].sum() > 0:
+                found = model.marginal(name, given={other: code})
+                np.testing.assert_allclose(found, both[:, code] / both[:, code].sum(), atol=1e-12)
+            else:
+                with pytest.raises(InferenceError, match="probability 0"):
+                    model.marginal(name, given={other: code})
+                with pytest.raises(InferenceError, match="probability 0"):
+                    model.map_assignment(given={other: code})
+                continue
+            best = model.map_assignment(given={other: code})
+            record = tuple(DOMAIN[one].labels.index(best[one]) for one in NAMES)
+            rest = np.moveaxis(table, NAMES.index(other), 0)[code]
+            assert record[NAMES.index(other)] == code and table[record] == pytest.approx(rest.max(), rel=1e-9)
+        mass = both.sum(axis=0, keepdims=True)
+        expected = np.divide(both, mass, out=np.zeros_like(both), where=mass > 0)
+        np.testing.assert_allclose(model.conditional(name, on=other), expected, atol=1e-12)
+    best = model.map_assignment()
+    assert table[tuple(DOMAIN[one].labels.index(best[one]) for one in NAMES)] == pytest.approx(table.max(), rel=1e-9)
+    assert model.map_assignment(best) == best
+    assert model.entropy() == pytest.approx(stats.entropy(table.reshape(-1)), abs=1e-10)
+    rows = model.table(["c", "a"]).to_pylist()
+    found = {(row["c"], row["a"]): row["probability"] for row in rows}
+    for c, a in np.ndindex(4, 5):
+        assert found[DOMAIN["c"].labels[c], DOMAIN["a"].labels[a]] == pytest.approx(summed(table, ("c", "a"))[c, a])
+
+
+def test_divergences_are_exact_between_merged_and_unmerged_models():
+    """Other potentials, other weights, other merges, none at all; infinite where codes are ruled out."""
+    one, two, three = model_of(1), model_of(2, [("a", "b", "c")]), model_of(3, weight0=True)
+    fine = Structure(DOMAIN, [("a", "c"), ("b",)])
+    plain = Model(fine, Tables(fine, np.random.default_rng(4).normal(size=fine.cells)))
+    tables = {id(model): joint(model) for model in (one, two, three)}
+    tables[id(plain)] = plain.marginal(NAMES)
+    for p, q in itertools.permutations((one, two, three, plain), 2):
+        expected = stats.entropy(tables[id(p)].reshape(-1), tables[id(q)].reshape(-1))
+        assert p.kl(q) == pytest.approx(expected, abs=1e-9)
+    assert one.kl(one) == pytest.approx(0, abs=1e-12) and one.kl(three) == math.inf
+    with pytest.raises(dpgm.StructureError, match="same domain"):
+        one.kl(one.coarse)
+
+
+def test_samples_have_the_distribution_of_all_codes():
+    """Chi-squared of 20,000 records against the table of all 60; false alarm 1e-6. Codes of weight 0 never come."""
+    model = model_of(3, weight0=True)
+    table = joint(model)
+    drawn = model.sample(20_000, randomness=SeededRandomness(1))
+    codes = [drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in NAMES]
+    counts = np.zeros(table.shape)
+    np.add.at(counts, tuple(codes), 1)
+    assert (counts[table == 0] == 0).all()
+    expected = 20_000 * table[table > 0]
+    assert ((counts[table > 0] - expected) ** 2 / expected).sum() < stats.chi2.ppf(1 - 1e-6, len(expected) - 1)
+
+
+def test_rounded_samples_are_near_what_is_expected():
+    """20,000 rows: one-way tables of all codes within 3 of N p, whatever was merged; pairs within a tenth of the
+    distance of independent rows; what is impossible never comes; two merged attributes are split independently."""
+    model = model_of(3, weight0=True)
+    table = joint(model)
+    errors = {}
+    for method in ("rounded", "independent"):
+        drawn = model.sample(20_000, method=method, randomness=SeededRandomness(1))
+        codes = [drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in NAMES]
+        counts = np.zeros(table.shape)
+        np.add.at(counts, tuple(codes), 1)
+        assert (counts[table == 0] == 0).all()
+        errors[method] = [
+            np.abs(summed(counts, names) - 20_000 * summed(table, names)).sum() for names in (("a", "b"), ("a", "c"))
+        ]
+        if method == "rounded":
+            for name in NAMES:
+                assert np.abs(summed(counts, (name,)) - 20_000 * summed(table, (name,))).max() < 3
+    assert errors["rounded"][0] < 0.1 * errors["independent"][0] and errors["rounded"][1] < errors["independent"][1]
+
+
+def test_records_are_scored_by_their_own_codes(tmp_path):
+    """Log-likelihood against the table of all records; total variation over either domain."""
+    model = model_of(1)
+    table = joint(model)
+    expected = np.log(table[tuple(CODES.T)]).sum()
+    assert log_likelihood(model, CODES, allow_non_private=True) == pytest.approx(expected, rel=1e-10)
+    ours = total_variation(model, CODES, allow_non_private=True)["a", "b"]
+    share = np.zeros((5, 3))
+    np.add.at(share, (CODES[:, 0], CODES[:, 1]), 1 / len(CODES))
+    assert ours == pytest.approx(np.abs(share - summed(table, ("a", "b"))).sum() / 2)
+    assert total_variation(model, RELEASE.tables)["a", "b"] == pytest.approx(
+        total_variation(model.coarse, RELEASE.tables)["a", "b"]
+    )
+    whole = model.expanded()
+    write_uai(tmp_path / "m.uai", whole.structure, whole)
+    read = read_uai(tmp_path / "m.uai")
+    found = Model(read.structure, read.potentials)
+    assert found.domain == DOMAIN
+    np.testing.assert_allclose(found.marginal(NAMES), table, atol=1e-12)
+
+
+def test_a_model_too_large_to_write_out_is_refused(monkeypatch):
+    """By name, with the size, before anything is made."""
+    monkeypatch.setattr(merged, "_MOST_BYTES", 100)
+    with pytest.raises(TooLarge, match="2 merged attributes takes 216 B, against 100 B"):
+        model_of(1).expanded()
+
+
+def test_what_an_answer_rests_on():
+    """Alone by its one-way table; together with others as far as no merged code is split by assumption."""
+    model = model_of(1)
+    assert [model.standing(name) for name in NAMES] == ["measured"] * 3
+    assert model.standing(["a", "b"]) == "by structure" and model.coarse.standing(["a", "b"]) == "measured"
+    assert model.standing("b", given={"a": 2}) == "measured"  # a block of its own
+    assert model.standing("b", given={"a": 1}) == "by structure"
+    assert model.standing(["a"], given={"b": 0}) == "by structure"
+    assert model.unmeasured == ()
+
+
+def test_a_model_file_gives_the_same_answers(tmp_path):
+    """The schema is that of every model; the weights come out of the release again."""
+    model = model_of(1)
+    model.save(tmp_path / "m.dpgm")
+    read = load_model(tmp_path / "m.dpgm")
+    np.testing.assert_array_equal(read.marginal(NAMES), model.marginal(NAMES))
+    assert set(read.to_document()) == set(model.to_document()) and read.domain == DOMAIN
+
+
+def test_learned_and_bootstrapped_in_the_domain_of_the_session():
+    """A learner need not know; error bars of merged codes hold what the noise of one-way tables does to them."""
+    release = session(check=True)
+    model = learn(release, learner="naive-mle", randomness=SeededRandomness(1)).model
+    assert model.structure.domain == COARSE and model.domain == DOMAIN
+    assert set(model.misfit()) == set(release.structure.cliques)
+    strapped = bootstrap(model, 30, randomness=SeededRandomness(2))
+    found = strapped.intervals("a")
+    level = model._levels.of["a"]
+    noise = level.variance**0.5 / release.total
+    assert found.estimate.shape == (5,)
+    assert (found.standard_error[~level.alone] > noise / 4).all() and (found.standard_error < 4 * noise).all()
+    again = strapped.using(unmeasured="uniform").replicates[3]
+    np.testing.assert_array_equal(again.marginal("a"), strapped.replicates[3].marginal("a"))
+    assert not np.allclose(again.marginal("a"), strapped.replicates[4].marginal("a"))
+    assert strapped.coarse.replicates[3].domain == COARSE
+    assert strapped.checked and strapped.structure_error().estimate >= 0
+    assert strapped.intervals(["a", "c"], given={"b": 0}).widened
+
+
+def test_loopy_propagation_answers_too():
+    """Another engine, the same weights."""
+    model = model_of(1)
+    found = model.using("loopy-bp")
+    np.testing.assert_allclose(found.marginal(["a", "b"]), model.marginal(["a", "b"]), atol=1e-6)
+    with pytest.raises(InferenceError, match="cannot maximise"):
+        found.map_assignment()
