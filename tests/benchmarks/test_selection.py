@@ -157,5 +157,5 @@ def test_the_report_holds_ratios_against_targets():
 
 
 def run(method, seed, error):
-    measured = {"error3": error, "error2": error / 3, "seconds": 2.0, "peak": 100.0, "choices": 3, "release": "a"}
+    measured = {"error3": error, "error2": error / 3, "seconds": 2.0, "peak": 100.0, "measured": 3, "release": "a"}
     return {"cell": "adult 1", "trial": seed, "method": method} | measured
