@@ -32,7 +32,7 @@ class Worth:
 
 def pull(cost: float) -> float:
     """y_c of a table with this w_c K_c: its part of the budget is proportional to it."""
-    return (cost * math.sqrt(2 / math.pi)) ** (2 / 3)
+    return math.pow(cost * math.sqrt(2 / math.pi), 2 / 3)
 
 
 def best_subset(
@@ -53,7 +53,7 @@ def best_subset(
     """
 
     def noise(together: float) -> float:
-        return SHRUNKEN * together**1.5 / math.sqrt(precision)
+        return SHRUNKEN * math.pow(together, 1.5) / math.sqrt(precision)
 
     saved, error, together, count = 0.0, 0.0, held, 0
     order = sorted(cliques, key=lambda clique: -errors[clique] / pull(costs[clique]))
