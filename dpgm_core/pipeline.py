@@ -320,6 +320,7 @@ def check(
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         planned(_selector(structure), wanted, curator, share)
         structure = curator.structure
+        made.check(structure, engine)
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
