@@ -139,6 +139,7 @@ def select_structure(
     """
     planned(selector, workload, curator, share)
     check_learner(learner, inference, curator)
+    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     with curator.session(workload=workload) as session:
