@@ -60,6 +60,7 @@ def check_learner(learner: Learner, inference: Inference, curator: LiveCurator) 
 
     Nothing declares it, so it is asked to learn and stopped where it first asks for something.
     """
+    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
         learner.fitter(inference)
         return
@@ -139,7 +140,6 @@ def select_structure(
     """
     planned(selector, workload, curator, share)
     check_learner(learner, inference, curator)
-    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     with curator.session(workload=workload) as session:
