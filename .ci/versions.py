@@ -17,6 +17,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -61,7 +62,10 @@ def development() -> list[str]:
 
 
 def attempt(title: str, program: str, requirements: list[str], constraints: list[str] | None, commands: str) -> bool:
-    """One fresh copy of the checkout and one environment: install, run. constraints: None for the newest of all."""
+    """One fresh copy of the checkout and one environment: install, run, then show what was printed, in one piece.
+
+    constraints: None for the newest of all.
+    """
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
@@ -77,9 +81,12 @@ def attempt(title: str, program: str, requirements: list[str], constraints: list
             f"{program} -m venv .venv && . .venv/bin/activate && "
             f"pip install -q -r wanted.txt -c limits.txt && {commands}"
         )
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=copy, check=False)
+        words = ["bash", "-euo", "pipefail", "-c", script]
+        done = subprocess.run(
+            words, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+        )
     verdict = "passed" if done.returncode == 0 else "FAILED"
-    print(f"== {title}: {verdict} in {time.monotonic() - began:.0f} s", flush=True)
+    print(f"{done.stdout}== {title}: {verdict} in {time.monotonic() - began:.0f} s", flush=True)
     return done.returncode == 0
 
 
@@ -98,8 +105,13 @@ def main() -> int:
     if not able:
         return 1
     users, developers = ["-r requirements.txt"], ["-r requirements.txt", "-e .[testing]", *development()]
-    passed = [
-        attempt(
+    programs = list(able.values())
+    attempts: list[tuple[str, str, list[str], list[str] | None, str]] = [
+        ("oldest of everything", programs[0], developers, lower_bounds(), f"{example} && {tests}"),
+        ("newest of everything", programs[-1], developers, None, f"{example} && {tests}"),
+    ]
+    attempts += [
+        (
             f"tested versions, Python {version}",
             program,
             ["-r requirements-dev.txt"] if whole else users,
@@ -109,9 +121,9 @@ def main() -> int:
         for version, program in able.items()
         if whole or version != f"{sys.version_info.major}.{sys.version_info.minor}"  # whose commands have run
     ]
-    programs = list(able.values())
-    passed.append(attempt("oldest of everything", programs[0], developers, lower_bounds(), f"{example} && {tests}"))
-    passed.append(attempt("newest of everything", programs[-1], developers, None, f"{example} && {tests}"))
+    # Two at a time: pip takes one core and waits much, so that tests run while another environment is made.
+    with ThreadPoolExecutor(2) as pool:
+        passed = list(pool.map(lambda one: attempt(*one), attempts))
     return 0 if all(passed) else 1
 
 
