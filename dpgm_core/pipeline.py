@@ -321,6 +321,7 @@ def check(
         planned(_selector(structure), wanted, curator, share)
         check_learner(made, engine, curator)
         structure = curator.structure
+        made.check(structure, engine)
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")

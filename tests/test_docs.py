@@ -23,6 +23,15 @@ OURS = """import warnings
 warnings.filterwarnings("error", module="dpgm_|__main__")
 warnings.filterwarnings("default", category=DeprecationWarning)
 """
+# One command after the other; each ends as it would in a shell of its own, or by returning.
+COMMANDS = """from dpgm_core.cli import main
+for arguments in {commands}:
+    print("$ dpgm", *arguments, flush=True)
+    try:
+        main(arguments)
+    except SystemExit as done:
+        assert not done.code, arguments
+"""
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,19 +51,16 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
 def run_page(page: Path, folder: Path) -> None:
     """Every `dpgm` line and every Python block of a page, in its order, beside a copy of the example.
 
-    Consecutive Python blocks share one interpreter, as a reader's do; `pip` lines are the reader's machine, not ours.
+    Python blocks share one interpreter, as a reader's do, and so do the commands, which starts it once and not for each
+    (tests/e2e starts `dpgm` as a shell does); `pip` lines are the reader's machine, not ours.
     """
     shutil.copytree(DOCS / "examples" / "health", folder / "docs/examples/health", ignore=shutil.ignore_patterns("out"))
-    python = []
-    for language, _, content in blocks(page):
-        if language == "sh":
-            for line in content.splitlines():
-                if line.startswith("dpgm "):
-                    arguments = shlex.split(line, comments=True)[1:]
-                    run(["-c", "from dpgm_core.cli import main; main()", *arguments], cwd=folder)
-        elif language == "python":
-            python.append(content)
+    shell = [line for language, _, content in blocks(page) if language == "sh" for line in content.splitlines()]
+    commands = [shlex.split(line, comments=True)[1:] for line in shell if line.startswith("dpgm ")]
+    python = [content for language, _, content in blocks(page) if language == "python"]
     assert python
+    if commands:
+        run(["-c", COMMANDS.format(commands=commands)], cwd=folder)
     run(["-c", OURS + "\n".join(python)], cwd=folder)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from benchmarks.cases.census import TREES
-from benchmarks.cases.coded import Coded, adult, adult_domain, of_model, off, wide
+from benchmarks.cases.coded import Coded, adult, adult_domain, off, wide
 from benchmarks.harness.alone import peak_megabytes
 from benchmarks.peers.mbi_peer import mbi_models
 from benchmarks.protocol.mirror import MirrorDescent, descend
@@ -22,7 +22,6 @@ from dpgm_core import (
     Budget,
     Choice,
     Domain,
-    Learner,
     Model,
     NoisyTables,
     SeededRandomness,
@@ -32,6 +31,7 @@ from dpgm_core import (
     Terms,
     Workload,
     fit,
+    learn,
     make,
     release,
 )
@@ -48,16 +48,12 @@ STEPS, MST_STEPS = 1000, 10_000
 
 @frozen
 class Method:
-    """selector: its name. steps: of mirror descent; None: the fit is `eb-map`, untouched."""
+    """selector: its name. steps: of mirror descent; None: the fit is `eb-map`, untouched. again: the selection is made
+    with `eb-map`, and mirror descent learns from the release that it left."""
 
     selector: str
     steps: int | None = None
-
-    @property
-    def learner(self) -> Learner:
-        """A new one, with no fit to start from."""
-        learner: Learner = make("learner", "eb-map") if self.steps is None else MirrorDescent(steps=self.steps)
-        return learner
+    again: bool = False
 
 
 METHODS = {
@@ -67,7 +63,8 @@ METHODS = {
     "mst": Method("mst"),
     "aim + mirror descent": Method("aim", STEPS),
     "oneshot + mirror descent": Method("oneshot", STEPS),
-    "oneshot + mirror descent x 10": Method("oneshot", 10 * STEPS),
+    "oneshot's release + mirror descent": Method("oneshot", STEPS, True),
+    "oneshot's release + mirror descent x 10": Method("oneshot", 10 * STEPS, True),
     "mst + mirror descent": Method("mst", MST_STEPS),
 }
 
@@ -89,21 +86,23 @@ def selection_of_wide(method: str, attributes: int, records: int, seed: int) -> 
 def _selection(
     method: Method, data: object, domain: Domain, order: int, epsilon: str, seed: int, records: Callable[[], Coded]
 ) -> dict[str, Any]:
+    mirror = None if method.steps is None else MirrorDescent(steps=method.steps)
     start = time.process_time()
     done = fit(
         data,
         method.selector,
         Budget.approx(epsilon, DELTA),
-        learner=method.learner,
+        learner="eb-map" if mirror is None or method.again else mirror,
         workload=Workload.all(domain, order=order),
         terms=TERMS,
         randomness=SeededRandomness(seed),
     )
+    if method.again and mirror is not None:
+        done = learn(done.releases, mirror, structure=done.model.structure)
     # Before anything is judged: both are of the selection and its fits alone.
     found: dict[str, Any] = {"seconds": round(time.process_time() - start, 3), "peak": round(peak_megabytes(), 1)}
     sessions = [one for one in done.releases if one.session is not None]
-    merges = {name: codes for one in sessions for name, codes in one.session.merges.items()}  # type: ignore[union-attr]
-    found |= off(records(), of_model(done.model, merges))
+    found |= off(records(), done.model.marginals_of)
     steps = [step for one in sessions for step in one.steps]
     return found | {
         "choices": sum(isinstance(step, Choice) for step in steps),
@@ -193,7 +192,7 @@ def compared_fits(folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         f"{name}_{error}": value
         for name, model in models.items()
-        for error, value in off(table, of_model(model, {})).items()
+        for error, value in off(table, model.marginals_of).items()
     }
     at_100 = (
         Model(noisy.structure, early).marginals()

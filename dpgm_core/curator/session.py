@@ -331,8 +331,10 @@ class LiveSession(Turns):
     def _keep(self, step: NoisyTables | Choice | NoisyScores) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
         self._steps.append(step)
-        if self._release is not None or (isinstance(step, NoisyTables) and not step.check):
+        if isinstance(step, NoisyTables) and not step.check:
             self._save()
+        elif self._release is not None:  # its tables are as they were
+            self._hand_out(attrs.evolve(self._release, steps=tuple(self._steps)))
 
     def _save(self) -> None:
         before = self._release
@@ -344,8 +346,10 @@ class LiveSession(Turns):
             private=bool(self._randomness.private),
             provenance=self._provenance,
         )
-        self._release = attrs.evolve(release, saved_as=None if before is None else before.saved_as)
-        self._saved = False
+        self._hand_out(attrs.evolve(release, saved_as=None if before is None else before.saved_as))
+
+    def _hand_out(self, release: NoisyTables) -> None:
+        self._release, self._saved = release, False
         self._release = self._publish(self._release)
         self._saved = True
 

@@ -60,6 +60,7 @@ def check_learner(learner: Learner, inference: Inference, curator: LiveCurator) 
 
     Nothing declares it, so it is asked to learn and stopped where it first asks for something.
     """
+    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
         learner.fitter(inference)
         return

@@ -8,7 +8,7 @@ already, and dependence that only three attributes show together is found.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -25,22 +25,21 @@ from dpgm_core import (
     Selection,
     SelectionPlan,
     Session,
-    Structure,
     Terms,
     Workload,
     option,
 )
 from dpgm_select.common import Growth, Options, check_workload, distances, larger, opened, single, text, told_by
 from dpgm_select.sizes import ModelSize
-from dpgm_select.spending import deviation, share_of
-from dpgm_select.split import Worth, best_subset
+from dpgm_select.spending import deviation, ratio, share_of
+from dpgm_select.split import Worth, best_subset, pull, topped_up
 
 __all__ = ["Oneshot"]
 
 #: Of the budget: to every attribute alone, and to the scores of one look.
-_ALONE, _SCORES = 0.35, 0.05
-#: Of what is measured after the first look; the second look has the rest.
-_FIRST = 0.75
+_ALONE, _SCORES = 0.35, 0.03
+#: Of what is left after the first look: to its tables at once. The rest goes to all tables, once the last are known.
+_FIRST = 0.5
 #: What a cell costs in the greedy search for a structure, in standard deviations of the noise if there were one table.
 _PENALTIES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 #: Millionths that rounding might take too much.
@@ -106,11 +105,14 @@ class Oneshot(Options):
         growth, notes = opened(session, share_of(whole, _ALONE), self.merge)
         trace: list[dict[str, Any]] = []
         fit: Fit | None = None
-        chosen: dict[Clique, float] = {}
+        had: dict[Clique, float] = {}  # by the tables chosen, as shares of the whole budget
         for look in range(1, self.looks + 1):
             progress("selecting", look - 1, self.looks)
-            asked = larger(session.workload, 2 if look == 1 else None)
-            candidates = [clique for clique in asked if growth.size.fits(clique, self.limits())]
+            candidates = [
+                clique
+                for clique in larger(session.workload, 2 if look == 1 else None)
+                if clique not in growth.cliques and growth.size.fits(clique, self.limits())
+            ]
             if not candidates:
                 break
             fit = growth.fitted(fitting, fit)
@@ -119,45 +121,55 @@ class Oneshot(Options):
                 share_of(whole, _SCORES),
             )
             errors = dict(zip(scores.candidates, scores.values.tolist(), strict=True))
-            left = session.remaining
-            spent = left if look == self.looks else share_of(left, _FIRST)
-            worth = self._best(growth, errors, deviation(spent, session.terms, session.workload))
-            if worth.shares:
-                session.measure({clique: share_of(spent, part * _ROUNDED) for clique, part in worth.shares.items()})
-                growth.add(*worth.shares)
-                chosen |= worth.shares
+            left = ratio(session.remaining, whole)
+            taken = self._best(growth, errors, had, share_of(whole, left + sum(had.values()))).taken
+            growth.add(*taken)
+            spent = left * _ROUNDED * (1 if look == self.looks else _FIRST)
+            parts = topped_up(self._costs(growth, [*had, *taken]), had, spent) if had or taken else {}
+            if parts:
+                session.measure({clique: share_of(whole, part) for clique, part in parts.items()})
+                had |= {clique: had.get(clique, 0.0) + part for clique, part in parts.items()}
             trace.append(
                 {
                     "round": look,
-                    "chosen": ", ".join(map(text, worth.shares)),
+                    "chosen": ", ".join(map(text, taken)),
                     "deviation": scores.deviation,
                     "cells": growth.size.cells(),
                 }
             )
         notes += growth.left_out(larger(session.workload), self.limits())
-        # What nothing was found for goes to the tables there are.
-        rest = chosen or dict.fromkeys(growth.cliques, 1.0)
+        # What is left if nothing was worth a table, or nothing more was there to look at.
+        rest = had or dict.fromkeys(growth.cliques, 1.0)
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)
 
-    def _best(self, growth: Growth, errors: Mapping[Clique, float], noise: float) -> Worth:
+    def _costs(self, growth: Growth, cliques: Sequence[Clique]) -> dict[Clique, float]:
+        """w_c K_c of tables."""
+        sizes, workload = growth.session.domain.sizes, growth.session.workload
+        return {
+            clique: float(workload.weight(clique)) * math.prod(sizes[name] for name in clique) for clique in cliques
+        }
+
+    def _best(
+        self, growth: Growth, errors: Mapping[Clique, float], had: Mapping[Clique, float], budget: Budget
+    ) -> Worth:
         """The tables that save most, over structures that a greedy search finds at several prices of a cell.
 
-        errors: noisy distances, records. noise: standard deviation, if one table had all the budget.
+        errors: noisy distances, records. had: tables chosen before. budget: of all tables, theirs too.
         """
-        domain, workload = growth.session.domain, growth.session.workload
-        cells = dict(zip(errors, Structure(domain, list(errors)).sizes, strict=True))
-        weights = {clique: float(workload.weight(clique)) for clique in errors}
-        weighted = {clique: weights[clique] * error for clique, error in errors.items()}
-        costs = {clique: weights[clique] * cells[clique] for clique in errors}
-        best = Worth(saved=0.0, shares={})
+        session = growth.session
+        noise = deviation(budget, session.terms, session.workload)  # if one table had all of it
+        costs = self._costs(growth, list(errors))
+        weighted = {clique: float(session.workload.weight(clique)) * error for clique, error in errors.items()}
+        held = sum(map(pull, self._costs(growth, list(had)).values()))
+        best = Worth()
         for penalty in _PENALTIES:
             gains = {clique: weighted[clique] - penalty * noise * costs[clique] for clique in errors}
-            size = ModelSize(domain, growth.cliques)
+            size = ModelSize(session.domain, growth.cliques)
             for clique in sorted(gains, key=lambda one: -gains[one]):
                 if gains[clique] > 0 and size.fits(clique, self.limits()):
                     size.add(clique)
             clusters = [frozenset(cluster) for cluster in size.clusters()]
             inside = [clique for clique in errors if any(cluster.issuperset(clique) for cluster in clusters)]
-            worth = best_subset(inside, weighted, costs, 1 / noise**2)
+            worth = best_subset(inside, weighted, costs, 1 / noise**2, held)
             best = worth if worth.saved > best.saved else best
         return best

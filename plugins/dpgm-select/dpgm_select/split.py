@@ -16,7 +16,7 @@ from attrs import frozen
 
 from dpgm_core import Clique
 
-__all__ = ["Worth", "best_subset"]
+__all__ = ["Worth", "best_subset", "pull", "topped_up"]
 
 #: f, by measurement: at 1 tables are left out that a learner has use for.
 SHRUNKEN = 0.5
@@ -24,31 +24,60 @@ SHRUNKEN = 0.5
 
 @frozen(kw_only=True)
 class Worth:
-    """What measuring some tables saves: weighted records, and each one's share of the budget."""
+    """Tables to be measured, and what that saves: weighted records."""
 
-    saved: float
-    shares: Mapping[Clique, float]
+    saved: float = 0.0
+    taken: tuple[Clique, ...] = ()
+
+
+def pull(cost: float) -> float:
+    """y_c of a table with this w_c K_c: its part of the budget is proportional to it."""
+    return math.pow(cost * math.sqrt(2 / math.pi), 2 / 3)
 
 
 def best_subset(
-    cliques: Sequence[Clique], errors: Mapping[Clique, float], costs: Mapping[Clique, float], precision: float
+    cliques: Sequence[Clique],
+    errors: Mapping[Clique, float],
+    costs: Mapping[Clique, float],
+    precision: float,
+    held: float = 0.0,
 ) -> Worth:
     """The tables that save most together.
 
-    errors: w_c e_c, weighted records. costs: w_c K_c. precision: B, 1 / records**2.
+    errors: w_c e_c, weighted records. costs: w_c K_c. precision: B, 1 / records**2. held: summed y_c of tables that the
+    budget is for as well, whatever else is taken.
 
     >>> worth = best_subset([("a",), ("b",)], {("a",): 900.0, ("b",): 1.0}, {("a",): 4.0, ("b",): 4.0}, 0.01)
-    >>> worth.shares, round(worth.saved)
-    ({('a',): 1.0}, 884)
+    >>> worth.taken, round(worth.saved)
+    ((('a',),), 884)
     """
-    y = {clique: (costs[clique] * math.sqrt(2 / math.pi)) ** (2 / 3) for clique in cliques}
-    saved, error, together, count = 0.0, 0.0, 0.0, 0
-    order = sorted(cliques, key=lambda clique: -errors[clique] / y[clique])
+
+    def noise(together: float) -> float:
+        return SHRUNKEN * math.pow(together, 1.5) / math.sqrt(precision)
+
+    saved, error, together, count = 0.0, 0.0, held, 0
+    order = sorted(cliques, key=lambda clique: -errors[clique] / pull(costs[clique]))
     for number, clique in enumerate(order, 1):
-        error, together = error + errors[clique], together + y[clique]
-        now = error - SHRUNKEN * together**1.5 / math.sqrt(precision)
+        error, together = error + errors[clique], together + pull(costs[clique])
+        now = error - noise(together) + noise(held)
         if now > saved:
             saved, count = now, number
-    taken = order[:count]
-    whole = sum(y[clique] for clique in taken)
-    return Worth(saved=saved, shares={clique: y[clique] / whole for clique in taken})
+    return Worth(saved=saved, taken=tuple(order[:count]))
+
+
+def topped_up(costs: Mapping[Clique, float], had: Mapping[Clique, float], left: float) -> dict[Clique, float]:
+    """What is left of a budget, divided so that each table's whole part comes as near y_c as can be; sums to `left`.
+
+    costs: w_c K_c. had: what tables have had. All in one unit of rho.
+
+    >>> {name: round(part, 3) for name, part in topped_up({"a": 1.0, "b": 8.0}, {"a": 5.0}, 5.0).items()}
+    {'b': 5.0}
+    """
+    wanting = {clique: pull(cost) for clique, cost in costs.items()}
+    while True:
+        level = (left + sum(had.get(clique, 0.0) for clique in wanting)) / sum(wanting.values())
+        full = [clique for clique, y in wanting.items() if level * y <= had.get(clique, 0.0)]
+        if not full:
+            return {clique: level * y - had.get(clique, 0.0) for clique, y in wanting.items()}
+        for clique in full:
+            del wanting[clique]
