@@ -222,7 +222,7 @@ def write_archive(
     need = 0
     try:
         for name, document in documents.items():
-            members[name] = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False).encode()
+            members[name] = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
             need += _document_need(members[name])
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"cannot write {path}: a fact about it has no form in a file ({error})") from None
