@@ -12,7 +12,6 @@ from dpgm_core.components.registry import make
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.curator.session import mechanism_of
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
@@ -24,7 +23,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import measure
-from dpgm_core.planning import Plan, make_plan
+from dpgm_core.planning import Plan, checked_records, make_plan
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -32,8 +31,9 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import mechanism_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import chosen_fit, planned, select_structure, session_budget
+from dpgm_core.selection.run import check_learner, chosen_fit, planned, select_structure, session_budget
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
@@ -285,7 +285,7 @@ def plan_selection(
     """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`."""
     share = _share_only(split, MECHANISM, budget)
     left = session_budget(budget)
-    return _selector(selector).plan(_wanted(workload), left * (1 - share), terms, records)
+    return _selector(selector).plan(_wanted(workload), left * (1 - share), terms, checked_records(records))
 
 
 def check(
@@ -319,7 +319,9 @@ def check(
         wanted = _wanted(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         planned(_selector(structure), wanted, curator, share)
+        check_learner(made, engine, curator)
         structure = curator.structure
+        made.check(structure, engine)
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")

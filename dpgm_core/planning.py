@@ -24,7 +24,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Clique, Structure, StructureReport
 from dpgm_core.tables import Tables
 
-__all__ = ["Plan", "TableError", "cell_error", "delta_note", "make_plan"]
+__all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", "make_plan"]
 
 
 @frozen(kw_only=True)
@@ -99,9 +99,7 @@ def make_plan(
     records: a publicly known or guessed number of records. split: how the budget is divided over tables, as a curator
     does it. Raises BudgetError, OptionError and TooLarge.
     """
-    known = records is None or (isinstance(records, (int, float)) and not isinstance(records, bool))
-    if not known or (records is not None and not 1 <= records < 2**53):
-        raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
+    checked_records(records)
     check_structure(structure)
     terms.check(structure)
     over_tables, share = read_split(split)
@@ -142,6 +140,18 @@ def make_plan(
         unsafe=measurement.unsafe,
         unmeasured=structure.uncovered,
     )
+
+
+def checked_records(records: float | None) -> float | None:
+    """A publicly known or guessed number of records, or none; BudgetError for what is no such number.
+
+    >>> checked_records(20_000)
+    20000
+    """
+    known = records is None or (isinstance(records, (int, float)) and not isinstance(records, bool))
+    if not known or (records is not None and not 1 <= records < 2**53):
+        raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
+    return records
 
 
 def _check_note(checking: Measurement | None, structure: Structure) -> str | None:

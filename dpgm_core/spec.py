@@ -20,11 +20,12 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.settings import apply_setting
 from dpgm_core.structure import Structure
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
 
-__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "parse_setting"]
+__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec"]
 
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
@@ -51,7 +52,6 @@ _KEYS = (
     "check",
     "simulation",
 )
-_DEFAULTS = {"mechanism": MECHANISM, "learner": LEARNER, "inference": INFERENCE}
 _REQUIRED = {
     "data": "",
     "domain": "",
@@ -59,8 +59,8 @@ _REQUIRED = {
     "budget": "",
     "structure": " (the cliques, or select = 'auto' to have them chosen privately)",
 }
-# Where a name is short for a table with nothing but a name.
-_NAMED = {*((key,) for key in _DEFAULTS), ("structure", "select")}
+# Where a name is short for a table with nothing but a name, and which name where there is none.
+_NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "select"): None}
 # What draws the noise of a selection, whatever the default mechanism is.
 _DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
@@ -122,39 +122,8 @@ def load_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
     except ValueError as error:
         raise OptionError(f"spec file {path} is not valid TOML: {error}") from None
     for setting in settings:
-        _apply(plain, setting)
+        apply_setting(plain, setting, _NAMED)
     return _spec(plain, path)
-
-
-def parse_setting(setting: str) -> tuple[list[str], Any]:
-    """`a.b=VALUE` as keys and value; VALUE is TOML, or a plain text if it is not.
-
-    >>> parse_setting("learner.l2=0.5"), parse_setting("learner=naive-mle")
-    ((['learner', 'l2'], 0.5), (['learner'], 'naive-mle'))
-    """
-    key, equals, text = setting.partition("=")
-    keys = [part.strip() for part in key.split(".")]
-    if not equals or not all(keys):
-        raise OptionError(f"a setting must look like KEY=VALUE or KEY.KEY=VALUE, got {setting!r}")
-    try:
-        plain = parse_toml(f"value = {text.strip()}")
-    except ValueError:
-        plain = {}
-    return keys, plain["value"] if set(plain) == {"value"} else text.strip()
-
-
-def _apply(plain: dict[str, Any], setting: str) -> None:
-    keys, value = parse_setting(setting)
-    table = plain
-    for depth, key in enumerate(keys[:-1]):
-        inside = table.get(key, _DEFAULTS.get(key, {}) if depth == 0 else {})
-        if tuple(keys[: depth + 1]) in _NAMED and isinstance(inside, str):
-            inside = {"name": inside}  # `learner = "x"` is short for { name = "x" }
-        if not isinstance(inside, dict):
-            raise OptionError(f"setting {setting!r}: {key!r} is not a table, so nothing can be set inside it")
-        table[key] = inside
-        table = inside
-    table[keys[-1]] = value
 
 
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
@@ -189,8 +158,8 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             total=plain.get("total", "estimated"),
         ),
         mechanism=plain.get("mechanism", MECHANISM) if select is None else MECHANISM,
-        learner=plain.get("learner", _DEFAULTS["learner"]),
-        inference=plain.get("inference", _DEFAULTS["inference"]),
+        learner=plain.get("learner", LEARNER),
+        inference=plain.get("inference", INFERENCE),
         split=check_split(plain.get("split", "even")),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / _text(where, "output.folder", output.get("folder", ".")),

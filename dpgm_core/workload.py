@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
@@ -46,8 +46,6 @@ class Workload:
     _plain: Mapping[str, Any] = field(factory=dict, repr=False, eq=False, alias="plain")
 
     def __attrs_post_init__(self) -> None:
-        if len(self.candidates) > MOST_CANDIDATES:
-            raise TooLarge(self._too_many(len(self.candidates)))
         if not self.candidates:
             raise StructureError(
                 f"the workload leaves no table to measure: its cliques have more than {self.max_cells:,} cells or are "
@@ -144,7 +142,7 @@ class Workload:
         except BudgetError as error:
             raise OptionError(str(error)) from None
         if math.comb(len(domain), size) > 20 * MOST_CANDIDATES:
-            raise TooLarge(_too_many_of(math.comb(len(domain), size), size))
+            raise TooLarge(_too_many(size))
         wanted = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
         sets = itertools.combinations(domain.names, size)
         weights = {names: Fraction(1) for names in sets if wanted is None or wanted & set(names)}
@@ -158,14 +156,24 @@ class Workload:
         """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
         sizes, found = self.domain.sizes, set[Clique]()
         barred = [frozenset(clique) for clique in self.never]
+
+        def fits(clique: Clique) -> bool:
+            cells = math.prod(sizes[name] for name in clique)
+            return cells <= self.max_cells and not any(one.issubset(clique) for one in barred)
+
         for clique in self.weights:
             if clique in found:
                 continue
-            for inside in _inside(clique):
-                if inside in found or any(one.issubset(inside) for one in barred):
-                    continue
-                if math.prod(sizes[name] for name in inside) <= self.max_cells:
-                    found.add(inside)
+            # Whatever lies inside a candidate is one, so they grow by an attribute each.
+            inside: list[Clique] = [()]
+            for name in clique:
+                longer = [(*one, name) for one in inside]
+                inside += [one for one in longer if one in found or fits(one)]
+                if len(inside) > MOST_CANDIDATES + 1:
+                    raise TooLarge(_too_many(max(map(len, self.weights))))
+            found.update(inside[1:])
+            if len(found) > MOST_CANDIDATES:
+                raise TooLarge(_too_many(max(map(len, self.weights))))
         place = {name: number for number, name in enumerate(self.domain.names)}
         return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
 
@@ -232,19 +240,12 @@ class Workload:
             **rest,
         }
 
-    def _too_many(self, count: int) -> str:
-        return _too_many_of(count, max(map(len, self.weights)))
 
-
-def _too_many_of(count: int, order: int) -> str:
+def _too_many(order: int) -> str:
     return (
-        f"the workload has {count:,} candidates, and {MOST_CANDIDATES:,} are the most; ask for order = "
+        f"the workload has more than {MOST_CANDIDATES:,} candidates, which are the most; ask for order = "
         f"{max(1, order - 1)}, for targets, or for fewer cells a table"
     )
-
-
-def _inside(clique: Clique) -> Iterator[Clique]:
-    return itertools.chain.from_iterable(itertools.combinations(clique, size) for size in range(1, len(clique) + 1))
 
 
 def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:

@@ -389,6 +389,7 @@ HELD_ELSEWHERE = {
     "testing/doors.py": "tests/mutants",
     "testing/evidence.py": "tests/mutants",
     "testing/learning.py": "tests/mutants",
+    "testing/looping.py": "tests/mutants",
     "testing/selecting.py": "tests/mutants",
     "testing/sessions.py": "tests/mutants",
     "testing/spies.py": "tests/mutants",

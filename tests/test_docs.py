@@ -23,6 +23,15 @@ OURS = """import warnings
 warnings.filterwarnings("error", module="dpgm_|__main__")
 warnings.filterwarnings("default", category=DeprecationWarning)
 """
+# One command after the other; each ends as it would in a shell of its own, or by returning.
+COMMANDS = """from dpgm_core.cli import main
+for arguments in {commands}:
+    print("$ dpgm", *arguments, flush=True)
+    try:
+        main(arguments)
+    except SystemExit as done:
+        assert not done.code, arguments
+"""
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,19 +51,16 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
 def run_page(page: Path, folder: Path) -> None:
     """Every `dpgm` line and every Python block of a page, in its order, beside a copy of the example.
 
-    Consecutive Python blocks share one interpreter, as a reader's do; `pip` lines are the reader's machine, not ours.
+    Python blocks share one interpreter, as a reader's do, and so do the commands, which starts it once and not for each
+    (tests/e2e starts `dpgm` as a shell does); `pip` lines are the reader's machine, not ours.
     """
     shutil.copytree(DOCS / "examples" / "health", folder / "docs/examples/health", ignore=shutil.ignore_patterns("out"))
-    python = []
-    for language, _, content in blocks(page):
-        if language == "sh":
-            for line in content.splitlines():
-                if line.startswith("dpgm "):
-                    arguments = shlex.split(line, comments=True)[1:]
-                    run(["-c", "from dpgm_core.cli import main; main()", *arguments], cwd=folder)
-        elif language == "python":
-            python.append(content)
+    shell = [line for language, _, content in blocks(page) if language == "sh" for line in content.splitlines()]
+    commands = [shlex.split(line, comments=True)[1:] for line in shell if line.startswith("dpgm ")]
+    python = [content for language, _, content in blocks(page) if language == "python"]
     assert python
+    if commands:
+        run(["-c", COMMANDS.format(commands=commands)], cwd=folder)
     run(["-c", OURS + "\n".join(python)], cwd=folder)
 
 
@@ -77,17 +83,17 @@ def test_the_page_on_error_bars_runs(tmp_path):
 def test_the_page_on_choosing_runs(tmp_path):
     """And those of the page on selectors: no clique is named; a fit and a selection are charged to one ledger.
 
-    What is learned from the selection afterwards is as private, knows all attributes, and some of them together.
+    The model is as private as its release, knows all attributes, and some of them together.
     """
     run_page(DOCS / "choosing.md", tmp_path)
     out = tmp_path / "docs/examples/health/out"
     ledger = dpgm_core.Ledger.open(out / "health-select.ledger")
     assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
-    for path in (out / "health-select.dpgm", tmp_path / "chosen.dpgm"):
-        model = dpgm_core.load_model(path)
-        assert model.cost == dpgm_core.Budget.pure(1) and not model.unmeasured
-        assert "The structure was chosen privately, within the stated budget." in model.guarantee()
-        assert max(map(len, model.structure.cliques)) > 1
+    model = dpgm_core.load_model(out / "health-select.dpgm")
+    assert model.cost == dpgm_core.Budget.pure(1) and not model.unmeasured
+    assert max(map(len, model.structure.cliques)) > 1
+    for made in (model, dpgm_core.load_release(out / "health-select-2.release.dpgm")):
+        assert "The structure was chosen privately, within the stated budget." in made.guarantee()
 
 
 def test_the_workload_of_the_page_on_choosing_is_one():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, OptionError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.spec import load_spec, parse_setting
+from dpgm_core.spec import load_spec
 from dpgm_core.workload import Workload
 
 SPEC = """
@@ -205,17 +205,6 @@ def test_a_selection_s_own_noise_may_be_named(tmp_path, budget, mechanism):
         load_spec(path, [f"budget={budget}", f"mechanism={other}"])
 
 
-@pytest.mark.parametrize(("attributes", "order"), [(2, 2), (49, 3), (50, 2), (200, 1)])
-def test_a_workload_without_an_order_has_the_largest_that_fits(attributes, order):
-    """Sets of three up to 20,000 candidates; with targets and limits alike."""
-    domain = Domain.from_sizes({f"x{number}": 2 for number in range(attributes)})
-    workload = Workload.default(domain)
-    assert {len(clique) for clique in workload.weights} == {order}
-    assert workload == Workload.all(domain, order) == Workload.from_dict(domain, {})
-    targeted = Workload.from_dict(domain, {"targets": ["x1"], "max_cells": 4})
-    assert targeted == Workload.targeted(domain, ["x1"], 2 if attributes in (2, 200) else 3, max_cells=4)
-
-
 def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
     """Wherever the command runs from; absolute paths stay."""
     path = tmp_path / "deep" / "x.toml"
@@ -241,31 +230,6 @@ def test_settings_reach_into_components(tmp_path):
     assert run.inference == {"name": "loopy-bp", "damping": 0.1}
     assert run.budget == Budget.zcdp(1)
     assert run.domain == Domain.from_dict({"a": 2, "b": 3})
-
-
-@pytest.mark.parametrize(
-    ("text", "keys", "value"),
-    [
-        ("a=1", ["a"], 1),
-        (" a . b = [1, 2]", ["a", "b"], [1, 2]),
-        ("a=plain text", ["a"], "plain text"),
-        ("a=1\nb=2", ["a"], "1\nb=2"),
-        ("a=", ["a"], ""),
-        ("a=x=y", ["a"], "x=y"),
-        ("a='0x'", ["a"], "0x"),
-        ("a=0x" + "f" * 5000, ["a"], "0x" + "f" * 5000),
-    ],
-)
-def test_a_setting_is_toml_or_text(text, keys, value):
-    """What is no TOML value is taken as it stands; one setting never sets two keys."""
-    assert parse_setting(text) == (keys, value)
-
-
-@pytest.mark.parametrize("text", ["", "a", "=1", "a..b=1", ".=1"])
-def test_a_setting_needs_keys(text):
-    """KEY=VALUE, or KEY.KEY=VALUE."""
-    with pytest.raises(OptionError, match="KEY=VALUE"):
-        parse_setting(text)
 
 
 @pytest.mark.parametrize("seed", ["2.5", "nan", "true", "-1", "'7'", "[7]", "{ a = 1 }"])

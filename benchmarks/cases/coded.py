@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from attrs import frozen
 from pyarrow import csv
 
-from dpgm_core import Array, Clique, Domain, FloatArray, Model
+from dpgm_core import Array, Clique, Domain, FloatArray
 
-__all__ = ["Coded", "adult", "of_model", "of_records", "off", "shares", "wide"]
+__all__ = ["Coded", "adult", "adult_domain", "of_records", "off", "shares", "wide"]
 
 #: Cells of the marginals on three attributes that count, as in the AIM paper's experiments.
 MOST_CELLS = 10_000
@@ -28,14 +28,20 @@ class Coded:
     codes: Array
 
 
-def adult(folder: Path) -> Coded:
-    """`adult.csv` of codes and `adult-domain.json` of sizes, all records. Raises OSError, ValueError or KeyError."""
+def adult_domain(folder: Path) -> Domain:
+    """What `adult-domain.json` says: a size for each column."""
     sizes: dict[str, int] = json.loads((folder / "adult-domain.json").read_text(encoding="utf-8"))
+    return Domain.from_sizes(sizes)
+
+
+def adult(folder: Path) -> Coded:
+    """All records of `adult.csv`, which are codes. Raises OSError, ValueError or KeyError."""
+    domain = adult_domain(folder)
     table = csv.read_csv(folder / "adult.csv")
-    codes = np.column_stack([table[name].to_numpy() for name in sizes]).astype(np.int16)
-    if not ((codes >= 0) & (codes < list(sizes.values()))).all():
+    codes = np.column_stack([table[name].to_numpy() for name in domain.names]).astype(np.int16)
+    if not ((codes >= 0) & (codes < list(domain.sizes.values()))).all():
         raise ValueError("adult.csv has codes that adult-domain.json has not")
-    return Coded(domain=Domain.from_sizes(sizes), codes=codes)
+    return Coded(domain=domain, codes=codes)
 
 
 def wide(attributes: int, records: int, seed: int) -> Coded:
@@ -55,9 +61,10 @@ def wide(attributes: int, records: int, seed: int) -> Coded:
     return Coded(domain=Domain.from_sizes(dict(zip(names, map(int, sizes), strict=True))), codes=codes)
 
 
-def off(table: Coded, marginals: Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]]) -> dict[str, float]:
-    """How far a model is from the records, exactly where its marginals are.
+def off(table: Coded, marginals: Callable[[list[Clique]], Mapping[Clique, FloatArray]]) -> dict[str, float]:
+    """How far a model, or other records, are from the records.
 
+    marginals: cliques -> shares, such as `Model.marginals_of`; no sampling is in them.
     error3: mean of |p - q|_1 over the marginals on three attributes of at most 1e4 cells, as in the AIM paper. error2:
     mean total variation distance, which is half of that, over all pairs.
     """
@@ -73,29 +80,7 @@ def off(table: Coded, marginals: Callable[[Sequence[Clique]], Mapping[Clique, Fl
     return found
 
 
-def of_model(
-    model: Model, merges: Mapping[str, Sequence[int]]
-) -> Callable[[Sequence[Clique]], dict[Clique, FloatArray]]:
-    """A model's marginals over the records' own codes.
-
-    merges: attribute -> which of the model's codes each of its codes was merged into; a merged code's share is spread
-    evenly, as nothing else is known of it.
-    """
-    spread = {name: np.asarray(codes)[:, None] == np.arange(max(codes) + 1) for name, codes in merges.items()}
-    spread = {name: held / held.sum(axis=0) for name, held in spread.items()}
-
-    def marginals(cliques: Sequence[Clique]) -> dict[Clique, FloatArray]:
-        found = model.marginals_of(cliques)
-        for clique in cliques:
-            for axis, name in enumerate(clique):
-                if name in spread:
-                    found[clique] = np.moveaxis(np.tensordot(spread[name], found[clique], (1, axis)), 0, axis)
-        return found
-
-    return marginals
-
-
-def of_records(table: Coded) -> Callable[[Sequence[Clique]], dict[Clique, FloatArray]]:
+def of_records(table: Coded) -> Callable[[list[Clique]], dict[Clique, FloatArray]]:
     """The shares of records in the cells."""
     return lambda cliques: {clique: shares(table, clique) for clique in cliques}
 

@@ -40,7 +40,7 @@ WHY = {
     "could have, be drawn to the evidence, and carry no certificate that does not hold.",
     "Learner": "A learner is given noisy, negative and contradictory tables, and nobody sees the truth. It must see "
     "records through the curator alone, survive whatever the noise does, and be worth its budget.",
-    "Selector": "A selector decides what is measured, so it could waste a budget unseen, or let slip what it should not "
+    "Selector": "A selector decides what is measured, so it could waste a budget unseen, or let slip what it must not "
     "know. It must say nothing but what follows from its released steps, keep to the workload and what it planned, "
     "stop, and find what is there. Sessions are core's own, with discrete noise; the learner in its loop is the kit's.",
     "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "

@@ -20,7 +20,7 @@ from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 
 if TYPE_CHECKING:
-    from dpgm_core.models.model import Model
+    from dpgm_core.models.model import Model, SampleMethod
     from dpgm_core.models.standing import Unmeasured
 
 __all__ = ["evaluate", "sample"]
@@ -35,6 +35,13 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
 @click.option("-o", "--output", type=_file, required=True, help="The .csv, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
+@click.option(
+    "--method",
+    type=click.Choice(["independent", "rounded"]),
+    default="independent",
+    show_default=True,
+    help="Records drawn one by one, or so that their tables are the expected counts, rounded.",
+)
 @click.option(
     "--datasets",
     type=click.IntRange(2, 1000),
@@ -54,6 +61,7 @@ def sample(
     count: int,
     output: Path,
     seed: int | None,
+    method: SampleMethod,
     datasets: int | None,
     unmeasured: Unmeasured,
     as_json: bool,
@@ -62,6 +70,7 @@ def sample(
 
     Attributes that no release measured are left out, and named on stderr. The guarantee is in the schema's metadata
     `dpgm` of a .parquet or .arrow file, and beside a .csv file in OUTPUT.dpgm.json.
+    Rounded records are for tables, independent ones for whatever looks at how much data vary.
     """
     from dpgm_core.errors import OptionError
     from dpgm_core.randomness import SeededRandomness
@@ -69,6 +78,10 @@ def sample(
 
     if output.suffix not in (".csv", ".parquet", ".arrow"):
         raise OptionError(f"cannot write {output.name}: the name must end in .csv, .parquet or .arrow")
+    if datasets is not None and method != "independent":
+        raise OptionError(
+            "--datasets go with independent records, whose spread the analysis allows for; leave --method"
+        )
     model = _load(model_file).using(unmeasured=unmeasured)
     randomness = None if seed is None else SeededRandomness(seed)
     kept = [one for one in model.domain if one.name not in model.left_out]
@@ -80,7 +93,7 @@ def sample(
     for file in files:
         check_output(file)
     if datasets is None:
-        write_records(model.sample(count, randomness=randomness), output, quoted=quoted)
+        write_records(model.sample(count, method=method, randomness=randomness), output, quoted=quoted)
     else:
         if len(model.replicates) < datasets:
             model = with_replicates(model, model_file, max(datasets, DEFAULT_REPLICATES), seed)
@@ -90,7 +103,7 @@ def sample(
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
         taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
-        print_json({"records": count, **named, **taken, **facts})
+        print_json({"records": count, "method": method, **named, **taken, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
     say_left_out(model.left_out)

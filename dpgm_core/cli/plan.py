@@ -53,7 +53,8 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     if run.structure is None:
         make("inference", run.inference)
         assert run.select is not None and run.workload is not None  # the spec has both or a structure
-        _say_selection(spec, run, plan_selection(run.select, run.budget, run.workload, **asked), as_json)
+        chosen = plan_selection(run.select, run.budget, run.workload, **asked)
+        _say_selection(spec, run, chosen, asked["records"], as_json)
         return
     planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, **asked)
     for note in planned.notes:
@@ -101,13 +102,14 @@ def _say_ledger(run: Spec) -> None:
         say(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
 
 
-def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, as_json: bool) -> None:
+def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """What a selection would spend and see."""
     from attrs import asdict
 
+    from dpgm_core.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 
-    for note in planned.notes:
+    for note in filter(None, [delta_note(run.budget, records), *planned.notes]):
         talk(f"dpgm: {note}")
     private = run.seed is None
     conditions = [] if run.terms.condition is None else [run.terms.condition]
@@ -136,9 +138,10 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, as_json: bool)
     say("public: the domain, the workload and every setting; the structure is chosen within the budget")
     say(f"one-way tables: noise of standard deviation {planned.deviation:.4g} records per cell")
     if planned.detectable is not None:
+        share = "" if records is None else f", a total variation of {planned.detectable / records / 2:.2g}"
         say(
             f"found with probability 0.9: a pair of attributes {planned.detectable:,.4g} records away from "
-            "independence, summed over its cells"
+            f"independence, summed over its cells{share}"
         )
     say(f"candidates: {planned.candidates:,} tables")
     say()

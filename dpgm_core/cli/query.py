@@ -40,7 +40,7 @@ _INTERVALS = (
 #: What a standing means, under the answer.
 _STANDINGS = {
     "measured": "one released table holds these attributes",
-    "by structure": "right as far as the structure is: no released table tells these attributes together",
+    "by structure": "right as far as the structure is: no released table tells all of their labels together",
     "not measured": "no release measured some of these attributes: what is said of them is no finding",
     "by definition": "this is what the model says; no release is behind it",
 }

@@ -208,11 +208,12 @@ def print_chosen(
 ) -> None:
     """The structure that a session chose and why, what was merged in it, and with `verbose` each of its steps.
 
-    selector: who chose it, if that is known; notes: its own.
+    Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
     """
     session = _session(releases)
     assert session is not None and session.session is not None
-    cliques = [" x ".join(clique) for clique in structure.cliques]
+    inside = [set(clique) for clique in structure.cliques]
+    cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
     more = f", and {len(cliques) - _MOST_SHOWN} more (--json has all)" if len(cliques) > _MOST_SHOWN else ""
     by = "" if selector is None else f" by {selector}"
     say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(session.steps), 'step')}")

@@ -39,12 +39,19 @@ Resolve = Callable[[str, object], object]
 
 
 def option(
-    default: T, *, help: str, unit: str | None = None, validator: Any = None, replaces: tuple[str, ...] = ()
+    default: T,
+    *,
+    help: str,
+    unit: str | None = None,
+    validator: Any = None,
+    replaces: tuple[str, ...] = (),
+    holds: type | None = None,
 ) -> T:
     """An attrs field that is an option: with its help, its unit and its validator.
 
     replaces: options of older versions that this one stands for. They are refused by this one's name; in a model's file
-    they are left out, and this one has its default.
+    they are left out, and this one has its default. holds: a class whose objects are taken as they are. A file says of
+    one only that it was there, so who makes the component again from the file is told to give the object.
 
     A validator is `(instance, attribute, value)` as in attrs; it may raise ValueError or any DpgmError.
 
@@ -54,7 +61,8 @@ def option(
     >>> build(Mine, {"strength": 2}, what="learner 'mine'")
     Mine(strength=2.0)
     """
-    metadata = {"help": help} | ({"unit": unit} if unit else {}) | ({"replaces": replaces} if replaces else {})
+    more = {"unit": unit, "replaces": replaces, "holds": holds}
+    metadata = {"help": help} | {name: value for name, value in more.items() if value}
     made: T = attrs.field(default=default, metadata=metadata, validator=validator)
     return made
 
@@ -125,7 +133,14 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
             )
         if "component" in field.metadata and resolve is not None:
             ready[name] = resolve(field.metadata["component"], given.get(name, field.default))
+        elif name in given and _is_held(field, given[name]):
+            ready[name] = given[name]
         elif name in given:
+            if "holds" in field.metadata and given[name] == _stand_in(field):
+                raise OptionError(
+                    f"option {name!r} of {what} was a {field.metadata['holds'].__name__} given as an object, which no "
+                    "file holds; give the component itself again, made with that object"
+                )
             ready[name] = _converted(hints[name], given[name], f"option {name!r} of {what}")
     refusal = None
     try:
@@ -153,7 +168,8 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
     cls: Any = type(component)
     if not attrs.has(cls):
         raise OptionError(f"{what} is no attrs class, so it has no options that could be set to {dict(options)!r}")
-    inner = [one.name for one in _fields(cls) if "component" in one.metadata and one.name not in options]
+    kept = [one for one in _fields(cls) if "component" in one.metadata or _is_held(one, getattr(component, one.name))]
+    inner = [one.name for one in kept if one.name not in options]
     plain = {name: value for name, value in plain_options(component).items() if name not in inner}
     built: Any = build(cls, plain | dict(options), what=what)
     made: T = attrs.evolve(built, **{name: getattr(component, name) for name in inner})
@@ -175,10 +191,12 @@ def still_known(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 def plain_options(component: object) -> dict[str, Any]:
     """A component's fields as plain values for a file; {} for objects that are not attrs classes."""
-    if not attrs.has(type(component)):
+    cls: Any = type(component)
+    if not attrs.has(cls):
         return {}
     plain: dict[str, Any] = converter.unstructure(component)
-    return plain
+    held = {one.name: _stand_in(one) for one in _fields(cls) if _is_held(one, getattr(component, one.name))}
+    return plain | held
 
 
 def type_text(hint: Any) -> str:
@@ -206,6 +224,15 @@ def _default_text(default: Any) -> str:
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         return "computed"
     return "none" if default is None else repr(default) if isinstance(default, str) else str(default)
+
+
+def _is_held(field: attrs.Attribute[Any], value: object) -> bool:
+    return "holds" in field.metadata and isinstance(value, field.metadata["holds"])
+
+
+def _stand_in(field: attrs.Attribute[Any]) -> str:
+    """What a file has in place of an object."""
+    return f"<{field.metadata['holds'].__name__} given as an object>"
 
 
 def _fields(cls: Any) -> tuple[attrs.Attribute[Any], ...]:
@@ -272,7 +299,7 @@ def _union(value: Any, hint: Any) -> Any:
             continue
         try:
             return converter.structure(value, member)
-        except (ValueError, TypeError, DpgmError, cattrs.BaseValidationError):
+        except (ValueError, TypeError, DpgmError, cattrs.BaseValidationError, cattrs.StructureHandlerNotFoundError):
             continue
     raise ValueError("fits none of the types")
 

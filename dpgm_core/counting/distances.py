@@ -10,9 +10,9 @@ from dpgm_core.tables import Tables
 
 __all__ = ["distances", "whole_scores"]
 
-#: Units of 1/1024 record at which a cell's and a table's distance are cut, so that sums and products fit 64 bits. Both
-#: cuts move no two distances apart.
-_MOST_CELL, _MOST_TABLE = 2**40, 2**47
+#: Units of 1/1024 record at which a cell's, a table's and a sum's distance are cut, so that sums and products fit 64
+#: bits. No cut moves two distances apart.
+_MOST_CELL, _MOST_TABLE, _MOST_SUM = 2**40, 2**47, 2**62
 
 
 def distances(counts: Tables, scores: TableDistance) -> IntArray:
@@ -28,8 +28,9 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
     """
     limit = _MOST_CELL // SCORE_GRID
     apart = np.abs(np.minimum(counts.values, limit) * SCORE_GRID - scores.rounded)
+    most = min(_MOST_CELL, _MOST_SUM // max(counts.structure.sizes))
     starts = [part.start for part in counts.structure.slices]
-    found: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, _MOST_CELL), starts), _MOST_TABLE)
+    found: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MOST_TABLE)
     return found
 
 

@@ -84,7 +84,8 @@ class Session(Protocol):
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """`picks` candidates of each group, without replacement, by the exponential mechanism; exact.
 
-        budget: of all of them together.
+        scores: their candidates over the session's domain as it is now, attributes in its order. budget: of all picks
+        together, of the session's kind.
         """
         ...
 

@@ -22,7 +22,7 @@ from dpgm_core.curator.aside import SetsAside
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
-from dpgm_core.curator.session import LiveSession, mechanism_of
+from dpgm_core.curator.session import LiveSession
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
@@ -40,6 +40,7 @@ from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, Round, estimate_total
+from dpgm_core.releases.steps import mechanism_of
 from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Clique, Structure
@@ -285,6 +286,7 @@ class LiveCurator(Single, SetsAside):
             persons = shielded(self._source, lambda: read_persons(self._rows, workload.domain, columns))
 
         def publish(release: NoisyTables) -> NoisyTables:
+            self._released[receipt.number] = release  # it is paid for, whether or not it can be saved
             kept = self._released[receipt.number] = receipt.saved_again(release)
             return kept
 

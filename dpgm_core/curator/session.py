@@ -36,13 +36,13 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.releases.session import score_sensitivity, session_release
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
 
-__all__ = ["LiveSession", "mechanism_of"]
+__all__ = ["LiveSession"]
 
 #: The table of weights of a choice has at most so many entries if scores are in units of less than one record.
 _SMALL_TABLE = 2**18
@@ -84,6 +84,7 @@ class LiveSession(Turns):
         self._counted: dict[Clique, IntArray] = {}  # true tables
         self._steps: list[NoisyTables | Choice | NoisyScores] = []
         self._release: NoisyTables | None = None
+        self._saved = False  # the release as it is now
 
     @property
     def domain(self) -> Domain:
@@ -259,7 +260,7 @@ class LiveSession(Turns):
     def _scored(self, scores: TableDistance, budget: Budget) -> Structure:
         """The candidates of scores that this session can compute, for a budget that it can spend."""
         self._open()
-        if not isinstance(scores, TableDistance):
+        if type(scores) is not TableDistance:  # a child of it could say that nobody moves a score
             raise OptionError(
                 f"scores must be a TableDistance, got {type(scores).__name__}; core alone knows how far one person "
                 "moves a score, so no other is computed from records"
@@ -285,13 +286,14 @@ class LiveSession(Turns):
             raise StructureError(f"cliques must be a list of cliques, got {type(cliques).__name__}")
         found = []
         for one in cliques:
-            clique = (one,) if isinstance(one, str) else tuple(one)
-            if frozenset(clique) not in self._named:
+            clique = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else (one,)
+            named = self._named.get(frozenset(clique)) if all(isinstance(name, str) for name in clique) else None
+            if named is None or len(named) != len(clique):
                 raise StructureError(
                     f"{' x '.join(map(str, clique)) or '()'} is not a candidate of the workload: its cliques do not "
                     "hold it, it has too many cells, or it is under `never`"
                 )
-            found.append(self._named[frozenset(clique)])
+            found.append(named)
         if len(set(found)) < len(found):
             raise StructureError("a table was named twice in one step; name it once")
         return Structure(self._domain, found)
@@ -329,8 +331,10 @@ class LiveSession(Turns):
     def _keep(self, step: NoisyTables | Choice | NoisyScores) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
         self._steps.append(step)
-        if self._release is not None or (isinstance(step, NoisyTables) and not step.check):
+        if isinstance(step, NoisyTables) and not step.check:
             self._save()
+        elif self._release is not None:  # its tables are as they were
+            self._hand_out(attrs.evolve(self._release, steps=tuple(self._steps)))
 
     def _save(self) -> None:
         before = self._release
@@ -342,8 +346,12 @@ class LiveSession(Turns):
             private=bool(self._randomness.private),
             provenance=self._provenance,
         )
-        self._release = attrs.evolve(release, saved_as=None if before is None else before.saved_as)
+        self._hand_out(attrs.evolve(release, saved_as=None if before is None else before.saved_as))
+
+    def _hand_out(self, release: NoisyTables) -> None:
+        self._release, self._saved = release, False
         self._release = self._publish(self._release)
+        self._saved = True
 
     def __enter__(self) -> LiveSession:
         return self
@@ -356,16 +364,11 @@ class LiveSession(Turns):
             if self._persons is not None:
                 self._persons = None
                 self._counted.clear()
-                if self._release is not None:
+                if self._saved:
                     self._finish()
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"
-
-
-def mechanism_of(budget: Budget) -> str:
-    """The noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP."""
-    return "laplace" if budget.kind == "pure" else "gaussian"
 
 
 def _tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:

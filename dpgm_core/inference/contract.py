@@ -12,9 +12,9 @@ from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Querier", "Sampler", "SecondOrder"]
+__all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Querier", "Rounder", "Sampler", "SecondOrder"]
 
-Capability: TypeAlias = Literal["curvature", "maximize", "query", "sample"]
+Capability: TypeAlias = Literal["curvature", "maximize", "query", "rounded", "sample"]
 
 
 @frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do besides marginals: `Maximizer`, `Sampler`, `SecondOrder`; "query": `answers`."""
+        """What it can do besides marginals: `Maximizer`, `Rounder`, `Sampler`, `SecondOrder`; "query": `answers`."""
         ...
 
     @property
@@ -104,6 +104,18 @@ class Sampler(Protocol):
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
         """`count` exact, independent records: one code array per attribute of the domain, in its order."""
+        ...
+
+
+@runtime_checkable
+class Rounder(Protocol):
+    """An engine with capability "rounded": records whose tables err by roundings, instead of independent ones."""
+
+    def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """`count` records, each of the model's distribution: one code array per attribute of the domain, in its order.
+
+        Of n rows alike in all that an attribute depends on, n p(code), rounded down or up, get each code.
+        """
         ...
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
 from dpgm_core.errors import InferenceError, TooLarge
-from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Sampler
+from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Rounder, Sampler
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -92,6 +92,15 @@ class Distribution:
         if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
             raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
         return engine.sample(self.potentials, count, generator)
+
+    def rounded(self, count: int, generator: np.random.Generator) -> Codes:
+        """Codes of records whose tables are the expected ones up to roundings, as `sample` has them."""
+        engine = self.engine(self.structure)
+        if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
+            raise InferenceError(
+                f"{type(engine).__name__} cannot round expected counts; use junction-tree, or method 'independent'"
+            )
+        return engine.rounded(self.potentials, count, generator)
 
     def entropy(self) -> float:
         """Of one record, nats: log Z - theta . mu."""

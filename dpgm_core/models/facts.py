@@ -23,6 +23,8 @@ __all__ = ["SCHEMA", "Facts"]
 
 #: Of the file format. 1 held one release at most; it is read for ever.
 SCHEMA = 2
+#: Components whose name and settings a stamp tells.
+_MAKERS = ("selector", "learner", "inference")
 
 
 class Facts:
@@ -151,15 +153,15 @@ class Facts:
     def stamp(self) -> dict[str, Any]:
         """What goes with whatever is computed from the model, as plain values: guarantee, conditions, cost, maker.
 
-        private, unsafe and conditions say what the guarantee says in words. provenance: learner and inference with
-        their settings, and nothing that was learned. unmeasured: of these attributes nothing is known; unmeasured_as:
-        whether they are left out ("omit") or "uniform".
+        private, unsafe and conditions say what the guarantee says in words. provenance: selector, learner and inference
+        with their settings, and nothing that was learned. unmeasured: of these attributes nothing is known;
+        unmeasured_as: whether they are left out ("omit") or "uniform".
 
         >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
         >>> sorted(Facts(structure, []).stamp())
         ['conditions', 'cost', 'dpgm', 'guarantee', 'private', 'provenance', 'unmeasured', 'unmeasured_as', 'unsafe']
         """
-        makers = {kind: self.provenance[kind] for kind in ("learner", "inference") if kind in self.provenance}
+        makers = {kind: self.provenance[kind] for kind in _MAKERS if kind in self.provenance}
         return {
             "dpgm": __version__,
             **stamp_of(self.releases, self.guarantee()),

@@ -67,6 +67,10 @@ class Level:
         with np.errstate(divide="ignore"):
             return np.log(self.weights)
 
+    def log_weights_in(self, blocks: IntArray) -> FloatArray:
+        """(blocks, labels): nats, -inf for codes of other blocks."""
+        return np.where(self.codes == blocks[:, None], self.log_weights, -np.inf)
+
     def drawn(self, blocks: IntArray, at: FloatArray) -> IntArray:
         """Codes of records in these blocks; at: a number in [0, 1) for each, the place in the block's distribution."""
         order = np.argsort(self.codes, kind="stable")

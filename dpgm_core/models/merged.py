@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.arrays import Codes, FloatArray, IntArray
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.inference.exact.rounded import divided
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.levels import Level, Levels
@@ -61,18 +62,36 @@ class MergedDistribution:
 
     def sample(self, count: int, generator: np.random.Generator) -> Codes:
         """Codes of independent records, one array per attribute of the domain. Raises InferenceError."""
-        columns = []
-        for one, blocks in zip(self.levels.fine, self.below.sample(count, generator), strict=True):
-            level = self.levels.of.get(one.name)
-            if level is not None:
-                blocks = level.drawn(blocks.astype(np.int64), generator.random(count)).astype(code_dtype(one.size))
-            columns.append(blocks)
-        return columns
+        return self._split(
+            self.below.sample(count, generator), lambda level, blocks: level.drawn(blocks, generator.random(count))
+        )
+
+    def rounded(self, count: int, generator: np.random.Generator) -> Codes:
+        """Codes of records whose tables are the expected ones up to roundings, also inside of blocks."""
+        order = generator.permutation(count)
+
+        def codes_of(level: Level, blocks: IntArray) -> IntArray:
+            nonlocal order  # each split spreads its codes over those of the one before
+            size = len(level.codes)
+            codes, order = divided(blocks, lambda rows: level.log_weights_in(blocks[rows]), size, order, generator)
+            return codes
+
+        return self._split(self.below.rounded(count, generator), codes_of)
 
     def entropy(self) -> float:
         """Of one record, nats: that of the blocks, and that inside of them."""
         inside = sum(self._inside(name, level.log_weights) for name, level in self.levels.of.items())
         return max(0.0, self.below.entropy() - inside)
+
+    def _split(self, columns: Codes, codes_of: Callable[[Level, IntArray], IntArray]) -> Codes:
+        """Records with the blocks of merged attributes replaced by codes."""
+        found = []
+        for one, column in zip(self.levels.fine, columns, strict=True):
+            level = self.levels.of.get(one.name)
+            if level is not None:
+                column = codes_of(level, column.astype(np.int64)).astype(code_dtype(one.size))
+            found.append(column)
+        return found
 
     def _inside(self, name: str, logs: FloatArray) -> float:
         """The expectation of a function of one attribute's code, where it may be infinite with probability 0."""

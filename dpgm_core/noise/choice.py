@@ -7,13 +7,13 @@ of the cumulated weights floor(U total / 2^128) lies: always the same two words,
 Claim. Let one person move the vector of scores by v with max v - min v <= R. Then the choice is e-DP, e = h R + 2^-30,
 and e^2/8-zCDP.
 
-Proof. Clamping at K is max(score, max - K), which commutes with shifts and moves each coordinate's difference by at
-most its own v, so the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
-relative 2^-35 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability differs
-from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 20,000. So log P(c) - h score_c
-is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at most h R + 4 * 2^-33: the
-mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar and Rogers (2021),
-Bounding, concentrating, and truncating, Theorem 2, (e^2/8)-zCDP.
+Proof. Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so
+do clamped scores: the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
+relative 2^-34 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability differs
+from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 20,000. So log P(c) - h score_c,
+scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at most
+h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar
+and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.
 
 R: scores that one person moves by at most U units each, up or down, have R = 2 U; that is where the textbook's factor
 1/2 stands, h = e / (2 U). It may be left out only for scores that all move the same way, which distances do not.
@@ -63,7 +63,8 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
     each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
     h = Fraction(math.floor(max(each - SLACK, Fraction(0)) / (2 * move) * _DIGITS), _DIGITS)
     if not h or entries(h) > MOST_TABLE:
-        least = Fraction(math.ceil(_REACH / MOST_TABLE * _DIGITS), _DIGITS) * 2 * move + SLACK
+        # A little more than the least, so that what is said in six digits is enough.
+        least = (Fraction(_REACH) / MOST_TABLE * 2 * move + SLACK) * Fraction(100_001, 100_000)
         would = f"epsilon = {decimal_text(least * picks)}" if budget.kind == "pure" else _rho(least, picks)
         raise BudgetError(
             f"{budget} for {picks} pick(s) is too little to choose by: every candidate would be as likely as any "

@@ -26,6 +26,7 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = ["concentrated_exponent", "zcdp_epsilon", "zcdp_rho"]
 
@@ -62,6 +63,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return Fraction(max(1, math.ceil(min(bounds) * _UNIT)), _UNIT)
 
 
+@lru_cache(maxsize=64)
 def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest rho of 12 digits whose `zcdp_epsilon` at delta, below 1, is at most epsilon; 0 where none is.
 

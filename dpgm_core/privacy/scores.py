@@ -5,7 +5,8 @@ Nobody hands in a score function: core alone computes scores from records, and k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -27,7 +28,32 @@ WEIGHT_GRID = 4096
 _MOST_RECORDS = 2.0**30
 
 
+def _copied(value: FloatArray) -> FloatArray:
+    """A copy that nobody changes once it was looked at, and no child of arrays that would be shown true counts."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "if":
+        return value  # refused by its validator
+    found = np.array(value, np.float64)
+    found.flags.writeable = False
+    return found
+
+
+def _numbers(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(tuple(operator.index(number) for number in group) for group in groups)
+    except TypeError:
+        raise StructureError("groups must be lists of numbers of candidates, such as [(0, 1), (1, 2)]") from None
+
+
+def _records(offsets: Iterable[float]) -> tuple[float, ...]:
+    try:
+        return tuple(float(one) for one in offsets)
+    except (TypeError, ValueError):
+        raise StructureError("offsets must be finite numbers of records, one for each candidate") from None
+
+
 def _shaped(instance: TableDistance, attribute: object, value: FloatArray) -> None:
+    if not isinstance(instance.candidates, Structure):
+        raise StructureError(f"candidates must be a Structure of them, got {type(instance.candidates).__name__}")
     if not isinstance(value, np.ndarray) or value.shape != (instance.candidates.cells,) or value.dtype.kind not in "if":
         raise StructureError(
             f"predictions must be {instance.candidates.cells} numbers, one for each cell of the candidates' tables"
@@ -57,10 +83,10 @@ class TableDistance:
     """
 
     candidates: Structure
-    predicted: FloatArray = field(validator=_shaped)
+    predicted: FloatArray = field(converter=_copied, validator=_shaped)
     weights: tuple[Fraction, ...] = ()
-    offsets: tuple[float, ...] = ()
-    groups: tuple[tuple[int, ...], ...] = ()
+    offsets: tuple[float, ...] = field(default=(), converter=_records)
+    groups: tuple[tuple[int, ...], ...] = field(default=(), converter=_numbers)
 
     def __attrs_post_init__(self) -> None:
         count = len(self.candidates.groups)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Literal
 
 import attrs
@@ -21,7 +20,9 @@ from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
-from dpgm_core.noise.measurement import Measurement
+from dpgm_core.noise.claims import check_claims
+from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -32,7 +33,7 @@ from dpgm_core.releases.coarse import coarsened
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import mean_of, total_of, united
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
@@ -161,7 +162,7 @@ class _Reader:
     def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
         domain = self._domains[converter.structure(plain["coarse"], bool)]
         structure = Structure(domain, self._cliques(plain["cliques"]))
-        calibrations = tuple(calibration_of(one, self._registry) for one in plain["calibrations"])
+        calibrations = tuple(map(self._calibration, plain["calibrations"]))
         of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
         if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
             raise ModelFileError("the noise of a step does not fit its tables")
@@ -188,15 +189,16 @@ class _Reader:
         parts = [list(range(len(cliques)))] if groups is None else converter.structure(groups, list[list[int]])
         chosen = converter.structure(plain["chosen"], list[list[int]])
         sound = len(chosen) == len(parts) and all(
-            set(picked) <= set(group) <= set(range(len(cliques))) and len(set(picked)) == len(picked) > 0
+            set(picked) <= set(group) <= set(range(len(cliques)))
+            and len(set(picked)) == len(picked) == len(chosen[0]) > 0
             for picked, group in zip(chosen, parts, strict=True)
         )
-        temperature = Fraction(converter.structure(plain["temperature"], str))
+        temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
         grid = converter.structure(plain["grid"], int)
         kind: Literal["pure", "zcdp"] = "pure" if self._session.budget.kind == "pure" else "zcdp"
-        if not sound or temperature <= 0 or not LEAST_TABLE <= entries(temperature) <= MOST_TABLE:
+        if not sound or not LEAST_TABLE <= entries(temperature) <= MOST_TABLE:
             raise ModelFileError("a choice of its session is not one that a session makes")
-        if not 1 <= grid <= SCORE_GRID:
+        if grid < 1 or SCORE_GRID % grid:
             raise ModelFileError(f"a choice of its session has scores in units of 1/{grid}, which no session has")
         return Choice(
             candidates=cliques,
@@ -210,19 +212,26 @@ class _Reader:
 
     def _scored(self, plain: Mapping[str, Any]) -> NoisyScores:
         cliques = self._cliques(plain["candidates"])
-        calibration = calibration_of(plain["calibration"], self._registry)
+        calibration = self._calibration(plain["calibration"])
         needed = score_sensitivity(len(cliques), self._person)
         if calibration.sensitivity != needed:
             raise ModelFileError(
                 f"it states {calibration.sensitivity} for scores that one person can change by {needed}"
             )
+        check_claims(calibration.noise, needed)
         return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
+
+    def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
+        found = calibration_of(plain, self._registry)
+        if found.component != mechanism_of(self._session.budget) or found.noise.unsafe is not None:
+            raise ModelFileError("a step of its session has other noise than sessions draw; it was edited")
+        return found
 
     def _cliques(self, plain: Any) -> tuple[Clique, ...]:
         candidates = self._session.workload.candidates
         found = converter.structure(plain, list[int])
-        if not found or not all(0 <= number < len(candidates) for number in found):
-            raise ModelFileError("a step of its session names a table that is not in the workload")
+        if not found or len(set(found)) < len(found) or not all(0 <= number < len(candidates) for number in found):
+            raise ModelFileError("a step of its session names a table twice, or one that is not in the workload")
         return tuple(candidates[number] for number in found)
 
     def _taken(self, count: int) -> IntArray:

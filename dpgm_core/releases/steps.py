@@ -22,7 +22,16 @@ from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.structure import Clique
 from dpgm_core.workload import Workload
 
-__all__ = ["Choice", "NoisyScores", "SessionTerms"]
+__all__ = ["Choice", "NoisyScores", "SessionTerms", "mechanism_of"]
+
+
+def mechanism_of(budget: Budget) -> str:
+    """The noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP.
+
+    >>> mechanism_of(Budget.pure(1))
+    'laplace'
+    """
+    return "laplace" if budget.kind == "pure" else "gaussian"
 
 
 @frozen(kw_only=True)
@@ -67,7 +76,9 @@ class Choice:
         return {
             "kind": "select",
             "candidates": [place[clique] for clique in self.candidates],
-            "groups": [list(group) for group in self.groups] if len(self.groups) > 1 else None,
+            "groups": None
+            if self.groups == (tuple(range(len(self.candidates))),)
+            else [list(group) for group in self.groups],
             "chosen": [list(group) for group in self.chosen],
             "temperature": str(self.temperature),
             "grid": self.grid,

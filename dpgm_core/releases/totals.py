@@ -39,7 +39,8 @@ _SLOPES = np.geomspace(0.05, 100, 400)
 def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
-    Rounds are left out, as subsamples have totals of their own. Those of a structure check speak too.
+    Rounds are left out, as subsamples have totals of their own. Those of a structure check speak too, and each step of
+    a session speaks for itself.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
     >>> from dpgm_core import release as released
@@ -49,11 +50,13 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     ['the total of 900 is stated as public, but the noisy tables sum to 90.0 (standard error 1.9), ...']
     """
     stated: dict[float, list[NoisyTables]] = {}
-    for one in releases:
+    # What a session's tables are the means of: a mean has no event to bound its noise by.
+    measured = [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
+    for one in measured:
         if one.total_policy != "estimated" and one.round is None and one.contributions is None:
             stated.setdefault(one.total, []).append(one)
     if len(stated) == 1:
-        others = (one for one in releases if one.total_policy == "estimated" and one.round is None)
+        others = (one for one in measured if one.total_policy == "estimated" and one.round is None)
         next(iter(stated.values())).extend(one for one in others if one.contributions is None)
     return [sentence for total, found in stated.items() if (sentence := _contradiction(total, found))]
 

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
-from typing import Any
+from numbers import Real
+from typing import Any, NoReturn
 
-from attrs import evolve
+from attrs import evolve, field, frozen
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
 from dpgm_core.noise.check import pairs_to_check
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.randomness import Randomness, SeededRandomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["chosen_fit", "fitting_of", "planned", "select_structure", "session_budget"]
+__all__ = ["check_learner", "chosen_fit", "fitting_of", "planned", "select_structure", "session_budget"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
+#: And so little is left by rounding.
+_ROUNDING = Fraction(1, 10**6)
 
 
 def session_budget(budget: Budget) -> Budget:
@@ -48,6 +53,60 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
     return plan
+
+
+def check_learner(learner: Learner, inference: Inference, curator: LiveCurator) -> None:
+    """Refuse, before anything is charged, a learner that trains on rounds: a session leaves one release, no records.
+
+    Nothing declares it, so it is asked to learn and stopped where it first asks for something.
+    """
+    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
+    if isinstance(learner, Fitter):
+        learner.fitter(inference)
+        return
+    probe = _Probe(structure=curator.structure, terms=curator.terms, budget=session_budget(curator.remaining))
+    with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
+        learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
+    if "rounds" in probe.asked:
+        raise OptionError(
+            f"learner {_learner(learner)} trains on many releases of subsampled records, and a structure that is "
+            "chosen leaves one release; take another learner, such as 'eb-map', or name the cliques"
+        )
+
+
+@frozen(kw_only=True, eq=False)
+class _Probe:
+    """A curator that notes what it is asked for and gives nothing."""
+
+    structure: Structure
+    terms: Terms
+    budget: Budget
+    released: tuple[NoisyTables, ...] = ()
+    conversion_delta: Fraction | None = None
+    replayed: bool = False
+    pooled: bool = False
+    asked: list[str] = field(factory=list)
+
+    @property
+    def remaining(self) -> Budget:
+        """All of it."""
+        return self.budget
+
+    def release(self, **_: object) -> NoReturn:
+        """Raises BudgetError."""
+        self._refuse("release")
+
+    def rounds(self, n: int, **_: object) -> NoReturn:
+        """Raises BudgetError."""
+        self._refuse("rounds")
+
+    def session(self, **_: object) -> NoReturn:
+        """Raises BudgetError."""
+        self._refuse("session")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self.asked.append(what)
+        raise BudgetError("this curator only finds out what a learner asks for")
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
@@ -80,6 +139,7 @@ def select_structure(
     and in the error.
     """
     planned(selector, workload, curator, share)
+    check_learner(learner, inference, curator)
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     with curator.session(workload=workload) as session:
@@ -156,7 +216,7 @@ def _checked(found: object, session: LiveSession, selector: Selector) -> Selecti
             raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
     if not measured and not asked:
         raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
-    if not all(isinstance(weight, (int, float)) and 0 < weight < float("inf") for weight in found.measure.values()):
+    if not all(isinstance(weight, Real) and 0 < weight < float("inf") for weight in found.measure.values()):
         raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
     return found
 
@@ -167,8 +227,14 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
     if not selection.measure or left.is_zero:
         return []
     if session.has_tables and left <= session.budget * _LEFT:
+        if left <= session.budget * _ROUNDING:
+            return []
         return [f"less than {float(_LEFT):.0%} of the budget was left, so no more tables were measured"]
-    weights = {clique: Fraction(weight).limit_denominator(10**6) for clique, weight in selection.measure.items()}
+    most, least = max(map(float, selection.measure.values())), Fraction(1, 10**6)
+    weights = {
+        clique: max(least, Fraction(float(weight) / most).limit_denominator(10**6))
+        for clique, weight in selection.measure.items()
+    }
     if len(set(weights.values())) == 1:
         session.measure(list(weights), left)
     else:

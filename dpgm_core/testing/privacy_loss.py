@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 from scipy.special import logsumexp
@@ -190,30 +191,56 @@ def hockey_stick(noise: Noise, shift: tuple[int, ...], epsilon: float, *, exact:
     >>> hockey_stick(ReferenceLaplace().noise(one, Budget.pure(1)), (1,), 1.0) < 1e-12
     True
     """
-    losses, masses = np.zeros(1), np.ones(1)
-    for size in shift:
-        here, there = _pair(noise, size, exact=exact)
-        seen = ~np.isneginf(here)
-        mass = np.exp(here[seen])
-        loss, mass = _merged(here[seen] - there[seen], mass, _MOST_LOSSES)
-        keep = mass > 1e-18
-        losses, masses = _merged(
-            (losses[:, None] + loss[keep]).reshape(-1), (masses[:, None] * mass[keep]).reshape(-1), _MOST_LOSSES
-        )
-        keep = masses > 1e-18
-        losses, masses = losses[keep], masses[keep]
-    above = losses > epsilon
-    return float(np.sum(masses[above] * -np.expm1(epsilon - losses[above])))
+    return _delta(_laws(noise, exact=exact), shift, epsilon)
 
 
 def worst_hockey_stick(
     noise: Noise, sensitivity: Sensitivity, epsilon: float, *, exact: bool = True
 ) -> tuple[float, tuple[int, ...]]:
     """The largest delta(epsilon) over all admissible shifts, and the shift."""
+    laws = _laws(noise, exact=exact)
     best: tuple[float, tuple[int, ...]] = (0.0, ())
     for shift in _maximal(sensitivity):
-        best = max(best, (hockey_stick(noise, shift, epsilon, exact=exact), shift))
+        best = max(best, (_delta(laws, shift, epsilon), shift))
     return best
+
+
+def _laws(noise: Noise, *, exact: bool) -> Callable[[tuple[int, ...]], tuple[FloatArray, FloatArray]]:
+    """The law of the privacy loss of a shift, as losses and masses; shifts that begin alike share their work."""
+
+    @cache
+    def law(shift: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+        if len(shift) == 1:
+            here, there = _pair(noise, shift[0], exact=exact)
+            seen = ~np.isneginf(here)
+            losses, masses = _merged(here[seen] - there[seen], np.exp(here[seen]), _MOST_LOSSES)
+        else:
+            (one, some), (two, more) = law(shift[:-1]), law(shift[-1:])
+            both = (one[:, None] + two).reshape(-1), (some[:, None] * more).reshape(-1)
+            losses, masses = _merged(*both, _MOST_LOSSES)
+        keep = masses > 1e-18
+        return losses[keep], masses[keep]
+
+    return law
+
+
+def _delta(
+    law: Callable[[tuple[int, ...]], tuple[FloatArray, FloatArray]], shift: tuple[int, ...], epsilon: float
+) -> float:
+    """E (1 - exp(epsilon - L))_+ of the sum of two laws, each of half of the cells, without the law of the sum."""
+    half = len(shift) // 2
+    losses, masses = law(shift[half:])
+    one, some = law(shift[:half]) if half else (np.zeros(1), np.ones(1))
+    order = np.argsort(-losses)
+    losses, masses = losses[order], masses[order]
+    # of the m largest losses: their mass, and log E exp(-L) on them
+    mass = np.concatenate([[0.0], np.cumsum(masses)])
+    shrunk = np.concatenate([[-np.inf], np.logaddexp.accumulate(np.log(masses) - losses)])
+    left = epsilon - one  # what the other half must exceed
+    most = np.searchsorted(-losses, -left, side="left")
+    with np.errstate(invalid="ignore"):  # a loss without end, of an output that betrays the shift
+        charged = np.where(np.isneginf(left), 0.0, np.exp(left + shrunk[most]))
+    return float(np.sum(some * (mass[most] - charged)))
 
 
 def summed_hockey_stick(noise: Noise, size: int, cells: int, epsilon: float, *, exact: bool = True) -> float:

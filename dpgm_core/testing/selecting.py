@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import IntArray
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.curator.contract import Curator, Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, LearningFailed, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.consistency import consistent
 from dpgm_core.learning.contract import Fit
-from dpgm_core.learning.likelihood import Likelihood
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.progress import Progress, silent
+from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
-from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import select_structure
+from dpgm_core.selection.run import select_structure, session_budget
 from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
 from dpgm_core.testing.check import CheckFailed, require
 from dpgm_core.testing.doors import TrappedRecords
+from dpgm_core.testing.looping import Learning, fitted
 from dpgm_core.testing.reference import ReferenceLaplace
 from dpgm_core.testing.sessions import Endless, Request, SessionDoor, live, replayed
 from dpgm_core.testing.subjects import SelectorSubject
@@ -41,10 +39,8 @@ __all__ = [
     "DOMAIN",
     "LINKED",
     "PAIRS",
-    "Learning",
     "Selected",
     "again",
-    "amount",
     "budget_of",
     "choose",
     "first",
@@ -58,8 +54,6 @@ __all__ = [
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 5, "e": 2})
 LINKED = (("a", "b"), ("c", "d"))
 PAIRS = Workload.all(DOMAIN, order=2)
-#: Fits of one run; a loop that waits for better ones goes beyond.
-_MOST_FITS = 200
 
 
 def planted(count: int, seed: int) -> IntArray:
@@ -82,67 +76,27 @@ def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
     return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
 
 
-def amount(budget: Budget) -> Fraction:
+def _amount(budget: Budget) -> Fraction:
     """Epsilon or rho."""
     return budget.epsilon if budget.kind == "pure" else budget.rho
-
-
-class Learning:
-    """A quick learner for loops, which notes how it was called: penalised likelihood on an exact engine.
-
-    settles: whether its fits say that they converged. wrong: what was wrong with a call.
-    """
-
-    def __init__(self, session: SessionDoor, *, settles: bool = True) -> None:
-        self._session: SessionDoor | None = session
-        self._settles = settles
-        self._last: Fit | None = None
-        self.calls = 0
-        self.wrong: list[str] = []
-
-    def __call__(self, release: NoisyTables, structure: Structure, previous: Fit | None) -> Fit:
-        """The fit; the start is always the same, so that equal releases give equal fits."""
-        self.calls += 1
-        if self.calls > _MOST_FITS or self._session is None:
-            raise Endless(f"it had not stopped after {self.calls:,} fits")
-        if previous is not None and previous is not self._last:
-            self.wrong.append("the previous fit it hands to the learner is not the one the learner returned last")
-        homeless = [clique for clique in release.structure.cliques if structure.covering(clique) is None]
-        if homeless:
-            self.wrong.append(f"it fits a structure with no clique that holds {homeless[0]!r}, which the release has")
-            raise CheckFailed(self.wrong[-1])
-        self._last = fitted(release, structure, settles=self._settles)
-        return self._last
-
-    def close(self) -> None:
-        """Serve nobody any more."""
-        self._session = self._last = None
-
-
-def fitted(release: NoisyTables, structure: Structure, before: Fit | None = None, *, settles: bool = True) -> Fit:
-    """A model over `structure` from the release's tables, wherever the fit before has got to."""
-    tables = [np.maximum(table, 0.0) + 0.5 for table in release.tables.arrays()]
-    target = Tables(release.structure, np.concatenate([table.reshape(-1) / table.sum() for table in tables]))
-    engine = JunctionTree().compile(release.structure)
-    problem = Likelihood(engine, consistent(target, release.variances), silent)
-    theta, converged = problem.minimise(np.zeros(release.structure.cells), 1e-3, 1e-3, 50)
-    potentials = Tables(release.structure, theta).embed(structure)
-    return Fit(model=Model(structure, potentials), converged=converged and settles)
 
 
 @frozen(kw_only=True, eq=False)
 class Selected:
     """One call of `select` and what it left behind.
 
-    told: what progress was told. log, touched: of the session's door. left: what remained. released: the session's
-    release, None if nothing was measured. model: fitted to all that was measured, `Selection.measure` included.
+    budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
+    was told. log, touched: of the session's door. wrong: of its calls of the learner. trespassers: who read the records
+    besides core. paid: what the session's release says it cost. charged: what the curator has less. model: fitted to
+    all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code of each
+    of its codes.
     """
 
     plan: SelectionPlan
     selection: Selection
     workload: Workload
     budget: Budget
-    left: Budget
+    left: float
     domain: Domain
     told: Sequence[tuple[Any, ...]]
     log: Sequence[Request]
@@ -152,6 +106,18 @@ class Selected:
     paid: Budget
     charged: Budget
     model: Model | None
+    merges: Mapping[str, tuple[int, ...]]
+
+    def marginal(self, clique: Clique) -> FloatArray:
+        """The model's, in the codes of the records: what was merged is spread evenly."""
+        assert self.model is not None
+        table = self.model.marginal(clique)
+        for axis, name in enumerate(clique):
+            if name in self.merges:
+                merged = np.array(self.merges[name])
+                across = [-1 if place == axis else 1 for place in range(len(clique))]
+                table = table.take(merged, axis=axis) / np.bincount(merged)[merged].reshape(across)
+        return table
 
     @property
     def measured(self) -> list[Clique]:
@@ -174,6 +140,7 @@ def choose(
     neighbours: Neighbours | str = "add-remove",
     seed: int = 1,
     settles: bool = True,
+    finds: bool = True,
     judge: bool = False,
     watch: Callable[[object], None] | None = None,
     breaks_at: int | None = None,
@@ -181,21 +148,22 @@ def choose(
     """Plan, open a session, select, and, to `judge`, measure what is left and fit.
 
     budget: at epsilon = 1, of the first kind that is served, when None. watch: given the door and the records, which it
-    may hold weakly. breaks_at: the number of the session's step that fails.
+    may hold weakly. settles, finds: see `Learning`. breaks_at: the number of the session's step that fails.
     """
     selector = subject.component
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    plan = selector.plan(wanted, spent, terms)
+    each = session_budget(spent)
+    plan = selector.plan(wanted, each, terms)
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
         records, alone, ReferenceLaplace(), terms=terms, budget=spent, randomness=SeededRandomness(seed)
     )
-    watched = _Watched(selector, settles=settles, breaks_at=breaks_at)
+    watched = _Watched(selector, partial(Learning, settles=settles, finds=finds), breaks_at)
     try:
-        release, selection = select_structure(
+        release, _ = select_structure(
             watched, curator, wanted, watched, JunctionTree(), randomness=SeededRandomness(seed)
         )
     except LearningFailed as error:
@@ -207,10 +175,10 @@ def choose(
         watch(records)
     return Selected(
         plan=plan,
-        selection=selection,
+        selection=watched.selection,
         workload=wanted,
         budget=spent,
-        left=watched.left,
+        left=float(_amount(watched.left) / _amount(each)),
         domain=release.structure.domain,
         told=tuple(watched.told),
         log=tuple(watched.door.log),
@@ -219,15 +187,16 @@ def choose(
         trespassers=tuple(records.trespassers),
         paid=Budget.sum([one.cost for one in curator.released]),
         charged=spent - curator.remaining,
-        model=fitted(release, selection.structure).model if judge else None,
+        model=fitted(release, watched.selection.structure).model if judge else None,
+        merges=release.session.merges if release.session is not None else {},
     )
 
 
 class _Watched:
     """A selector that is given the door instead of the session, and the learner that its loop calls."""
 
-    def __init__(self, selector: Selector, *, settles: bool, breaks_at: int | None) -> None:
-        self.selector, self._settles, self._breaks_at = selector, settles, breaks_at
+    def __init__(self, selector: Selector, learning: Callable[[], Learning], breaks_at: int | None) -> None:
+        self.selector, self._learning, self._breaks_at = selector, learning, breaks_at
         self.told: list[tuple[Any, ...]] = []
         self.plan = selector.plan
 
@@ -236,13 +205,13 @@ class _Watched:
     ) -> Selection:
         """What the selector makes of the door; then everything is closed."""
         self.door = live(session, breaks_at=self._breaks_at)
-        self.learning = Learning(self.door, settles=self._settles)
+        self.learning = self._learning()
         try:
-            return _called(self.selector, self.door, self.learning, randomness, self.told)
+            self.selection = _called(self.selector, self.door, self.learning, randomness, self.told)
+            return self.selection
         finally:
             self.left = session.remaining
             self.door.close()
-            self.learning.close()
 
     def fitter(self, inference: Inference) -> Fitting:
         """Not called: the door's own `Learning` is."""
@@ -260,7 +229,7 @@ def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> obj
     """What it says when it is given the same answers and there are no records."""
     told: list[tuple[Any, ...]] = []
     door = replayed(selected.log)
-    selection = _called(subject.component, door, Learning(door), SeededRandomness(seed), told)
+    selection = _called(subject.component, door, Learning(), SeededRandomness(seed), told)
     return _said(selection, told)
 
 

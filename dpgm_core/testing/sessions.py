@@ -29,7 +29,7 @@ __all__ = ["MOST_REQUESTS", "MOST_STEPS", "Endless", "Request", "SessionDoor", "
 
 #: What the kit's small domains may take: a selector that goes on beyond is taken for one that never stops. Looking at
 #: what remains is a request too.
-MOST_STEPS, MOST_REQUESTS = 200, 5_000
+MOST_STEPS, MOST_REQUESTS = 300, 5_000
 
 _STEPS = ("measure", "select", "score", "coarsen")
 

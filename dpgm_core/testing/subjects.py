@@ -120,14 +120,23 @@ class MechanismSubject(Subject):
             return None
 
     def noises(self, kind: str | None = None) -> list[tuple[str, Sensitivity, Budget, Noise]]:
-        """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served."""
+        """(what it is, sensitivity, budget, noise) for every sensitivity and budget of the kinds served.
+
+        Calibrated once: a noise is a frozen value, and a dozen checks look at it.
+        """
         kinds = [one for one in BUDGETS if one in self.capabilities] if kind is None else [kind]
-        return [
-            (f"{budget}, {what}", sensitivity, budget, self.component.noise(sensitivity, budget))
-            for one in kinds
-            for budget in BUDGETS[one]
-            for what, sensitivity in SENSITIVITIES.items()
-        ]
+        for one in kinds:
+            if one not in self._calibrated:
+                self._calibrated[one] = [
+                    (f"{budget}, {what}", sensitivity, budget, self.component.noise(sensitivity, budget))
+                    for budget in BUDGETS[one]
+                    for what, sensitivity in SENSITIVITIES.items()
+                ]
+        return [case for one in kinds for case in self._calibrated[one]]
+
+    @cached_property
+    def _calibrated(self) -> dict[str, list[tuple[str, Sensitivity, Budget, Noise]]]:
+        return {}
 
     def one_per_kind(self) -> list[tuple[str, Sensitivity, Budget, Noise]]:
         """One middling noise for each budget kind served, calibrated to one person moving one cell by three."""

@@ -11,15 +11,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, LiveCurator, Sensitivity, Tables, Terms
+from dpgm_core import Budget, Domain, LiveCurator, Sensitivity, Structure, Tables, Terms, make
 from dpgm_core.counting.subsample import Persons
+from dpgm_core.curator import session as session_module
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.sources import as_source
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
+from dpgm_core.workload import Workload
 from tests.audit.audit import ALARM, audited
 from tests.audit.pipeline import all_cases, draws, thinned
 from tests.audit.refute import verdict
 
 CASES = list(all_cases())
-EACH = ALARM / len(CASES)
+CHOICES = [(Budget.pure(3), "add-remove"), (Budget.zcdp(1), "add-remove"), (Budget.pure(3), "replace-one")]
+EACH = ALARM / (len(CASES) + len(CHOICES))
 ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 
 
@@ -87,6 +92,49 @@ def test_faults_of_the_pipeline_are_refuted(monkeypatch, fault, where):
     case = next(one for one in CASES if str(one) == where)
     fault(monkeypatch)
     assert audited(case, 40_000, 5000, EACH).refuted
+
+
+# --- choices --------------------------------------------------------------------------------------------------------
+
+
+def choices(budget, relation, count):
+    """What two neighbouring data sets choose, so often, (count, 1) each: a person brings one candidate level with the
+    other, whose score falls as the first one's rises. Each of `count` groups is a choice of its own, for `budget`."""
+    domain = Domain.from_sizes({"a": 2, "b": 2})
+    pair = Structure(domain, [("a",), ("b",)])
+    wide = 2 if relation == "replace-one" else 1  # a record in the place of another moves two cells
+    predicted = np.array([0.0, 1000.0 * (wide - 1), 1000.0, 0.0])
+    found = []
+    for there in (True, False):
+        codes = np.zeros((101, 2), int)
+        if wide == 2:
+            codes[-1] = 0 if there else 1
+        elif not there:
+            codes = codes[:-1]
+        if there:
+            apart = [np.abs(np.array([101.0, 0.0]) - predicted[part]).sum() for part in pair.slices]
+        scores = TableDistance(candidates=pair, predicted=predicted, offsets=apart, groups=((0, 1),) * count)
+        curator = LiveCurator(
+            as_source(codes),
+            pair,
+            make("mechanism", "laplace"),
+            terms=Terms(neighbours=relation),
+            budget=budget * count,
+        )
+        with curator.session(workload=Workload.all(domain)) as session:
+            chosen = session.select(scores, session.budget).chosen
+        found.append(np.array(chosen, float))
+    return found
+
+
+@pytest.mark.parametrize(("budget", "relation"), CHOICES, ids=str)
+def test_choices_stand_and_sharper_ones_do_not(monkeypatch, budget, relation):
+    """The bound of some thousand choices of a whole session is below the claim; at twice the temperature it is not."""
+    count = 5000 if budget.kind == "pure" else 12_000
+    assert not verdict(budget, *choices(budget, relation, count), EACH).refuted
+    honest = session_module.chosen
+    monkeypatch.setattr(session_module, "chosen", lambda scores, h, *more: honest(scores, 2 * h, *more))
+    assert verdict(budget, *choices(budget, relation, count), EACH).refuted
 
 
 def test_one_block_is_a_pair_of_neighbours():

@@ -1,5 +1,6 @@
 """The benchmark of selections: its mirror descent, errors and noise, runs of their own, and a small run of it all."""
 
+import json
 import subprocess
 import time
 
@@ -9,11 +10,13 @@ import pytest
 pytest.importorskip("joblib")
 
 from benchmarks import selection
-from benchmarks.cases.coded import Coded, of_model, of_records, off, shares, wide
+from benchmarks.cases.coded import Coded, of_records, off, shares, wide
 from benchmarks.harness.alone import Crashed, alone, peak_megabytes
+from benchmarks.harness.main import main
+from benchmarks.harness.runs import read
 from benchmarks.protocol.mirror import MirrorDescent, descend, smoothness
 from benchmarks.protocol.selecting import noise
-from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Terms, release
+from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, release
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.releases.pool import pool
 
@@ -94,14 +97,6 @@ def test_errors_are_what_the_definition_says():
     assert shares(here, ("c", "a"))[1, 0] == pytest.approx(np.mean((here.codes[:, 2] == 1) & (here.codes[:, 0] == 0)))
 
 
-def test_a_merged_codes_share_is_spread_evenly():
-    """Codes 1 and 2 of three were merged: each gets half of what the merged one has."""
-    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    model = Model(structure, Tables(structure, np.log([0.4, 0.2, 0.1, 0.3])))
-    table = of_model(model, {"b": (0, 1, 1)})([("a", "b")])["a", "b"]
-    assert np.allclose(table, [[0.4, 0.1, 0.1], [0.1, 0.15, 0.15]])
-
-
 @pytest.mark.parametrize("epsilon", selection.EPSILONS)
 def test_our_noise_is_never_wider_than_mbis_for_the_same_promise(epsilon):
     """The target, to the twelve digits that a rho has."""
@@ -119,6 +114,29 @@ def test_a_run_of_its_own_has_its_own_memory_and_ends_in_time():
         alone(time.sleep, 60, limit=0.2)
     with pytest.raises(Crashed, match="ZeroDivisionError"):
         alone(divmod, 1, 0)
+
+
+def test_a_small_run_of_it_all_on_made_up_people(tmp_path, capsys):
+    """A selector and the noise, each kept as a line, and the report says both."""
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult" / "adult-domain.json").write_text(json.dumps(TABLE.domain.sizes))
+    rows = [",".join(map(str, row)) for row in (TABLE.domain.names, *TABLE.codes)]
+    (tmp_path / "adult" / "adult.csv").write_text("\n".join(rows) + "\n")
+    store = tmp_path / "store.jsonl"
+    main(selection.STUDY, [str(tmp_path), "--smoke", "--store", str(store), "--only-methods", "mst,noise"])
+    lines = {line["cell"]: line for line in read(store)}
+    assert set(lines) == {"adult 1", "noise 1"}
+    assert lines["adult 1"]["choices"] == len(TABLE.domain) - 1
+    assert 0 < lines["adult 1"]["error2"] < 0.3
+    assert 50 < lines["adult 1"]["peak"] < 1000
+    assert "| mst " in capsys.readouterr().out
+
+
+def test_without_the_data_it_says_so_and_does_the_rest(tmp_path, capsys):
+    """One line, and the cells that need no data."""
+    main(selection.STUDY, [str(tmp_path), "--store", str(tmp_path / "store.jsonl"), "--only-methods", "noise"])
+    assert "cells on the Adult table are left out" in capsys.readouterr().err
+    assert {line["cell"] for line in read(tmp_path / "store.jsonl")} == {"noise 0.1", "noise 1", "noise 10"}
 
 
 def test_the_report_holds_ratios_against_targets():
@@ -139,5 +157,5 @@ def test_the_report_holds_ratios_against_targets():
 
 
 def run(method, seed, error):
-    measured = {"error3": error, "error2": error / 3, "seconds": 2.0, "peak": 100.0, "choices": 3, "release": "a"}
+    measured = {"error3": error, "error2": error / 3, "seconds": 2.0, "peak": 100.0, "measured": 3, "release": "a"}
     return {"cell": "adult 1", "trial": seed, "method": method} | measured

@@ -25,6 +25,19 @@ def test_sample(model, dpgm_command, refused, suffix):
     refused("sample", model, "-n", -1, "-o", model.with_name("x.csv"))
 
 
+def test_rounded_samples(model, dpgm_command, refused):
+    """Other rows than independent ones; said in JSON; not for several data sets."""
+    path, files = model.with_name("r.csv"), []
+    for method in ("rounded", "independent"):
+        words = ("sample", model, "-n", 400, "-o", path, "--seed", 3, "--method", method, "--json")
+        assert json.loads(dpgm_command(*words)[1])["method"] == method
+        files.append(path.read_bytes())
+    assert files[0] != files[1]
+    assert "go with independent records" in refused(
+        "sample", model, "-n", 1, "-o", path, "--datasets", 2, "--method", "rounded"
+    )
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
 def test_sampled_files_leave_out_what_was_not_measured(partial, dpgm_command, suffix):
     """stderr, JSON and the stamp say which; a label with a comma that is left out needs no quotes."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.components.options import build, describe, option, plain_options, still_known
+from dpgm_core.components.options import build, changed, describe, option, plain_options, still_known
 from dpgm_core.errors import DpgmError, OptionError
 
 
@@ -118,3 +118,27 @@ def test_an_option_that_replaced_others_is_named():
     assert still_known(Newer, {"at_most": 3, "limit": "all", "other": 1}) == {"limit": "all", "other": 1}
     assert still_known(int, {"up_to": 5}) == {"up_to": 5}
     assert [one.name for one in describe(Newer)] == ["limit"]
+
+
+class Thing:
+    """No plain value, at the module's top, where the types of options are looked up."""
+
+
+def test_an_option_may_hold_an_object_that_no_file_does():
+    """It is taken as it is and kept when others change; as plain values it is a text that says so, which is refused by
+    the option's name."""
+
+    @attrs.frozen(kw_only=True)
+    class Mine:
+        thing: Thing | str | None = option(None, help="what", holds=Thing)
+        count: int = option(1, help="how many")
+
+    held = Thing()
+    mine = build(Mine, {"thing": held}, what="learner 'mine'")
+    assert mine.thing is held and build(Mine, {"thing": "file"}, what="x").thing == "file"
+    assert changed(mine, {"count": 2}, what="x") == Mine(thing=held, count=2)
+    assert plain_options(mine) == {"thing": "<Thing given as an object>", "count": 1}
+    with pytest.raises(OptionError, match="option 'thing' of learner 'mine' was a Thing given as an object"):
+        build(Mine, plain_options(mine), what="learner 'mine'")
+    with pytest.raises(OptionError, match="option 'thing' of learner 'mine' must be Thing or text or none, got 3"):
+        build(Mine, {"thing": 3}, what="learner 'mine'")

@@ -3,6 +3,8 @@
 import copy
 import os
 import pickle
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.curator.funds import Funds
-from dpgm_core.curator.single import Single
+from dpgm_core.curator.single import Single, Turns
 from dpgm_core.sources import as_source
 from dpgm_core.testing.doors import Door
 
@@ -155,3 +157,46 @@ def test_system_randomness_repeats_nothing_after_a_fork():
     randomness.words(8)
     child = in_a_fork(lambda: randomness.words(8).tolist())
     assert child != str(randomness.words(8).tolist())
+
+
+# --- turns ----------------------------------------------------------------------------------------------------------
+
+
+def test_turns_are_taken_one_after_the_other():
+    """What is called within a turn has none; the turn goes on, and the next one is free, whatever happened."""
+    turns = Turns()
+    with turns.turn():
+        for _ in range(2):
+            with pytest.raises(BudgetError, match="while one of its steps is drawn"), turns.turn():
+                raise AssertionError("two turns at once")
+    with pytest.raises(ValueError, match="mine"), turns.turn():
+        raise ValueError("mine")
+    with turns.turn():
+        pass
+
+
+def test_threads_wait_for_their_turn():
+    """Eight threads, never two of them at once."""
+    turns, inside, most = Turns(), [], []
+
+    def work():
+        with turns.turn():
+            inside.append(1)
+            time.sleep(0.002)
+            most.append(len(inside))
+            inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks")
+def test_a_twin_has_no_turn():
+    """Also where the fork came in the middle of one, and its lock is never opened."""
+    turns = Turns()
+    with turns.turn():
+        assert "made before the process was forked" in in_a_fork(lambda: turns.turn().__enter__())

@@ -13,6 +13,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -38,9 +39,11 @@ from dpgm_core import (
 )
 from dpgm_core.interop.bif import read_bif
 from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
+from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.spec import load_spec
+from dpgm_core.workload import Workload
 from tests.fuzz.mutation import spoil_archive, spoil_binary, spoil_json, spoil_text
 
 __all__ = ["TARGETS", "Broken", "Target"]
@@ -107,7 +110,28 @@ def releases() -> dict[str, bytes]:
     for mechanism, budget in (("laplace", Budget.pure(1)), ("gaussian", Budget.approx(1, "1e-6"))):
         released = dpgm.release(codes, STRUCTURE, budget, mechanism, neighbours="replace-one")
         files[f"{mechanism}.dpgm"] = _made(released.save)
-    return files
+    return files | {f"session {budget}.dpgm": _session(budget) for budget in (Budget.pure(4), Budget.zcdp(1))}
+
+
+def _session(budget: Budget) -> bytes:
+    """A step of each kind, and merged codes."""
+    curator = LiveCurator(
+        as_source(np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)),
+        STRUCTURE,
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=budget,
+    )
+    with curator.session(workload=Workload.all(DOMAIN, order=2)) as session:
+        each = budget * Fraction(1, 8)
+        session.measure(["p", "r"], each)
+        pairs = Structure(session.coarsen({"r": [0, 1, 1]}), [("p", "r"), ("q", "r")])
+        scores = TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells))
+        session.select(scores, each)
+        if budget.kind == "zcdp":
+            session.score(scores, each)
+        session.measure({("p", "r"): each, ("q",): each})
+    return _made(curator.released[0].save)
 
 
 def read_model(path: Path, sound: bytes) -> str:

@@ -169,6 +169,27 @@ def test_samples_have_the_distribution_of_all_codes():
     assert ((counts[table > 0] - expected) ** 2 / expected).sum() < stats.chi2.ppf(1 - 1e-6, len(expected) - 1)
 
 
+def test_rounded_samples_are_near_what_is_expected():
+    """20,000 rows: one-way tables of all codes within 3 of N p, whatever was merged; pairs within a tenth of the
+    distance of independent rows; what is impossible never comes; two merged attributes are split independently."""
+    model = model_of(3, weight0=True)
+    table = joint(model)
+    errors = {}
+    for method in ("rounded", "independent"):
+        drawn = model.sample(20_000, method=method, randomness=SeededRandomness(1))
+        codes = [drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in NAMES]
+        counts = np.zeros(table.shape)
+        np.add.at(counts, tuple(codes), 1)
+        assert (counts[table == 0] == 0).all()
+        errors[method] = [
+            np.abs(summed(counts, names) - 20_000 * summed(table, names)).sum() for names in (("a", "b"), ("a", "c"))
+        ]
+        if method == "rounded":
+            for name in NAMES:
+                assert np.abs(summed(counts, (name,)) - 20_000 * summed(table, (name,))).max() < 3
+    assert errors["rounded"][0] < 0.1 * errors["independent"][0] and errors["rounded"][1] < errors["independent"][1]
+
+
 def test_records_are_scored_by_their_own_codes(tmp_path):
     """Log-likelihood against the table of all records; total variation over either domain."""
     model = model_of(1)

@@ -175,6 +175,19 @@ def test_samples_follow_the_model_and_repeat(name):
     assert model.sample(0).num_rows == 0
 
 
+def test_rounded_samples_repeat_and_are_refused_by_name():
+    """The same seed, the same rows; single attributes within a record or so; an engine that cannot; another method."""
+    model = model_of("chain", seed=7)
+    drawn = model.sample(900, method="rounded", randomness=SeededRandomness(3))
+    assert drawn.equals(model.sample(900, method="rounded", randomness=SeededRandomness(3)))
+    found = np.bincount(drawn["b"].to_numpy().astype(int), minlength=3)
+    assert np.abs(found - 900 * model.marginal("b")).max() < 3
+    with pytest.raises(InferenceError, match="LoopyEngine cannot round expected counts; use junction-tree"):
+        model.using("loopy-bp").sample(9, method="rounded")
+    with pytest.raises(OptionError, match="'independent' or 'rounded', got 'neat'"):
+        model.sample(9, method="neat")
+
+
 def test_labels_come_back():
     """A model over labels answers in labels."""
     domain = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B"]})

@@ -18,7 +18,7 @@ class Wrapped:
     """An engine that hands everything on; mutants override one thing."""
 
     exact = True
-    capabilities = frozenset({"maximize", "query", "sample"})
+    capabilities = frozenset({"maximize", "query", "rounded", "sample"})
     cost = None
 
     def __init__(self, inner):
@@ -36,6 +36,9 @@ class Wrapped:
 
     def sample(self, potentials, count, generator):
         return self.inner.sample(potentials, count, generator)
+
+    def rounded(self, potentials, count, generator):
+        return self.inner.rounded(potentials, count, generator)
 
 
 def factory(engine_class, inner=JunctionTree):
@@ -311,6 +314,13 @@ class SamplesIndependently(Wrapped):
         return [generator.permutation(column) for column in columns]
 
 
+class RoundsNothing(Wrapped):
+    """Independent records under another name."""
+
+    def rounded(self, potentials, count, generator):
+        return self.inner.sample(potentials, count, generator)
+
+
 @frozen(kw_only=True)
 class NoLimit:
     """Promises to compile anything."""
@@ -355,6 +365,7 @@ MUTANTS = [
     (factory(AnswersInItsOwnOrder), "answers-equal-enumeration"),
     (factory(AnswersAsIfIndependent), "answers-equal-enumeration"),
     (factory(SamplesIndependently), "samples-follow-the-model"),
+    (factory(RoundsNothing), "rounded-records-have-the-expected-tables"),
 ]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from dpgm_core import Budget, Domain, Fit, InferenceError, Model, Structure, Tables, TooLarge, option, release
+from dpgm_core import Budget, Domain, Fit, InferenceError, Model, Structure, Tables, TooLarge, Workload, option, release
 from dpgm_core.learning import Likelihood, consistent
 from dpgm_core.progress import silent
 from dpgm_core.testing import checks_of
@@ -461,6 +461,65 @@ class NeedsADual(Plain):
         return super().target(release)
 
 
+@frozen(kw_only=True)
+class Loops(Plain):
+    """No mutant: may be called in a loop, and does the same each time."""
+
+    def fitter(self, inference):
+        def fit(release, structure, before):
+            potentials = self.potentials(release, inference.compile(release.structure), None, silent)
+            return Fit(model=Model(structure, self.begun(potentials, before).embed(structure)))
+
+        return fit
+
+    def begun(self, potentials, before):
+        return potentials
+
+
+@frozen(kw_only=True)
+class StaysWhereItBegan(Loops):
+    """Takes the fit before for the answer."""
+
+    def fitter(self, inference):
+        fit = super().fitter(inference)
+
+        def again(release, structure, before):
+            if before is None:
+                return fit(release, structure, before)
+            return attrs.evolve(before, model=Model(structure, before.model.potentials.embed(structure)))
+
+        return again
+
+
+@frozen(kw_only=True)
+class AddsItsStart(Loops):
+    """Adds the fit before to what it finds, so that main effects count twice."""
+
+    def begun(self, potentials, before):
+        return potentials if before is None else potentials + before.model.potentials.embed(potentials.structure)
+
+
+@frozen(kw_only=True)
+class WritesOnItsStart(Loops):
+    """Uses the arrays of the fit before for its own numbers."""
+
+    def begun(self, potentials, before):
+        if before is not None:
+            values = before.model.potentials.values
+            values.flags.writeable = True
+            values += 1.0
+        return potentials
+
+
+@frozen(kw_only=True)
+class OverTheRelease(Loops):
+    """Gives a model over what was measured, whatever was asked for."""
+
+    def fitter(self, inference):
+        fit = super().fitter(inference)
+        return lambda release, structure, before: fit(release, release.structure, before)
+
+
 MUTANTS = [
     (Peeks, "records-only-through-the-curator"),
     (ReadsTheRecords, "records-only-through-the-curator"),
@@ -500,6 +559,10 @@ MUTANTS = [
     (ChargesFirst, "what-is-too-large-is-refused-by-check"),
     (ChecksInVain, "what-is-too-large-is-refused-by-check"),
     (RefusesWhatFits, "what-is-too-large-is-refused-by-check"),
+    (StaysWhereItBegan, "loops-agree-with-learning"),
+    (AddsItsStart, "loops-agree-with-learning"),
+    (WritesOnItsStart, "loops-agree-with-learning"),
+    (OverTheRelease, "loops-agree-with-learning"),
     (NeedsADual, "any-noise-gives-a-model-or-a-refusal"),
 ]
 
@@ -517,6 +580,32 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_the_originals_pass(verdict, original, check):
     """The learners that the mutants are made from pass."""
     assert verdict(original, "learner", check) is None
+
+
+@frozen(kw_only=True)
+class Sessions(Plain):
+    """No mutant: measures its tables in a session of its own."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        with curator.session(workload=Workload.of(curator.structure.domain, curator.structure.cliques)) as session:
+            session.measure(curator.structure.cliques, session.remaining)
+            release = session.pooled()
+        engine = inference.compile(release.structure)
+        potentials = self.potentials(release, engine, randomness, progress)
+        return Fit(model=Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+
+
+@pytest.mark.parametrize(
+    "check", ["records-only-through-the-curator", "records-are-not-kept", "cost-is-the-curators", "fit-is-usable"]
+)
+def test_a_learner_may_open_a_session(verdict, check):
+    """The kit's door passes sessions on, and sees what they hand out."""
+    assert verdict(Sessions, "learner", check) is None
+
+
+def test_the_loop_that_mutants_are_made_from_passes(verdict):
+    """It has a fitter, which the others have not."""
+    assert verdict(Loops, "learner", "loops-agree-with-learning") is None
 
 
 def test_every_check_kills_a_mutant():

@@ -19,10 +19,14 @@ from dpgm_core import (
     TableDistance,
 )
 from dpgm_core.testing import checks_of
-from dpgm_core.testing.selecting import amount
 
 KEPT = []
 ROUNDS = 3
+
+
+def amount(budget):
+    """Epsilon or rho."""
+    return budget.epsilon if budget.kind == "pure" else budget.rho
 
 
 @frozen(kw_only=True)
@@ -353,6 +357,18 @@ class TakesTheLast(Plain):
 
 
 @frozen(kw_only=True)
+class TakesAll(Plain):
+    """Takes every pair there is; the scores are against main effects, so that its own loop needs no large engine."""
+
+    def rounds(self, pairs, session):
+        return len(pairs)
+
+    def fit(self, fitting, session, singles, chosen, fit):
+        alone = session.steps[0]
+        return fitting(alone, Structure(session.domain, singles), fit)
+
+
+@frozen(kw_only=True)
 class GivesUpOnMany(Plain):
     """Believes that many records need no pairs."""
 
@@ -439,6 +455,7 @@ MUTANTS = [
     (RoundedShares, "plan-adds-up"),
     (OneTableOnly, "plan-tells-the-noise"),
     (TakesTheLast, "strong-dependence-is-found"),
+    (TakesAll, "what-it-chooses-fits"),
     (GivesUpOnMany, "more-records-never-hurt"),
     (TakesLogs, "nothing-to-find-is-no-failure"),
     (Silent, "progress-is-told"),

@@ -27,6 +27,7 @@ from attrs import field, frozen
 
 import dpgm_core as dpgm
 from dpgm_core.cli import main
+from dpgm_core.curator import session
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.tables import Tables
 
@@ -35,7 +36,7 @@ __all__ = ["MODES", "Run", "observed", "said"]
 #: What the user has asked of warnings and of numpy; each must be heeded everywhere but where records are read.
 MODES = ("default", "warnings as errors", "numpy raises")
 
-_DRAW = Measurement.draw
+_DRAW, _CHOSEN = Measurement.draw, session.chosen
 
 
 @frozen(kw_only=True)
@@ -54,7 +55,8 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
     for name, content in run.files.items():
         (folder / name).write_bytes(content)
     unhurried = patch.object(os, "fsync", lambda descriptor: None)  # nobody pulls the plug
-    with _heard() as heard, _asked(mode), unhurried, patch.object(Measurement, "draw", _same_for_all):
+    noise, choice = patch.object(Measurement, "draw", _same_for_all), patch.object(session, "chosen", _first_of_all)
+    with _heard() as heard, _asked(mode), unhurried, noise, choice:
         heard["exit"] = _exit(run, folder)
     return heard | {"files": {path.relative_to(folder).as_posix(): _content(path) for path in _left(folder, run)}}
 
@@ -97,6 +99,11 @@ def said(error: BaseException) -> str:
 def _same_for_all(self: Measurement, counts: Tables, randomness: Any) -> Tables:
     drawn = _DRAW(self, counts, randomness)  # what it would raise is to be seen
     return Tables(drawn.structure, (10 + 7 * np.arange(drawn.values.size) % 5).astype(drawn.values.dtype))
+
+
+def _first_of_all(scores: Any, h: Any, picks: int, randomness: Any) -> list[int]:
+    _CHOSEN(scores, h, picks, randomness)
+    return list(range(picks))
 
 
 def _left(folder: Path, run: Run) -> list[Path]:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from fractions import Fraction
 from itertools import cycle, islice
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+import dpgm_core as dpgm
+from dpgm_core import Budget, Ledger, LiveCurator, Structure, Terms, learn, make
 from dpgm_core.counting import statistic
 from dpgm_core.curator import shield
 from dpgm_core.errors import DataError
-from dpgm_core.sources import arrow, csv, objects, reading
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.sources import arrow, as_source, csv, objects, reading
+from dpgm_core.workload import Workload
 from tests.neighbours.cells import named_cells, typed_pair
 from tests.neighbours.differences import differences, pairs, scratch
 from tests.neighbours.lines import Style, line_pair, named_lines
@@ -52,6 +58,40 @@ def test_cells_cannot_be_told_apart(folder: Path) -> None:
 def test_random_pairs_cannot_be_told_apart(folder: Path) -> None:
     """After all named ones; a fixed seed."""
     assert told_apart((pair for pair, _ in islice(pairs(500, seed=1), 420, None)), folder) == []
+
+
+def through_a_session(  # what a `fit` is given, for a choice and a table
+    data: object,
+    structure: Structure,
+    budget: Budget,
+    *,
+    learner: object,
+    terms: Terms,
+    ledger: Ledger,
+    save_release: Path,
+) -> Any:
+    curator = LiveCurator(
+        as_source(data),
+        structure,
+        make("mechanism", "laplace"),
+        terms=terms,
+        budget=budget,
+        ledger=ledger,
+        save_to=save_release,
+    )
+    with curator.session(workload=Workload.all(structure.domain)) as session:
+        each = budget * Fraction(1, 2)
+        pairs = Structure(structure.domain, [("sex",), ("age",)])
+        choice = session.select(TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells)), each)
+        session.measure(choice.cliques, each)
+    return learn(curator.released[0], learner)
+
+
+def test_sessions_cannot_be_told_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same pairs, their records in the hands of a session: all but its choices and numbers is the same."""
+    monkeypatch.setattr(dpgm, "fit", through_a_session)
+    by_python = [pair for pair in named_cells() if pair.one.python is not None]
+    assert told_apart(islice(by_python, 0, None, 12), folder) == []
 
 
 # --- versions that let something slip --------------------------------------------------------------------------------

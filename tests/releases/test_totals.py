@@ -9,7 +9,10 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
 from dpgm_core.cli import main
+from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.releases.totals import contradictions, false_alarm
+from dpgm_core.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PLAIN = Structure(DOMAIN, [("a", "b"), ("b",), ("c",)])
@@ -163,3 +166,14 @@ def test_the_command_line_says_it_once(command, total, tmp_path, capsys):
         main([*verbose, command, str(tmp_path / "spec.toml"), "--set", f"name={place}"])
         said = capsys.readouterr()
         assert said.err.count("is stated as public") == (total == 3000)
+
+
+def test_the_steps_of_a_session_speak_for_themselves():
+    """Its tables are means, whose noise has no law of its own to bound; what is merged is summed."""
+    merges = {"b": (0, 1, 1)}
+    steps = (released(900), released(900, Structure(DOMAIN.coarsened(merges), [("a", "b"), ("b",)])))
+    workload = Workload.all(DOMAIN, 2)
+    session = SessionTerms(workload=workload, budget=Budget.pure(1), merges=merges)
+    made = session_release(session, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
+    (sentence,) = contradictions([made])
+    assert sentence == contradictions(steps)[0] and "the total of 900 is stated" in sentence

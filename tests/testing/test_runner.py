@@ -8,7 +8,7 @@ from dpgm_core import Component, OptionError, PluginError, Registry
 from dpgm_core.components.registry import Broken
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.testing import Profile, Report, check_component, checks_of
-from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
+from dpgm_core.testing.reference import ReferenceLaplace
 from dpgm_core.testing.runner import Outcome, check_distribution, offers_of
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
@@ -52,10 +52,10 @@ def test_expected_failures_are_strict(wrong_dual):
 
 
 def test_skips_come_from_what_is_not_served():
-    """The reference Gaussian refuses pure budgets, so its pure loss is not checked, and the report says why."""
-    report = check_component(ReferenceGaussian(), profile=QUICK)
-    (skipped,) = [one for one in report.outcomes if one.check == "pure-loss-within-cost"]
-    assert report.ok and skipped.status == "skipped" and "'pure'" in skipped.message
+    """The reference Laplace refuses zCDP budgets, so its Renyi loss is not checked, and the report says why."""
+    report = check_component(ReferenceLaplace(), profile=QUICK)
+    (skipped,) = [one for one in report.outcomes if one.check == "renyi-loss-within-cost"]
+    assert report.ok and skipped.status == "skipped" and "'zcdp'" in skipped.message
 
 
 def test_a_report_of_nothing_is_not_ok():
@@ -65,7 +65,9 @@ def test_a_report_of_nothing_is_not_ok():
     assert not Report(**facts, outcomes=(Outcome(check="c", claim="", status="skipped"),)).ok
 
 
-@pytest.mark.parametrize("kind", ["mechanism", "inference", "collective", "learner", "source", "curator", "ledger"])
+@pytest.mark.parametrize(
+    "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger"]
+)
 def test_every_check_says_what_it_claims_and_cannot_show(kind):
     """Names are unique; claim and limit are sentences."""
     checks = checks_of(kind)

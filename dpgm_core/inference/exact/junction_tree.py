@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
 from attrs import field, frozen, validators
 
-from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Capability
@@ -23,6 +23,7 @@ from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import Program, lower
 from dpgm_core.inference.exact.queries import TreeQueries
+from dpgm_core.inference.exact.rounded import draw_rounded
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
@@ -133,8 +134,8 @@ class JunctionTreeEngine:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The most probable record, exact samples, second derivatives and many queries of one inference."""
-        return frozenset({"curvature", "maximize", "query", "sample"})
+        """The most probable record, samples, rounded ones, second derivatives and many queries of one inference."""
+        return frozenset({"curvature", "maximize", "query", "rounded", "sample"})
 
     @property
     def cost(self) -> str:
@@ -202,11 +203,31 @@ class JunctionTreeEngine:
         >>> [column.tolist() for column in JunctionTree().compile(structure).sample(theta, 3, np.random.default_rng(0))]
         [[1, 1, 1], [0, 0, 0]]
         """
+        values = self._log_sums(potentials, count)
+        return self._columns(logspace.draw(self.contraction, values, int(count), logspace.at_random(generator)), count)
+
+    def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """`count` records whose tables are the expected ones up to roundings: see `dpgm_core.inference.exact.rounded`.
+
+        Each record has the model's distribution; they are not independent. Raises InferenceError as `infer` does.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> theta = Tables(structure, np.log([0.3, 0.7]))
+        >>> int(JunctionTree().compile(structure).rounded(theta, 1000, np.random.default_rng(0))[0].sum())
+        700
+        """
+        values = self._log_sums(potentials, count)
+        return self._columns(draw_rounded(self.contraction, values, int(count), generator), count)
+
+    def _log_sums(self, potentials: Tables, count: object) -> list[FloatArray]:
+        """What records are drawn from, once their number is found to be one."""
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
             raise InferenceError(f"sample: the number of records must be a whole number, at least 0, got {count!r}")
         theta, _ = self._potentials.checked(potentials)
-        values, _ = self._logarithms.forward(theta, logspace.log_contract)
-        codes = logspace.draw(self.contraction, values, int(count), logspace.at_random(generator))
+        return self._logarithms.forward(theta, logspace.log_contract)[0]
+
+    def _columns(self, codes: Mapping[str, Array], count: int) -> Codes:
         domain = self._structure.domain
         # Attributes of one label have no letter: their code is 0.
         return [codes.get(name, np.zeros(count, dtype=code_dtype(domain[name].size))) for name in domain.names]

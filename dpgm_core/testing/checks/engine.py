@@ -11,7 +11,7 @@ from scipy import stats
 from dpgm_core.arrays import Array
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
-from dpgm_core.inference.contract import Engine, Maximizer, Querier, Sampler
+from dpgm_core.inference.contract import Engine, Maximizer, Querier, Rounder, Sampler
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import ALARM, Checklist, Unserved, explore, require
@@ -217,3 +217,30 @@ def samples_follow_the_model(subject: InferenceSubject) -> None:
         expected = chances[common] * count
         statistic = float(((seen[common] - expected) ** 2 / expected).sum())
         require(stats.chi2.sf(statistic, common.sum()) > ALARM, f"records are not drawn from the model {say(theta)}")
+
+
+@CHECKS.add(needs="rounded")
+def rounded_records_have_the_expected_tables(subject: InferenceSubject) -> None:
+    """Of 20,000 rounded records none is impossible, and cells of the cliques with 100 expected records or more are off
+    by less than half of what independent records would be, squared, in all. Cannot show: a bias of single rows."""
+    for number, theta in enumerate(awkward_potentials()):
+        try:
+            engine: Engine = subject.engine(theta.structure)
+        except Unserved:
+            continue
+        if not engine.exact or not isinstance(engine, Rounder) or "rounded" not in engine.capabilities:
+            continue
+        count = 20_000
+        columns = engine.rounded(theta, count, np.random.default_rng(number))
+        sizes = tuple(theta.structure.domain.sizes.values())
+        require(len(columns) == len(sizes), "rounded must give one code array per attribute of the domain")
+        rows = np.ravel_multi_index(tuple(np.asarray(column, dtype=np.int64) for column in columns), sizes)
+        seen = np.bincount(rows, minlength=math.prod(sizes))
+        chances = enumerated(theta).probabilities
+        require(seen.sum() == count, f"{seen.sum()} records instead of {count}")
+        require(not seen[chances == 0].any(), f"an impossible record is drawn {say(theta)}")
+        matrix = incidence(theta.structure.untied())
+        expected, found = matrix @ (count * chances), matrix @ seen
+        common = expected >= 100
+        squares = float(((found - expected)[common] ** 2 / expected[common]).sum())
+        require(squares <= common.sum() / 2, f"tables are as far off as those of independent records {say(theta)}")

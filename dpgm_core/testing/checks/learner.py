@@ -27,6 +27,7 @@ from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, require
+from dpgm_core.testing.checks import learner_loops as checks_learner_loops
 from dpgm_core.testing.checks import learner_told as checks_learner_told
 from dpgm_core.testing.checks.unusual import LEARNER
 from dpgm_core.testing.doors import TrappedRecords
@@ -324,4 +325,5 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
 
 
 CHECKS += checks_learner_told.CHECKS
+CHECKS += checks_learner_loops.CHECKS
 CHECKS += LEARNER

@@ -33,6 +33,7 @@ from dpgm_core import (
     silent,
     whole,
 )
+from dpgm_eb_map.base import Base, engine_of, opened
 from dpgm_eb_map.contrasts import group_count
 from dpgm_eb_map.loop import Loop
 from dpgm_eb_map.report import certificate, notes
@@ -84,10 +85,18 @@ class EbMap:
         validator=_scales,
     )
 
+    base: Model | str | None = option(
+        None,
+        help="a public model over the same attributes, or its file: the prior is centred on it, so that where the "
+        "tables tell nothing the model is as it says; its cliques are added to the model's; none: on the uniform model",
+        holds=Model,
+    )
+
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse scales that are not the structure's, OptionError, and what the engine cannot hold, TooLarge."""
+        """Refuse scales that are not the structure's and a base that is not public or is over other attributes,
+        OptionError; a base's file that is no model, ModelFileError; what the engine cannot hold, TooLarge."""
         self.check_scales(structure)
-        inference.compile(structure)
+        engine_of(inference, structure, self._base())
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it.
@@ -111,7 +120,7 @@ class EbMap:
             raise OptionError(
                 "eb-map: scales are those of one structure, and in a loop there are several; leave the option out"
             )
-        return Loop(self._settings(), inference, _finished)
+        return Loop(self._settings(), inference, self._base(), _finished)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
         """Fits to releases like the model's, W and H factored once at the model; its scales if none are given.
@@ -123,16 +132,25 @@ class EbMap:
         if release is None:
             raise InferenceError("eb-map: refits need the release that the model was learned from; this model has none")
         run = self._run(release, inference, silent)
-        if self.scales is None or model.structure != release.structure:
+        if self.scales is None:
             run.learn()
         else:
             run.start(model.potentials)
+            if run.base is not None and not run.explains(model.potentials):
+                raise OptionError(
+                    f"eb-map: the base, {run.base.name}, is not the one that the model was learned with; give that one"
+                )
         return partial(run.refit, model.structure)
 
     def _run(self, release: NoisyTables, inference: Inference, progress: Progress) -> Run:
-        engine = inference.compile(release.structure)
+        base = self._base()
+        base = None if base is None else base.like(release)
+        engine = engine_of(inference, release.structure, base)
         self.check_scales(release.structure)
-        return Run(self._settings(), release, engine, progress)
+        return Run(self._settings(), release, engine, progress, base)
+
+    def _base(self) -> Base | None:
+        return None if self.base is None else opened(self.base)
 
     def _settings(self) -> Settings:
         return Settings(
@@ -156,9 +174,9 @@ class EbMap:
 
 def _finished(run: Run, structure: Structure) -> Fit:
     """What a run found, as a model over `structure`."""
-    potentials = Tables(run.basis.structure, run.basis.potentials(run.phi)).embed(structure)
+    potentials = run.potentials(structure)
     return Fit(
-        model=Model(structure, potentials),
+        model=Model(potentials.structure, potentials),
         trace=run.trace,
         converged=run.settled and run.distance <= run.tolerance,
         certificate=certificate(run),

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from attrs import define, evolve
 
 from dpgm_core import Engine, Fit, Inference, NoisyTables, Structure, silent
+from dpgm_eb_map.base import Base, engine_of
 from dpgm_eb_map.run import Run, Settings
 
 __all__ = ["Loop"]
-
 
 # Dense fits take seconds from some hundred parameters on, and by blocks the error over triples is within 1 % of theirs.
 _MOST_DENSE = 300
@@ -22,15 +22,17 @@ class Loop:
 
     settings: Settings
     inference: Inference
+    base: Base | None
     finished: Callable[[Run, Structure], Fit]
     _engine: Engine | None = None
 
     def __call__(self, release: NoisyTables, structure: Structure, previous: Fit | None) -> Fit:
+        base = None if self.base is None else self.base.like(release)
         if self._engine is None or self._engine.structure != release.structure:
-            self._engine = self.inference.compile(release.structure)
+            self._engine = engine_of(self.inference, release.structure, base)
         settings = evolve(self.settings, most_dense=_MOST_DENSE)
-        run = Run(settings, release, self._engine, silent)
-        if previous is None:
+        run = Run(settings, release, self._engine, silent, base)
+        if previous is None or previous.model.domain != structure.domain:
             run.learn()
         else:
             run.resume(previous.model.potentials)

@@ -25,9 +25,15 @@ def notes(run: Run) -> list[str]:
     path = "dense" if run.dense else "diagonal"
     determined = float(run.scales.determined.sum())
     said = [f"{path} curvature: {run.basis.size:,} parameters, {determined:.1f} of them determined by the tables"]
+    like, model = ("uniform ones", "uniform") if run.base is None else ("the base's", "the base")
+    if run.base is not None:
+        said.append(
+            f"the prior is centred on a public model, {run.base.name}: where the tables tell nothing, the model is as "
+            "that one; that it is public is its owner's word"
+        )
     if run.scales.silent and run.settings.scales is None:
         said.append(
-            "the tables hardly tell the records from uniform ones, so the model is uniform; more budget, or fewer and "
+            f"the tables hardly tell the records from {like}, so the model is {model}; more budget, or fewer and "
             "smaller tables, would tell more"
         )
     if not run.settled:

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Engine, NoisyTables, Progress, Structure, Tables
+from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tables
+from dpgm_eb_map.base import Base
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, System
@@ -37,6 +38,7 @@ _LAST_STEPS = 200
 # to 3 % more where noise rules (20 to 29 rounds of AIM on Adult); from the first scales three rounds are as good as a
 # fit from nothing, and one where parameters are many, rounds dear, and the tables tell more.
 _RESUMED, _RESUMED_LARGE = 3, 1
+_NOTHING = 1e-9  # nats: rounding of a model that is its prior's centre
 _REOPENED = 4  # at most so often cliques are opened by force
 _REFITTED = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
@@ -59,8 +61,15 @@ class Settings:
 class Run:
     """The state of one fit: parameters `phi`, prior scales, and the linear system of the last round."""
 
-    def __init__(self, settings: Settings, release: NoisyTables, engine: Engine, progress: Progress) -> None:
-        self.settings, self.release, self.progress = settings, release, progress
+    def __init__(
+        self,
+        settings: Settings,
+        release: NoisyTables,
+        engine: Engine,
+        progress: Progress,
+        base: Base | None = None,
+    ) -> None:
+        self.settings, self.release, self.progress, self.base = settings, release, progress, base
         self.basis = basis_of(release)
         self.moments = Moments(engine, self.basis)
         self.total = release.total
@@ -104,8 +113,8 @@ class Run:
 
         Whether there is anything to fit is judged only if that model found nothing.
         """
-        self.phi = self.basis.carried(potentials)
-        if not self.phi.any():
+        self.phi = self._deviations(potentials)
+        if np.abs(self.phi).max(initial=0.0) < _NOTHING:
             self.learn()
             return
         small = self.dense or self.basis.size <= _DENSE_UP_TO
@@ -114,7 +123,7 @@ class Run:
     def start(self, potentials: Tables) -> None:
         """Take a fit as it is, and what refits need of it."""
         assert self.settings.scales is not None
-        self.phi = self.basis.parameters(potentials.values)
+        self.phi = self._deviations(potentials)
         self.scales.values = np.array(self.settings.scales)
         if self.scales.silent:  # refits then tell what the noise may hide, and not that nothing is there
             self.scales.values = np.ones(self.basis.groups)
@@ -125,13 +134,29 @@ class Run:
     def refit(self, structure: Structure, release: NoisyTables) -> Tables:
         """The potentials over `structure` of a fit to another release, from this one and with its W and H."""
         if not self.basis.size:
-            return Tables.zeros(structure)
+            return self._potentials(self.phi, structure)
         objective = Objective(
             self.moments, self.system, statistics_of(self.basis, release), release.total, self.scales.precision()
         )
         tolerance = max(self.tolerance, _REFITTED * math.sqrt(self.basis.size))
         phi, _ = objective.minimise(self.phi, tolerance, _STEPS)
-        return Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
+        return self._potentials(phi, structure)
+
+    def potentials(self, structure: Structure) -> Tables:
+        """The model's potentials: over `structure`, and the base's cliques."""
+        return self._potentials(self.phi, structure if self.base is None else self.base.over(structure))
+
+    def explains(self, potentials: Tables) -> bool:
+        """Whether these are of a model of such a run: the base's and deviations, to rounding."""
+        return np.allclose(self._potentials(self.phi, potentials.structure).values, potentials.values, atol=1e-6)
+
+    def _potentials(self, phi: FloatArray, structure: Structure) -> Tables:
+        found = Tables(self.basis.structure, self.basis.potentials(phi)).embed(structure)
+        return found if self.base is None else found + self.base.potentials.embed(structure)
+
+    def _deviations(self, potentials: Tables) -> FloatArray:
+        phi = self.basis.carried(potentials)
+        return phi if self.base is None else phi - self.basis.carried(self.base.potentials)
 
     def _tune(self, rounds: int) -> None:
         self.linearise()

@@ -101,7 +101,6 @@ class Aim(Options):
         trace: list[dict[str, Any]] = []
         last = False
         while not last and len(trace) < rounds and ratio(session.remaining, budget) > _LEFT:
-            progress("selecting", len(trace), rounds)
             last = ratio(session.remaining, each) < 2 or len(trace) == rounds - 1
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
@@ -117,6 +116,7 @@ class Aim(Options):
             clique = choice.cliques[0]
             measured = session.measure([clique], session.remaining if last else to_measure)
             growth.add(clique)
+            progress(f"selecting: {text(clique)}", len(trace) + 1, rounds)
             trace.append(
                 {
                     "round": len(trace) + 1,

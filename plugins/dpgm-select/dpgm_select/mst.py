@@ -91,12 +91,12 @@ class Mst(Options):
             fitting_in = [pair for pair in apart if growth.size.fits(pair, self.limits())]
             if not fitting_in:
                 break
-            progress("selecting", len(chosen), edges)
             choice = session.select(distances(session, fitting_in, told, total, noise), each)
             pair = choice.cliques[0]
             joined.join(pair)
             growth.add(pair)
             chosen.append(pair)
+            progress(f"selecting: {text(pair)}", len(chosen), edges)
             trace.append(
                 {
                     "round": len(chosen),

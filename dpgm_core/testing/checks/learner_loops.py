@@ -1,0 +1,46 @@
+"""What a learner does when a selector calls it in a loop, on releases and structures that grow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.learning.contract import Fit, Fitter
+from dpgm_core.structure import Structure
+from dpgm_core.testing.check import Checklist, require
+from dpgm_core.testing.doors import TrappedRecords, live_curator
+from dpgm_core.testing.learning import CHAIN, draw, learn, replayed, truth
+from dpgm_core.testing.subjects import LearnerSubject
+
+__all__ = ["CHECKS"]
+
+CHECKS = Checklist("learner")
+
+
+@CHECKS.add()
+def loops_agree_with_learning(subject: LearnerSubject) -> None:
+    """A fitter gives a model over the structure it is given, with the marginals that `learn` finds to 0.005, a third of
+    their error: from nothing, and from a fit to fewer tables with other noise, which stays as it was. Cannot show: that
+    a start saves time, and learners without a fitter."""
+    if not isinstance(subject.component, Fitter):
+        return
+    codes = draw(truth(), 500, 1)
+    run = learn(subject, codes)
+    release = run.door.released[-1]
+    learned = replayed(subject.component, release, CHAIN)
+    alone = Structure(CHAIN.domain, [(name,) for name in CHAIN.domain.names])
+    before = live_curator(TrappedRecords(codes), alone, run.door.budget.kind, seed=2).release()
+    loop = subject.component.fitter(JunctionTree())
+    _agree(loop(release, CHAIN, None), learned, CHAIN, "from nothing")
+    start = loop(before, alone, None)
+    kept = start.model.potentials.values.copy()
+    roomy = Structure(CHAIN.domain, [CHAIN.domain.names])
+    _agree(loop(release, roomy, start), learned, roomy, "from an earlier fit, with room to spare")
+    require(np.array_equal(start.model.potentials.values, kept), "the earlier fit that it started from was changed")
+
+
+def _agree(fit: Fit, learned: Fit, structure: Structure, where: str) -> None:
+    require(isinstance(fit, Fit), f"{where}: a fitter returned {type(fit).__name__}, not a Fit")
+    require(fit.model.structure == structure, f"{where}: the model is not over the structure asked for")
+    off = max(float(np.abs(fit.model.marginal(one) - learned.model.marginal(one)).max()) for one in CHAIN.cliques)
+    require(off <= 0.005, f"{where}: a marginal is {off:.3g} from that of `learn`")

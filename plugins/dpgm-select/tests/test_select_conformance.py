@@ -1,0 +1,32 @@
+"""The conformance kit on the selectors."""
+
+from dpgm_select.aim import Aim
+from dpgm_select.auto import Auto
+from dpgm_select.mst import Mst
+from dpgm_select.oneshot import Oneshot
+
+from dpgm_core.testing import SelectorConformance
+
+
+class TestAim(SelectorConformance):
+    """Every check, default options."""
+
+    component = Aim
+
+
+class TestAuto(SelectorConformance):
+    """Whatever it decides for."""
+
+    component = Auto
+
+
+class TestMst(SelectorConformance):
+    """Every check, default options."""
+
+    component = Mst
+
+
+class TestOneshot(SelectorConformance):
+    """Every check, default options."""
+
+    component = Oneshot

@@ -1,0 +1,133 @@
+"""Scores from true tables: how far one person moves each, by brute force; the same bits in any order of the records."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpgm_core import Domain, Structure, Tables, Terms
+from dpgm_core.counting.distances import distances, whole_scores
+from dpgm_core.counting.kernel import count
+from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.sources import as_source
+from dpgm_core.sources.csv import CsvSource
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+ALL = Structure(DOMAIN, [("a",), ("b", "c"), ("a", "b", "c")])
+CELLS = np.array(list(itertools.product(range(2), repeat=3)))
+GRIDS = [2**power for power in range(11)]
+
+
+def tables(codes):
+    """True tables of these records."""
+    return count(as_source(np.asarray(codes).reshape(-1, 3)), ALL).tables
+
+
+def random_scores(rng, weighted=True):
+    """Of all three candidates, with a prediction, weights and offsets that have nothing round about them."""
+    more = {}
+    if weighted:
+        more = {
+            "weights": tuple(Fraction(int(one), 997) for one in rng.integers(1, 997, 3)),
+            "offsets": tuple(rng.normal(0, 9, 3)),
+        }
+    return TableDistance(candidates=ALL, predicted=rng.normal(3, 5, ALL.cells), **more)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("neighbours", "rows"), [("add-remove", 1), ("add-remove", 2), ("replace-one", 1), ("replace-one", 2)]
+)
+def test_one_person_moves_each_score_by_what_the_temperature_counts_with(neighbours, rows, weighted):
+    """Every person of one or two rows beside 0, 3 and 40 others, all grids: at most grid times `move`; and somewhere as
+    much, up and down, where weights are 1."""
+    terms = Terms(neighbours=neighbours, person="id" if rows > 1 else None, rows_per_person=rows)
+    rng = np.random.default_rng(5)
+    persons = [np.array(one) for one in itertools.combinations_with_replacement(CELLS, rows)]
+    reached = set()
+    for others in (rng.integers(0, 2, (size, 3)) for size in (0, 3, 40)):
+        scores = random_scores(rng, weighted)
+        grid, person = int(rng.choice(GRIDS)), scores.move(terms)
+        apart = [distances(tables(np.concatenate([others, one])), scores) for one in persons]
+        before = [distances(tables(others), scores)] if neighbours == "add-remove" else apart
+        for one, other in itertools.product(apart, before):
+            assert np.abs(one - other).max() <= SCORE_GRID * person
+            for unit in {grid, 1, 1024}:
+                moved = whole_scores(one, scores, unit) - whole_scores(other, scores, unit)
+                assert np.abs(moved).max() <= unit * person
+            reached |= set(np.sign(moved)) | ({"all"} if np.abs(one - other).max() == SCORE_GRID * person else set())
+    assert reached >= {1, -1, "all"}
+
+
+@given(
+    st.lists(st.integers(0, 2**62), min_size=ALL.cells, max_size=ALL.cells),
+    st.integers(0, ALL.cells - 1),
+    st.sampled_from(GRIDS),
+    st.integers(0, 2**32),
+)
+def test_a_cell_more_moves_a_score_by_a_record(counts, place, grid, seed):
+    """Also far beyond any real table, where distances are cut."""
+    scores = random_scores(np.random.default_rng(seed))
+    other = np.array(counts)
+    other[place] += 1
+    one, two = (distances(Tables(ALL, np.asarray(given, np.int64)), scores) for given in (counts, other))
+    assert np.abs(one - two).max() <= SCORE_GRID
+    assert np.abs(whole_scores(one, scores, grid) - whole_scores(two, scores, grid)).max() <= grid
+
+
+def test_scores_are_what_they_say():
+    """w (|n - m|_1 - b) in units of 1/16, rounded down, worked out with fractions."""
+    rng = np.random.default_rng(6)
+    scores, counts = random_scores(rng), tables(rng.integers(0, 2, (200, 3)))
+    most = max(scores.weights)
+    expected = []
+    for number, part in enumerate(ALL.slices):
+        apart = sum(
+            abs(int(n) - Fraction(round(max(0.0, m) * 1024), 1024))
+            for n, m in zip(counts.values[part], scores.predicted[part], strict=True)
+        )
+        weight = Fraction(max(1, round(scores.weights[number] / most * 4096)), 4096)
+        offset = Fraction(round(scores.offsets[number] * 1024), 1024)
+        expected.append((weight * (apart - offset) * 16).__floor__())
+    assert whole_scores(distances(counts, scores), scores, 16).tolist() == expected
+
+
+@pytest.mark.parametrize("most", [2**62, 0])
+def test_nothing_overflows(most):
+    """Counts and predictions as large as they come, on a table so large that cuts of its cells alone would not do."""
+    wide = Structure(Domain.from_sizes({"a": 2**12, "b": 2**11}), [("a", "b")])
+    counts = Tables(wide, np.full(wide.cells, most, np.int64))
+    scores = TableDistance(candidates=wide, predicted=np.full(wide.cells, 0.0 if most else 1e300), offsets=(-1e300,))
+    apart = distances(counts, scores)
+    assert apart.tolist() == [2**47]
+    assert whole_scores(apart, scores, 1024).tolist() == [2**47 + 2**40]
+
+
+class Batched:
+    """Codes in batches of a size."""
+
+    def __init__(self, codes, rows):
+        self.codes, self.rows = codes, rows
+
+    def batches(self, domain, columns):
+        wanted = [domain.names.index(name) for name in columns]
+        for start in range(0, len(self.codes), self.rows):
+            yield [self.codes[start : start + self.rows, place] for place in wanted]
+
+
+def test_scores_are_the_same_bits_in_any_order_and_batches(tmp_path):
+    """Batches of 1, 7 and 8192 records, shuffled, and a CSV file in another order of its rows."""
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, 2, (300, 3)).astype(np.uint8)
+    scores = random_scores(rng)
+    expected = whole_scores(distances(tables(codes), scores), scores, 64).tolist()
+    for rows in (1, 7, 8192):
+        again = count(Batched(codes[rng.permutation(300)], rows), ALL).tables
+        assert whole_scores(distances(again, scores), scores, 64).tolist() == expected
+    path = tmp_path / "x.csv"
+    path.write_text("c,a,b\n" + "".join(f"{c},{a},{b}\n" for a, b, c in codes[rng.permutation(300)]))
+    again = count(CsvSource(path=path), ALL).tables
+    assert whole_scores(distances(again, scores), scores, 64).tolist() == expected

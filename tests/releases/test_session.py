@@ -1,0 +1,328 @@
+"""A session's release and its file: the same again, bit for bit, and edited ones refused."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Domain,
+    LiveCurator,
+    ModelFileError,
+    SeededRandomness,
+    Structure,
+    Terms,
+    bootstrap,
+    learn,
+    load_model,
+    load_release,
+    make,
+    release,
+)
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.sources import as_source
+from dpgm_core.workload import Workload
+
+DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
+WORKLOAD = Workload.all(DOMAIN, order=2)
+CODES = np.random.default_rng(0).integers(0, [3, 2, 4], (500, 3))
+KINDS = {"pure": Budget.pure(4), "zcdp": Budget.zcdp(1), "approx": Budget.approx(2, "1e-6")}
+
+
+def flat(domain=DOMAIN, **more):
+    """Distances of all pairs from 20 records a cell."""
+    pairs = Structure(domain, [("a", "b"), ("a", "c"), ("b", "c")])
+    return TableDistance(candidates=pairs, predicted=np.full(pairs.cells, 20.0), **more)
+
+
+def held(path, budget, neighbours="add-remove", merged=True):
+    """A session with a step of each kind and sort, and its release."""
+    curator = LiveCurator(
+        as_source(CODES),
+        Structure(DOMAIN, [("a",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours=neighbours),
+        budget=budget,
+        save_to=path,
+    )
+    with curator.session(workload=WORKLOAD) as session:
+        session.set_aside(Fraction(1, 20))
+        each = session.budget * Fraction(1, 10)
+        session.measure(["a", "b", "c"], each)
+        domain = session.coarsen({"c": [0, 1, 1, 1]}) if merged else DOMAIN
+        session.select(flat(domain), each)
+        session.select(flat(domain, groups=((0, 2),)), each)
+        session.select(flat(domain, groups=((0, 2), (1, 2))), each, 2)
+        if budget.kind != "pure":
+            session.score(flat(domain), each)
+        session.measure({("c", "b"): each, "a": each * 2})
+        session.check(Structure(domain, [("a", "b")]))
+    return curator.released[0]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, members_of):
+    """The members of a file of each kind of budget, and the release behind it."""
+    folder = tmp_path_factory.mktemp("sessions")
+    return {kind: (held(folder / kind, budget), members_of(folder / kind)) for kind, budget in KINDS.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, kind):
+    """Numbers, temperatures, choices, scores, workload, merged codes, checks; and writing it again gives the file."""
+    made, members = files[kind]
+    again = load_release(written(tmp_path / "x", members))
+    assert again.guarantee() == made.guarantee() and again.cost == KINDS[kind] == made.cost
+    assert again.session.to_dict() == made.session.to_dict() and again.session.workload == WORKLOAD
+    assert again.tables.values.tobytes() == made.tables.values.tobytes()
+    assert (again.total, again.total_variance) == (made.total, made.total_variance)
+    for one, other in zip(made.steps, again.steps, strict=True):
+        assert type(one) is type(other) and one.cost == other.cost
+        if isinstance(one, Choice):
+            assert one == other
+        elif isinstance(one, NoisyScores):
+            assert one.candidates == other.candidates and one.values.tobytes() == other.values.tobytes()
+            assert one.calibration == other.calibration
+        else:
+            assert one.structure == other.structure and one.tables.values.tobytes() == other.tables.values.tobytes()
+            assert (one.check, one.total, one.calibrations) == (other.check, other.total, other.calibrations)
+    again.save(tmp_path / "y")
+    assert members_of(tmp_path / "y") == members
+
+
+def place_of(kind):
+    """The numbers of the file's steps of that kind."""
+    order = ["measure", "select", "select", "select", "score", "measure", "measure"]
+    return [number for number, one in enumerate(order) if one == kind]
+
+
+FIRST, LAST, CHECK = place_of("measure")
+ALL, ONE, TWO = place_of("select")
+(SCORE,) = place_of("score")
+STEPS = ("steps",)
+EDITED = {
+    # what a step cost
+    "a choice sharper than was paid": {(*STEPS, ALL, "temperature"): "1/20"},
+    "a choice of no temperature": {(*STEPS, ALL, "temperature"): "0"},
+    "a negative temperature": {(*STEPS, ALL, "temperature"): "-1/20"},
+    "a temperature divided by 0": {(*STEPS, ALL, "temperature"): "1/0"},
+    "a temperature that takes for ever": {(*STEPS, ALL, "temperature"): "1e9999999999"},
+    "a temperature beyond doubles": {(*STEPS, ALL, "temperature"): "1e999"},
+    "a temperature below doubles": {(*STEPS, ALL, "temperature"): "1e-999"},
+    "a temperature as a number": {(*STEPS, ALL, "temperature"): 0.01},
+    "no table has so many weights": {(*STEPS, ALL, "temperature"): "1/1000000"},
+    "a grid that makes the choice cheap": {(*STEPS, ALL, "grid"): 3},
+    "no grid": {(*STEPS, ALL, "grid"): 0},
+    "a finer grid": {(*STEPS, ALL, "grid"): 2048},
+    "nothing chosen": {(*STEPS, ALL, "chosen"): [[]]},
+    "another group chosen": {(*STEPS, ONE, "chosen"): [[1]]},
+    "chosen twice": {(*STEPS, TWO, "chosen"): [[0, 0], [1, 2]]},
+    "fewer chosen of a group": {(*STEPS, TWO, "chosen"): [[0], [1, 2]]},
+    "a group less": {(*STEPS, TWO, "chosen"): [[0, 2]]},
+    "chosen outside": {(*STEPS, ALL, "chosen"): [[9]]},
+    "groups outside": {(*STEPS, ONE, "groups"): [[0, 9]]},
+    "scores of less noise": {(*STEPS, SCORE, "calibration", "noise", "sigma_squared"): "100"},
+    "scores for nothing": {
+        (*STEPS, SCORE, "calibration", "noise", "cost"): {"rho": "1/100000000"},
+        (*STEPS, SCORE, "calibration", "budget"): {"rho": "1/100000000"},
+    },
+    "scores that nobody moves": {(*STEPS, SCORE, "calibration", "sensitivity", "l2_squared"): 1},
+    "tables for nothing": {(*STEPS, FIRST, "calibrations", 0, "noise", "cost"): {"rho": "1/100000000"}},
+    "tables that nobody moves": {(*STEPS, FIRST, "calibrations", 0, "sensitivity", "l2_squared"): 1},
+    "tables of less noise": {(*STEPS, FIRST, "calibrations", 0, "noise", "sigma_squared"): "1"},
+    "other noise": {(*STEPS, FIRST, "calibrations", 0, "component"): "laplace"},
+    "unsafe noise": {(*STEPS, FIRST, "calibrations", 0, "options"): {"exact": False, "allow_unsafe": True}},
+    "noise for one table of two": {(*STEPS, LAST, "calibration_of"): [0, 0]},
+    "noise for another table": {(*STEPS, LAST, "calibration_of"): [1, 0]},
+    "noise that is not there": {(*STEPS, FIRST, "calibration_of"): [0, 0, 9]},
+    # what it cost together
+    "a cheaper session": {("cost",): {"rho": "1/2"}},
+    "a cheaper session with less to spend": {("cost",): {"rho": "1/10"}, ("session", "budget"): {"rho": "1/10"}},
+    "more to spend than was paid": {("session", "budget"): {"rho": "2"}},
+    "another kind of budget": {("session", "budget"): {"epsilon": "1"}},
+    "another kind of cost": {("cost",): {"epsilon": "1"}},
+    "a delta for nothing": {("cost",): {"epsilon": "1/2", "delta": "1e-6"}},
+    "the other relation": {("terms", "neighbours"): "replace-one"},
+    # what was asked
+    "a table outside": {(*STEPS, FIRST, "cliques"): [0, 1, 99]},
+    "a negative table": {(*STEPS, FIRST, "cliques"): [0, 1, -1]},
+    "a table twice": {(*STEPS, FIRST, "cliques"): [0, 1, 1]},
+    "candidates outside": {(*STEPS, ALL, "candidates"): [3, 4, 99]},
+    "candidates twice": {(*STEPS, ALL, "candidates"): [3, 4, 4]},
+    "scores of a candidate less": {(*STEPS, SCORE, "candidates"): [3, 4]},
+    "no candidates": {(*STEPS, ALL, "candidates"): []},
+    "a smaller workload": {("session", "workload"): {"order": 1}},
+    "no workload": {("session", "workload"): 3},
+    "a workload that takes for ever": {("session", "workload"): {"order": 2, "max_cells": -1}},
+    "not merged": {("session", "merges"): {}},
+    "merged otherwise": {("session", "merges"): {"c": [0, 1, 2, 2]}},
+    "merged with gaps": {("session", "merges"): {"c": [0, 2, 2, 2]}},
+    "merged unknown": {("session", "merges"): {"z": [0, 0]}},
+    "coarse before": {(*STEPS, FIRST, "coarse"): True},
+    "fine after": {(*STEPS, LAST, "coarse"): False},
+    "coarse as a text": {(*STEPS, FIRST, "coarse"): "no"},
+    "check as a text": {(*STEPS, FIRST, "check"): "no"},
+    "only checks": {(*STEPS, FIRST, "check"): True, (*STEPS, LAST, "check"): True},
+    # numbers
+    "fewer numbers": {("numbers",): 5},
+    "more numbers": {("numbers",): 10**9},
+    "total NaN": {(*STEPS, FIRST, "total"): float("nan")},
+    "total infinite": {(*STEPS, FIRST, "total"): float("inf")},
+    "total 0": {(*STEPS, FIRST, "total"): 0},
+    "variance": {(*STEPS, FIRST, "total_variance"): -1},
+    # steps
+    "no steps": {STEPS: []},
+    "steps as a table": {STEPS: {"0": 1}},
+    "a step of no kind": {(*STEPS, ALL): 3},
+    "a step of another kind": {(*STEPS, ALL, "kind"): "vote"},
+    "no session": {("session",): None},
+    "private as a text": {("private",): "yes"},
+}
+
+
+@pytest.mark.parametrize("case", EDITED)
+def test_edited_files_are_refused(tmp_path, files, written, changed, case):
+    """One line that names the file, at once; none of it is a raw error."""
+    members = files["zcdp"][1]
+    path = written(tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], EDITED[case])})
+    with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
+        load_release(path)
+    assert "\n" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_steps_cannot_be_cut_or_doubled(tmp_path, files, written, npz):
+    """Neither a step with or without its numbers, nor numbers without a step; and what is left out does not make the
+    rest cheaper."""
+    made, members = files["zcdp"]
+    document = json.loads(members["release.json"])
+    numbers = made.numbers
+    for number, step in enumerate(made.steps):
+        start = sum(len(one.numbers) for one in made.steps[:number])
+        part = slice(start, start + len(step.numbers))
+        doubled = [*document["steps"][: number + 1], *document["steps"][number:]]
+        cut = [one for place, one in enumerate(document["steps"]) if place != number]
+        twice, less = np.insert(numbers, part.start, numbers[part]), np.delete(numbers, part)
+
+        def read(steps, values):
+            content = json.dumps(document | {"steps": steps, "numbers": len(values)}).encode()
+            return load_release(written(tmp_path / "x", {"release.json": content, "tables.npz": npz(values=values)}))
+
+        if len(step.numbers):
+            for steps, values in ((doubled, numbers), (cut, numbers), (document["steps"], twice)):
+                with pytest.raises(ModelFileError, match="noisy numbers"):
+                    read(steps, values)
+        assert read(cut, less).cost == made.cost  # who cuts both away is not found out, and gains nothing
+        if not step.cost * 11 <= made.session.budget:
+            with pytest.raises(ModelFileError, match="cost more"):
+                read([*doubled] + [document["steps"][number]] * 9, np.concatenate([twice, *[numbers[part]] * 9]))
+
+
+@pytest.mark.parametrize("depth", [10**3, 10**5])
+def test_deep_and_huge_documents_are_refused(tmp_path, files, written, changed, depth):
+    """A list in a list in a list, a hundred thousand steps and more, a workload beyond counting."""
+    members = files["pure"][1]
+    text = members["release.json"].decode()
+    deep = text[: text.index('"steps"')] + '"steps": ' + "[" * depth + "]" * depth + "}"
+    for content in (
+        deep.encode(),
+        changed(members["release.json"], {STEPS: [0] * 100_001}),
+        changed(members["release.json"], {("session", "workload"): {"weights": [{"clique": ["a"] * depth}]}}),
+    ):
+        with pytest.raises(ModelFileError):
+            load_release(written(tmp_path / "x", members | {"release.json": content}))
+
+
+def test_a_wide_workload_is_refused_at_once(tmp_path, files, written):
+    """A clique of 60 attributes has 2^60 candidates inside, unless they are looked for with sense."""
+    document = json.loads(files["pure"][1]["release.json"])
+    wide = Domain.from_sizes({f"x{number}": 2 for number in range(60)})
+    document["domain"] = wide.to_dict()
+    document["session"]["workload"] = {"weights": [{"clique": list(wide.names), "weight": "1"}]}
+    content = json.dumps(document).encode()
+    with pytest.raises(ModelFileError, match="candidates"):
+        load_release(written(tmp_path / "x", files["pure"][1] | {"release.json": content}))
+
+
+def test_what_cannot_be_told_does_not_help(tmp_path, files, written, changed):
+    """A choice less sharp than it was is believed; the release costs what was charged all the same."""
+    made, members = files["zcdp"]
+    less = str(made.steps[ALL].temperature / 2)
+    content = changed(members["release.json"], {(*STEPS, ALL, "temperature"): less})
+    again = load_release(written(tmp_path / "x", members | {"release.json": content}))
+    assert again.cost == made.cost and again.guarantee() == made.guarantee()
+
+
+# --- as a release ---------------------------------------------------------------------------------------------------
+
+
+def test_the_pool_has_every_table_once_and_none_of_the_check(files):
+    """`a` was measured twice: the mean by inverse variance; `c` is summed over merged codes."""
+    made, _ = files["zcdp"]
+    assert made.structure.cliques == (("a",), ("b",), ("c",), ("b", "c"))
+    first, last = made.steps[0], made.steps[LAST]
+    precisions = [1 / one.measurement.noise[place].variance for one, place in ((first, 0), (last, 1))]
+    mean = sum(w * one.tables["a"] for w, one in zip(precisions, (first, last), strict=True)) / sum(precisions)
+    assert made.tables["a"] == pytest.approx(mean)
+    assert made.variances[0] == pytest.approx(1 / sum(precisions))
+    assert made.tables["c"].tolist() == [first.tables["c"][0], first.tables["c"][1:].sum()]
+    assert made.published == (made,) and f"{len(made.steps)} adaptive steps" in made.guarantee()
+
+
+def test_a_session_without_tables_is_no_release():
+    """Choices alone cannot be learned from."""
+    choice = Choice(
+        candidates=(("a",),),
+        groups=((0,),),
+        chosen=((0,),),
+        temperature=Fraction(1, 32),
+        grid=1,
+        person=1,
+        kind="pure",
+    )
+    opened = SessionTerms(workload=WORKLOAD, budget=Budget.pure(1), merges={})
+    with pytest.raises(BudgetError, match="measured no table"):
+        session_release(
+            opened, [choice], Terms(neighbours="add-remove"), cost=Budget.pure(1), private=True, provenance={}
+        )
+
+
+def test_a_model_of_a_session(tmp_path, files):
+    """Cost, guarantee, standing, misfit, bootstrap, intervals; saved and loaded; and with another release."""
+    made, _ = files["zcdp"]
+    done = learn(made, "naive-mle", randomness=SeededRandomness(1))
+    model = done.model
+    assert model.cost == made.cost and "chosen privately" in model.guarantee()
+    model.save(tmp_path / "m.dpgm")
+    again = load_model(tmp_path / "m.dpgm")
+    assert again.guarantee() == model.guarantee() and again.cost == made.cost
+    assert [step.cost for step in again.releases[0].steps] == [step.cost for step in made.steps]
+    assert again.marginal(("b", "c")) == pytest.approx(model.marginal(("b", "c")))
+    assert set(model.misfit()) == set(made.structure.cliques) and again.misfit() == model.misfit()
+    assert model.structure_error().estimate == pytest.approx(again.structure_error().estimate)
+    interval = bootstrap(model, 10, randomness=SeededRandomness(2)).intervals(("a",))
+    assert (interval.low <= interval.high).all() and interval.high.shape == (3,)
+    assert model.standing(("b", "c")) == again.standing(("b", "c")) != model.standing(("a", "b"))
+    coarse = made.structure.domain
+    other = release(
+        np.minimum(CODES, [9, 9, 1]),
+        Structure(coarse, [("a", "b")]),
+        Budget.zcdp(1),
+        "gaussian",
+        neighbours="add-remove",
+    )
+    both = learn([made, other], "naive-mle")
+    assert both.model.cost == Budget.zcdp(2) and len(both.releases) == 2
+    assert "Assumed public" in both.model.guarantee()
+    with pytest.raises(BudgetError, match="given twice"):
+        learn([made, made], "naive-mle")
+
+
+def test_the_sensitivity_of_scores():
+    """Each of K moves by D records, all at once."""
+    found = score_sensitivity(5, 2)
+    assert (found.l0, found.l1, found.l2_squared, found.linf) == (5, 5 * 2048, 5 * 2048**2, 2048)

@@ -1,0 +1,297 @@
+"""Selectors run: planned before the charge, checked after it, what is left measured, and nothing paid for lost."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from attrs import field, frozen
+
+import dpgm_core as dpgm
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    DataError,
+    Domain,
+    DpgmError,
+    LearningFailed,
+    Ledger,
+    SeededRandomness,
+    Structure,
+    Terms,
+    load_release,
+    pipeline,
+)
+from dpgm_core.errors import IncompatiblePlugin
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.selection.contract import Selection, SelectionPlan
+from dpgm_core.selection.run import session_budget
+from dpgm_core.workload import Workload
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
+WORKLOAD = Workload.all(DOMAIN, 2)
+CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d
+TERMS = Terms(neighbours="add-remove")
+RHO = Budget.zcdp(4)
+
+
+@frozen(kw_only=True)
+class Toy:
+    """One-way tables, one or two pairs by choice, and the rest of the budget on what `measure` says.
+
+    does: changes what it returns, or fails.
+    """
+
+    does: object = None
+    measure: object = field(factory=dict)
+    log: list = field(factory=list)
+
+    def plan(self, workload, budget, terms, records=None):
+        self.log.append(("plan", budget))
+        if self.does == "refuse":
+            raise BudgetError("that is too little for me")
+        if self.does == "plan nothing":
+            return None
+        return SelectionPlan(
+            shares={"all": budget}, deviation=1.0, detectable=None, candidates=len(workload.candidates), limits={}
+        )
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        self.log.append(("select", session.budget))
+        if self.does == "fail at once":
+            raise ValueError("no idea")
+        each = session.budget * Fraction(1, 8)
+        session.measure([("a",), ("b",), ("c",), ("d",)], each)
+        if self.does == "fail":
+            raise ValueError("no idea")
+        if self.does == "interrupt":
+            raise KeyboardInterrupt
+        pairs = Structure(session.domain, [clique for clique in session.workload.candidates if len(clique) == 2])
+        flat = TableDistance(candidates=pairs, predicted=np.full(pairs.cells, session.pooled().total / 4))
+        choice = session.select(flat, each, 2)
+        fit = fitting(session.pooled(), Structure(session.domain, [("a",), ("b",), ("c",), ("d",)]), None)
+        fit = fitting(session.pooled(), Structure(session.domain, list(choice.cliques)), fit)
+        self.log.append(("fitted", len(fit.model.structure.cliques)))
+        if callable(self.does):
+            return self.does(session, choice)
+        return Selection(
+            structure=Structure(session.domain, list(choice.cliques)),
+            measure=self.measure or dict.fromkeys(choice.cliques, 1.0),
+            trace=[{"kind": "select", "cliques": [list(one) for one in choice.cliques]}],
+            notes=["that was easy"],
+        )
+
+
+def fit(selector, budget=RHO, data=CODES, **more):
+    return pipeline.fit(
+        data,
+        selector,
+        budget,
+        learner="naive-mle",
+        workload=WORKLOAD,
+        terms=TERMS,
+        randomness=SeededRandomness(1),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(20), RHO, Budget.approx(8, "1e-6")])
+def test_a_model_without_a_clique_being_named(tmp_path, budget):
+    """The pairs that go together are found, the budget is spent on them, and the model costs all of it."""
+    toy = Toy()
+    done = fit(toy, budget, save_release=tmp_path / "x.dpgm")
+    assert done.model.structure.cliques == (("a", "b"), ("c", "d")) or done.model.structure.cliques == (
+        ("c", "d"),
+        ("a", "b"),
+    )
+    assert done.model.cost == budget and len(done.releases) == 1
+    assert done.model.marginal(("a", "b")) == pytest.approx(np.array([[0.5, 0], [0, 0.5]]), abs=0.06)
+    assert "chosen privately" in done.model.guarantee() and "that was easy" in done.notes
+    assert done.model.provenance["selection"]["trace"][0]["kind"] == "select"
+    steps = done.releases[0].steps
+    left = session_budget(budget) * Fraction(3, 4)
+    assert steps[-1].structure.cliques == steps[1].cliques and left * Fraction(99, 100) <= steps[-1].cost
+    assert [what for what, _ in toy.log] == ["plan", "select", "fitted"] and toy.log[0][1] == session_budget(budget)
+    assert load_release(tmp_path / "x.dpgm").guarantee() == done.releases[0].guarantee()
+
+
+def test_the_same_seed_gives_the_same_model():
+    """Bit for bit."""
+    one, other = fit(Toy()).model, fit(Toy()).model
+    assert one.potentials.values.tobytes() == other.potentials.values.tobytes()
+    assert one.structure == other.structure
+
+
+def test_what_is_left_goes_by_weight():
+    """Two tables of weights 1 and 3; next to nothing is a millionth; whole numbers and fractions."""
+    for weights, ratio in (((1, 3.0), 3), ((Fraction(1, 7), Fraction(3, 7)), 3), ((1e-300, 1.0), 10**6)):
+        found = fit(Toy(measure=dict(zip([("a", "b"), ("c", "d")], weights, strict=True)))).releases[0].steps[-1]
+        costs = [one.noise.cost.rho for one in found.calibrations]
+        assert float(costs[1] / costs[0]) == pytest.approx(ratio, rel=0.01)
+
+
+def test_a_share_is_kept_for_the_check():
+    """A twentieth of all, on random pairs that were not measured; the selector never has it, nobody learns from it."""
+    toy = Toy()
+    done = fit(toy, split={"check": 0.05})
+    assert [budget for what, budget in toy.log if what != "fitted"] == [Budget.zcdp("3.8")] * 2
+    *_, last = done.releases[0].steps
+    assert last.check and Budget.zcdp("0.199") <= last.cost <= Budget.zcdp("0.2")
+    assert not set(last.structure.cliques) & set(done.releases[0].structure.cliques)
+    assert Budget.sum(step.cost for step in done.releases[0].steps) <= RHO == done.model.cost
+    assert len(pipeline.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"check": 0.05}).shares) == 1
+    assert toy.log[-1] == ("plan", Budget.zcdp("3.8"))
+
+
+def test_select_alone_and_learn_later():
+    """The release is what a model can be made of, with any learner."""
+    noisy, selection = pipeline.select(
+        CODES, Toy(), RHO, WORKLOAD, learner="naive-mle", terms=TERMS, randomness=SeededRandomness(1)
+    )
+    assert noisy.cost == RHO and selection.notes[0] == "that was easy"
+    model = pipeline.learn(noisy, "naive-mle", structure=selection.structure).model
+    assert model.structure == selection.structure and model.cost == RHO
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("does", ["refuse", "plan nothing"])
+def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
+    """No record is read, nothing is charged; `check` says the same words."""
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+
+    class Trap:
+        def batches(self, domain, columns):
+            raise AssertionError("the records were touched")
+
+    with pytest.raises(DpgmError) as caught:
+        fit(Toy(does=does), data=Trap(), ledger=book)
+    assert not book.history()
+    with pytest.raises(type(caught.value), match=str(caught.value)[:20]):
+        pipeline.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
+
+
+def test_check_reads_and_charges_nothing():
+    """It asks for batches and takes none."""
+
+    class Source:
+        def batches(self, domain, columns):
+            assert list(columns) == list("abcd")
+            return iter([None])
+
+    pipeline.check(Source(), Toy(), RHO, learner="naive-mle", workload=DOMAIN, terms=TERMS)
+    with pytest.raises(DataError):
+        pipeline.check("no/such.csv", Toy(), RHO, workload=DOMAIN, terms=TERMS)
+
+
+def structure_of(session, *cliques):
+    return Structure(session.domain, list(cliques))
+
+
+ALL = ("a", "b", "c", "d")
+WRONG = {
+    "no selection": (lambda session, choice: choice, "not a Selection"),
+    "no structure": (lambda session, choice: Selection(structure=None), "not a Selection"),
+    "other domain": (
+        lambda session, choice: Selection(structure=Structure(Domain.from_sizes({"a": 2}), [("a",)])),
+        "another domain",
+    ),
+    "left out": (
+        lambda session, choice: Selection(structure=structure_of(session, ("a", "b"))),
+        "out of its structure",
+    ),
+    "asked outside": (
+        lambda session, choice: Selection(
+            structure=structure_of(session, *zip(ALL, strict=True)), measure={("a", "b"): 1}
+        ),
+        "out of its structure",
+    ),
+    "weight 0": (
+        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): 0}),
+        "no positive number",
+    ),
+    "weight NaN": (
+        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): float("nan")}),
+        "no positive number",
+    ),
+    "weight text": (
+        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): "1"}),
+        "no positive number",
+    ),
+    "no candidate": (
+        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b", "c"): 1}),
+        "not a candidate",
+    ),
+    "too much": (lambda session, choice: session.measure(["a"], session.budget), "only rho"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_selector_that_errs_is_told_and_what_it_measured_is_kept(tmp_path, case):
+    """LearningFailed in one line, with the release so far, which is saved; the ledger is spent."""
+    does, words = WRONG[case]
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    with pytest.raises(LearningFailed, match=words) as caught:
+        fit(Toy(does=does), ledger=book, save_release=tmp_path / "x.dpgm")
+    assert "\n" not in str(caught.value) and book.spent() == RHO
+    (kept,) = caught.value.releases
+    assert kept.saved_as == tmp_path / "x.dpgm" and load_release(kept.saved_as).cost == RHO
+    assert pipeline.learn(kept, "naive-mle").model.cost == RHO
+
+
+def test_a_selector_that_fails(tmp_path):
+    """Before it measured anything, after it, and by the user's interrupt, which stays one."""
+    with pytest.raises(LearningFailed, match=r"ValueError: no idea; .* nothing was measured yet") as caught:
+        fit(Toy(does="fail at once"))
+    assert not caught.value.releases
+    with pytest.raises(LearningFailed, match=r"no idea; the session's budget is spent, and what it measured is kept"):
+        fit(Toy(does="fail"))
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        fit(Toy(does="interrupt"), save_release=tmp_path / "x.dpgm")
+    assert isinstance(interrupted.value.__cause__, LearningFailed) and (tmp_path / "x.dpgm").exists()
+
+
+def test_a_learner_that_fails_in_the_end_loses_nothing():
+    """The session's release is in the error."""
+
+    class Failing:
+        def check(self, structure, inference):
+            pass
+
+        def fitter(self, inference):
+            learner = dpgm.make("learner", "naive-mle")
+            return lambda release, structure, before: pipeline.learn(release, learner, structure=structure)
+
+        def learn(self, curator, inference, *, randomness, progress):
+            raise ValueError("too hard")
+
+    with pytest.raises(LearningFailed, match="too hard") as caught:
+        pipeline.fit(CODES, Toy(), RHO, learner=Failing(), workload=WORKLOAD, terms=TERMS)
+    (kept,) = caught.value.releases
+    assert kept.cost == RHO
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"workload": None}, "what the model is for"),
+        ({"workload": 3}, "what the model is for"),
+        ({"split": "optimal"}, "divides it itself"),
+        ({"mechanism": "gaussian", "budget": Budget.pure(1)}, "leave the mechanism out"),
+        ({"structure": 3}, "needs a Structure after the data"),
+        ({"structure": Structure(DOMAIN, [ALL])}, "leave it out"),
+        ({"terms": None}, "neighbours"),
+    ],
+)
+def test_arguments_that_do_not_go_together(more, words):
+    """One line, before anything is read."""
+    given = {"structure": Toy(), "budget": RHO, "learner": "naive-mle", "workload": WORKLOAD, "terms": TERMS} | more
+    with pytest.raises(DpgmError, match=words) as caught:
+        pipeline.fit(CODES, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_engine_of_selectors_is_refused_by_its_type():
+    """What is no selector is said to be none."""
+    with pytest.raises(IncompatiblePlugin, match="not a SelectionPlan"):
+        fit(Toy(does="plan nothing"))

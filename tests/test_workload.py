@@ -1,0 +1,142 @@
+"""Workloads: what may be measured for what is wanted, by brute force; limits; and plain values."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpgm_core import Domain, DpgmError, OptionError, StructureError, TooLarge
+from dpgm_core.workload import MOST_CANDIDATES, Workload
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5})
+SUBSETS = [names for size in range(1, 5) for names in itertools.combinations(DOMAIN.names, size)]
+
+
+@given(
+    st.lists(st.sampled_from(SUBSETS), min_size=1, max_size=4, unique=True),
+    st.lists(st.sampled_from(SUBSETS), max_size=3),
+    st.integers(2, 120),
+)
+def test_candidates_are_the_small_and_allowed_insides(cliques, never, most):
+    """Every subset of a clique that has few enough cells and holds none that is never measured; by size, in order."""
+    expected = [
+        one
+        for one in SUBSETS
+        if any(set(one) <= set(clique) for clique in cliques)
+        and not any(set(barred) <= set(one) for barred in never)
+        and math.prod(DOMAIN[name].size for name in one) <= most
+    ]
+    try:
+        workload = Workload.of(DOMAIN, cliques, never=never, max_cells=most)
+    except StructureError as error:
+        assert not expected and "leaves no table to measure" in str(error)
+        return
+    assert list(workload.candidates) == expected
+    shares = {one: sum(len(set(one) & set(clique)) for clique in cliques) for one in expected}
+    for one in expected:
+        assert workload.weight(one) == Fraction(shares[one], max(shares.values()))
+
+
+def test_all_sets_and_those_with_a_target():
+    """Of an order, or of all attributes where there are fewer; weights alike."""
+    assert list(Workload.all(DOMAIN, 2).weights) == list(itertools.combinations("abcd", 2))
+    assert list(Workload.all(DOMAIN, 9).weights) == [("a", "b", "c", "d")]
+    assert all("c" in clique for clique in Workload.targeted(DOMAIN, "c").weights)
+    assert len(Workload.targeted(DOMAIN, ["c", "d"], 2).weights) == 5
+    assert set(Workload.all(DOMAIN).weights.values()) == {Fraction(1)}
+
+
+def test_weights_are_exact_and_cliques_in_the_order_of_the_domain():
+    """Names in any order are one clique; amounts as texts are what they say."""
+    workload = Workload.of(DOMAIN, {("b", "a"): "1/3", ("c",): 0.1})
+    assert workload.weights == {("a", "b"): Fraction(1, 3), ("c",): Fraction(1, 10)}
+    assert workload.weight(("c",)) == Fraction(1, 10) / Fraction(2, 3)
+
+
+@pytest.mark.parametrize(("count", "size"), [(12, 3), (60, 2), (100, 2), (300, 1)])
+def test_the_default_is_as_large_as_it_may_be(count, size):
+    """Triples where they leave at most 20,000 candidates, else pairs, else single attributes."""
+    domain = Domain.from_sizes({f"x{number}": 2 for number in range(count)})
+    workload = Workload.default(domain)
+    assert max(map(len, workload.candidates)) == size and len(workload.candidates) <= MOST_CANDIDATES
+    targeted = Workload.default(domain, ["x3"])
+    assert all("x3" in clique for clique in targeted.weights)
+
+
+@pytest.mark.parametrize("most", [100, 10**30])
+def test_a_wide_clique_is_answered_at_once(most):
+    """One of 60 attributes has 2^60 cliques inside: those that are small enough are found without looking at others."""
+    domain = Domain.from_sizes({f"x{number}": 7 for number in range(60)})
+    if most == 100:
+        assert len(Workload.of(domain, [domain.names], max_cells=most).candidates) == 60 + 60 * 59 // 2
+    else:
+        with pytest.raises(TooLarge, match="more than 20,000"):
+            Workload.of(domain, [domain.names], max_cells=most)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload.all(DOMAIN, 2, never=[("b", "a")], max_cells=15),
+        Workload.targeted(DOMAIN, ["c"], 2),
+        Workload.of(DOMAIN, {("a", "b"): "1/3", ("c",): 2}, never=[("a", "d")]),
+        Workload.default(DOMAIN),
+    ],
+)
+def test_plain_values_say_all(workload):
+    """Read again they are the same workload."""
+    again = Workload.from_dict(DOMAIN, workload.to_dict())
+    assert again == workload and again.candidates == workload.candidates and again.to_dict() == workload.to_dict()
+
+
+WRONG = {
+    "no table": 3,
+    "unknown key": {"ordre": 2},
+    "order 0": {"order": 0},
+    "order true": {"order": True},
+    "order text": {"order": "2"},
+    "no cells": {"max_cells": 0},
+    "cells text": {"max_cells": "many"},
+    "all too large": {"max_cells": 1},
+    "unknown target": {"order": 2, "targets": ["z"]},
+    "no target": {"order": 2, "targets": []},
+    "target number": {"order": 2, "targets": [3]},
+    "never text": {"never": "a"},
+    "never flat": {"never": ["a", 3]},
+    "never unknown": {"never": [["z"]]},
+    "never all": {"never": [["a"], ["b"], ["c"], ["d"]]},
+    "weights and order": {"order": 2, "weights": [{"clique": ["a"]}]},
+    "weights text": {"weights": "a"},
+    "weights empty": {"weights": []},
+    "weight 0": {"weights": [{"clique": ["a"], "weight": 0}]},
+    "weight NaN": {"weights": [{"clique": ["a"], "weight": float("nan")}]},
+    "clique twice": {"weights": [{"clique": ["a", "b"]}, {"clique": ["b", "a"]}]},
+    "name twice": {"weights": [{"clique": ["a", "a"]}]},
+    "clique text": {"weights": [{"clique": "a"}]},
+    "clique empty": {"weights": [{"clique": []}]},
+    "more keys": {"weights": [{"clique": ["a"], "x": 1}]},
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_nonsense_is_refused(case):
+    """One line of our errors each."""
+    with pytest.raises(DpgmError) as caught:
+        Workload.from_dict(DOMAIN, WRONG[case])
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_in_python_are_held_to_the_same():
+    """A text is no list of cliques, and nothing is wanted by an empty list."""
+    for make in (
+        lambda: Workload.of(DOMAIN, []),
+        lambda: Workload.all(DOMAIN, 2, never="ab"),
+        lambda: Workload.of(DOMAIN, [("a", "b")], max_cells=0),
+        lambda: Workload.targeted(DOMAIN, 3),
+    ):
+        with pytest.raises((StructureError, OptionError)) as caught:
+            make()
+        assert "\n" not in str(caught.value)
