@@ -35,7 +35,7 @@ __all__ = ["Aim"]
 #: Of the budget: to every attribute alone. Of a round: to its choice.
 _ALONE, _CHOICE = 0.25, 0.1
 #: Less of the budget is left only by rounding.
-_LEFT = 1e-6
+_LEFT = 1e-4
 
 
 @frozen(kw_only=True)
@@ -139,6 +139,5 @@ class Aim(Options):
             if taught <= expected:
                 each = each * (2 if budget.kind == "pure" else 4)
         notes += growth.left_out(candidates, self.limits())
-        return Selection(
-            structure=growth.structure, measure=dict.fromkeys(growth.cliques, 1.0), trace=trace, notes=notes
-        )
+        rest = dict.fromkeys(growth.cliques, 1.0) if ratio(session.remaining, budget) > _LEFT else {}
+        return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)

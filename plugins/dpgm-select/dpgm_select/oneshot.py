@@ -44,6 +44,8 @@ _FIRST = 0.5
 _PENALTIES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 #: Millionths that rounding might take too much.
 _ROUNDED = 1 - 1e-6
+#: Less of the budget is left only by rounding.
+_LEFT = 1e-4
 
 
 def _looks(instance: object, attribute: Any, value: object) -> None:
@@ -138,8 +140,8 @@ class Oneshot(Options):
                 }
             )
         notes += growth.left_out(larger(session.workload), self.limits())
-        # What is left if nothing was worth a table, or nothing more was there to look at.
-        rest = had or dict.fromkeys(growth.cliques, 1.0)
+        # Something is left if nothing was worth a table, or nothing more was there to look at.
+        rest = (had or dict.fromkeys(growth.cliques, 1.0)) if ratio(session.remaining, whole) > _LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)
 
     def _costs(self, growth: Growth, cliques: Sequence[Clique]) -> dict[Clique, float]:
