@@ -119,6 +119,8 @@ class Run:
             return
         small = self.dense or self.basis.size <= _DENSE_UP_TO
         self._tune(min(self.settings.rounds, _RESUMED if small else _RESUMED_LARGE))
+        # The scales go on in the next round of the loop; a fit is at its end when its parameters are, for selectors.
+        self.settled = True
 
     def start(self, potentials: Tables) -> None:
         """Take a fit as it is, and what refits need of it."""
