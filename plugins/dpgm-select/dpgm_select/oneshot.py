@@ -163,9 +163,11 @@ class Oneshot(Options):
         costs = self._costs(growth, list(errors))
         weighted = {clique: float(session.workload.weight(clique)) * error for clique, error in errors.items()}
         held = sum(map(pull, self._costs(growth, list(had)).values()))
+        # What would not be worth its noise in a model of any size is not tried in those that are small enough.
+        tried = best_subset(list(errors), weighted, costs, 1 / noise**2, held).taken
         best = Worth()
         for penalty in _PENALTIES:
-            gains = {clique: weighted[clique] - penalty * noise * costs[clique] for clique in errors}
+            gains = {clique: weighted[clique] - penalty * noise * costs[clique] for clique in tried}
             size = ModelSize(session.domain, growth.cliques)
             for clique in sorted(gains, key=lambda one: -gains[one]):
                 if gains[clique] > 0 and size.fits(clique, self.limits()):
