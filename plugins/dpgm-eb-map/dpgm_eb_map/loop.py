@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import define, evolve
+from attrs import define
 
 from dpgm_core import Engine, Fit, Inference, NoisyTables, Structure, silent
 from dpgm_eb_map.base import Base, engine_of
 from dpgm_eb_map.run import Run, Settings
 
 __all__ = ["Loop"]
-
-# Dense fits take seconds from some hundred parameters on, and by blocks the error over triples is within 1 % of theirs.
-_MOST_DENSE = 300
 
 
 @define(eq=False)
@@ -30,8 +27,7 @@ class Loop:
         base = None if self.base is None else self.base.like(release)
         if self._engine is None or self._engine.structure != release.structure:
             self._engine = engine_of(self.inference, release.structure, base)
-        settings = evolve(self.settings, most_dense=_MOST_DENSE)
-        run = Run(settings, release, self._engine, silent, base)
+        run = Run(self.settings, release, self._engine, silent, base)
         if previous is None or previous.model.domain != structure.domain:
             run.learn()
         else:

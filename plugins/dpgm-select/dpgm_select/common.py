@@ -99,7 +99,7 @@ class Growth:
 
     def left_out(self, candidates: Sequence[Clique], limits: Limits) -> list[str]:
         """What can no longer be measured for its size, in words."""
-        count = sum(not self.size.fits(clique, limits) for clique in candidates)
+        count = sum(not self.size.may_fit(clique, limits) for clique in candidates)
         if not count:
             return []
         return [

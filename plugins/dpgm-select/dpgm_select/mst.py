@@ -83,12 +83,15 @@ class Mst(Options):
         total = session.pooled().total
         each = share_of(whole, _CHOICES / edges)
         noise = absolute(share_of(whole, (1 - _ALONE - _CHOICES) / edges), session.terms, workload)
+        sizes = session.domain.sizes
         joined = _Components(single(workload))
         chosen: list[Clique] = []
         trace: list[dict[str, Any]] = []
         while True:
             apart = [pair for pair in pairs if not joined.together(pair)]
-            fitting_in = [pair for pair in apart if growth.size.fits(pair, self.limits())]
+            # In a forest each pair is a cluster of its own.
+            room = min(self.max_clique_cells, self.max_model_cells - growth.size.cells())
+            fitting_in = [pair for pair in apart if math.prod(sizes[name] for name in pair) <= room]
             if not fitting_in:
                 break
             choice = session.select(distances(session, fitting_in, told, total, noise), each)
@@ -108,7 +111,6 @@ class Mst(Options):
         if apart:
             notes += growth.left_out(pairs, self.limits())
         power = 1 / 2 if whole.kind == "pure" else 2 / 3
-        sizes = session.domain.sizes
         return Selection(
             structure=growth.structure,
             measure={pair: math.prod(sizes[name] for name in pair) ** power for pair in chosen},

@@ -113,7 +113,7 @@ class Oneshot(Options):
             candidates = [
                 clique
                 for clique in larger(session.workload, 2 if look == 1 else None)
-                if clique not in growth.cliques and growth.size.fits(clique, self.limits())
+                if clique not in growth.cliques and growth.size.may_fit(clique, self.limits())
             ]
             if not candidates:
                 break
@@ -170,7 +170,7 @@ class Oneshot(Options):
             gains = {clique: weighted[clique] - penalty * noise * costs[clique] for clique in tried}
             size = ModelSize(session.domain, growth.cliques)
             for clique in sorted(gains, key=lambda one: -gains[one]):
-                if gains[clique] > 0 and size.fits(clique, self.limits()):
+                if gains[clique] > 0 and size.may_fit(clique, self.limits()) and size.fits(clique, self.limits()):
                     size.add(clique)
             clusters = [frozenset(cluster) for cluster in size.clusters()]
             inside = [clique for clique in errors if any(cluster.issuperset(clique) for cluster in clusters)]
