@@ -184,6 +184,7 @@ class Run:
         """F, and with it W, at the present parameters."""
         _, marginals, mean = self.moments.mean(self.phi)
         drift = math.sqrt(self.release.total_variance) * mean
+        self.__dict__.pop("system", None)  # its memory serves the next one
         if self.dense:
             information = self.total * self.moments.covariance(self.phi)(np.eye(self.basis.size))
             self.system = Dense(information, self.basis.variances, drift)
