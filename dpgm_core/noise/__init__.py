@@ -1,6 +1,7 @@
 """From a sensitivity and a budget to calibrated noise, and its exact samplers.
 
-The face is for those who write mechanisms: exact samplers, exact accounting of discrete noise, and what noises share.
+The face is for those who write mechanisms and selectors: exact samplers, exact accounting of discrete noise, what
+noises share, and the least that a choice can be made by.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
+    from dpgm_core.noise.choice import temperature
     from dpgm_core.noise.continuous import analytic_delta
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 # module -> its public names
 _LAZY = {
+    "choice": ["temperature"],
     "continuous": ["analytic_delta"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
@@ -34,6 +37,7 @@ __all__ = [
     "least_variance",
     "log_normaliser",
     "residuals",
+    "temperature",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

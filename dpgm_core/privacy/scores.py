@@ -78,8 +78,8 @@ class TableDistance:
 
     >>> from dpgm_core.domain import Domain
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> TableDistance(candidates=pair, predicted=np.full(4, 25.0)).move(Terms(neighbours="replace-one"))
-    2
+    >>> TableDistance(candidates=pair, predicted=np.full(4, 25.0)).rounded.tolist()
+    [25600, 25600, 25600, 25600]
     """
 
     candidates: Structure
@@ -103,8 +103,13 @@ class TableDistance:
             if not group or len(set(group)) < len(group) or not all(0 <= number < count for number in group):
                 raise StructureError(f"a group must hold numbers of candidates, below {count} and each once")
 
-    def move(self, terms: Terms) -> int:
-        """How far one person moves an unweighted distance at most, records."""
+    @staticmethod
+    def move(terms: Terms) -> int:
+        """How far one person moves an unweighted distance at most, records; the same for all candidates.
+
+        >>> TableDistance.move(Terms(neighbours="replace-one", person="id", rows_per_person=3))
+        6
+        """
         return terms.rows_per_person * (2 if terms.neighbours is Neighbours.REPLACE_ONE else 1)
 
     @property

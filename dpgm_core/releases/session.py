@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
-import numpy as np
 
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.components.options import converter
@@ -138,10 +137,7 @@ class _Reader:
         self._numbers, self._at = numbers, 0
         domain = session.workload.domain
         self._domains = (domain, domain.coarsened(session.merges) if session.merges else domain)
-        # A distance of no tables at all: how far a person moves any.
-        self._person = TableDistance(
-            candidates=Structure(domain, [domain.names[:1]]), predicted=np.zeros(domain[domain.names[0]].size)
-        ).move(terms)
+        self._person = TableDistance.move(terms)
 
     @property
     def left(self) -> int:

@@ -27,15 +27,24 @@ from dpgm_core import (
     option,
     whole,
 )
-from dpgm_select.common import Options, check_pick, check_workload, distances, larger, opened, single, text, told_by
-from dpgm_select.spending import absolute, deviation, epsilon_of, ratio, share_of
+from dpgm_select.common import (
+    Options,
+    check_choice,
+    check_workload,
+    distances,
+    larger,
+    noise_alone,
+    opened,
+    single,
+    text,
+    told_by,
+)
+from dpgm_select.spending import LEFT, absolute, detectable, epsilon_of, ratio, share_of
 
 __all__ = ["Aim"]
 
 #: Of the budget: to every attribute alone. Of a round: to its choice.
 _ALONE, _CHOICE = 0.25, 0.1
-#: Less of the budget is left only by rounding.
-_LEFT = 1e-4
 
 
 @frozen(kw_only=True)
@@ -63,10 +72,10 @@ class Aim(Options):
         alone = share_of(budget, _ALONE)
         rest = budget - alone
         choices = share_of(rest, _CHOICE)
-        epsilon = epsilon_of(share_of(choices, 1 / rounds))
-        check_pick("aim", epsilon, terms)
-        candidates = workload.candidates
-        moved = terms.rows_per_person * (2 if terms.neighbours.value == "replace-one" else 1)
+        each = share_of(choices, 1 / rounds)
+        check_choice("aim", each, terms)
+        candidates = len(workload.candidates)
+        ahead = detectable(each, candidates, terms)
         # A pair's weight is at most what the largest candidate's is, which one person moves most.
         weight = float(max(workload.weight(pair) for pair in larger(workload, 2)))
         return SelectionPlan(
@@ -75,9 +84,9 @@ class Aim(Options):
                 f"choices, of at most {rounds} rounds": choices,
                 "the tables chosen": rest - choices,
             },
-            deviation=deviation(share_of(alone, 1 / len(single(workload))), terms, workload),
-            detectable=2 * moved / epsilon * math.log(9 * (len(candidates) - 1)) / weight,
-            candidates=len(candidates),
+            deviation=noise_alone(alone, terms, workload),
+            detectable=None if ahead is None else ahead / weight,
+            candidates=candidates,
             limits=self.limits_by_name(),
         )
 
@@ -100,7 +109,7 @@ class Aim(Options):
         told = told_by(fit, candidates)
         trace: list[dict[str, Any]] = []
         last = False
-        while not last and len(trace) < rounds and ratio(session.remaining, budget) > _LEFT:
+        while not last and len(trace) < rounds and ratio(session.remaining, budget) > LEFT:
             last = ratio(session.remaining, each) < 2 or len(trace) == rounds - 1
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
@@ -139,5 +148,5 @@ class Aim(Options):
             if taught <= expected:
                 each = each * (2 if budget.kind == "pure" else 4)
         notes += growth.left_out(candidates, self.limits())
-        rest = dict.fromkeys(growth.cliques, 1.0) if ratio(session.remaining, budget) > _LEFT else {}
+        rest = dict.fromkeys(growth.cliques, 1.0) if ratio(session.remaining, budget) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)

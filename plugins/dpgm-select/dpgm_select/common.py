@@ -25,24 +25,24 @@ from dpgm_core import (
     option,
     whole,
 )
+from dpgm_core.noise import temperature
 from dpgm_select.merging import coarsened
 from dpgm_select.sizes import Limits, ModelSize
+from dpgm_select.spending import deviation, epsilon_of, share_of
 
 __all__ = [
     "Growth",
     "Options",
-    "check_pick",
+    "check_choice",
     "check_workload",
     "distances",
     "larger",
+    "noise_alone",
     "opened",
     "single",
     "text",
     "told_by",
 ]
-
-#: A choice's table of weights ends at 28 ln 2 over so many entries: less epsilon a pick chooses by chance.
-_LEAST_EPSILON = 2 * 28 * math.log(2) / 2**20
 
 
 @frozen(kw_only=True)
@@ -118,6 +118,11 @@ def larger(workload: Workload, most: int | None = None) -> list[Clique]:
     return [clique for clique in workload.candidates if 1 < len(clique) <= (most or len(clique))]
 
 
+def noise_alone(alone: Budget, terms: Terms, workload: Workload) -> float:
+    """The standard deviation of the noise in the tables of one attribute, which share this budget; records."""
+    return deviation(share_of(alone, 1 / len(single(workload))), terms, workload)
+
+
 def check_workload(name: str, workload: Workload, budget: Budget) -> None:
     """Refuse a workload with nothing to choose from, and a budget of a session's that is none."""
     if not larger(workload, 2):
@@ -129,14 +134,15 @@ def check_workload(name: str, workload: Workload, budget: Budget) -> None:
         raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
 
 
-def check_pick(name: str, epsilon: float, terms: Terms) -> None:
-    """Refuse choices by so little that every candidate would be as likely as any other."""
-    moved = terms.rows_per_person * (2 if terms.neighbours.value == "replace-one" else 1)
-    if epsilon < _LEAST_EPSILON * moved:
+def check_choice(name: str, each: Budget, terms: Terms) -> None:
+    """Refuse, in a plan, choices for so little each that the session would refuse them."""
+    try:
+        temperature(each, 1, TableDistance.move(terms))
+    except BudgetError:
         raise BudgetError(
-            f"selector {name!r} would choose by epsilon = {epsilon:.2g} at a time, so every candidate would be as "
-            "likely as any other; give more budget, or fewer attributes"
-        )
+            f"selector {name!r} would choose by epsilon = {epsilon_of(each):.2g} at a time, so every candidate would "
+            "be as likely as any other; give more budget, or fewer attributes"
+        ) from None
 
 
 def opened(session: Session, budget: Budget, merge: bool) -> tuple[Growth, list[str]]:

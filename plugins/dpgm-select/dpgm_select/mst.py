@@ -26,8 +26,19 @@ from dpgm_core import (
     Terms,
     Workload,
 )
-from dpgm_select.common import Options, check_pick, check_workload, distances, larger, opened, single, text, told_by
-from dpgm_select.spending import absolute, deviation, epsilon_of, share_of
+from dpgm_select.common import (
+    Options,
+    check_choice,
+    check_workload,
+    distances,
+    larger,
+    noise_alone,
+    opened,
+    single,
+    text,
+    told_by,
+)
+from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
 
 __all__ = ["Mst"]
 
@@ -50,7 +61,7 @@ class Mst(Options):
         check_workload("mst", workload, budget)
         edges = _edges(workload)
         each = share_of(budget, _CHOICES / edges)
-        check_pick("mst", epsilon_of(each), terms)
+        check_choice("mst", each, terms)
         alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICES)
         pairs = larger(workload, 2)
         return SelectionPlan(
@@ -59,8 +70,8 @@ class Mst(Options):
                 f"choosing {edges} pairs": choices,
                 "their tables": budget - alone - choices,
             },
-            deviation=deviation(share_of(alone, 1 / len(single(workload))), terms, workload),
-            detectable=_detectable(epsilon_of(each), len(pairs), terms),
+            deviation=noise_alone(alone, terms, workload),
+            detectable=detectable(each, len(pairs), terms),
             candidates=len(pairs),
             limits=self.limits_by_name(),
             notes=["mst models a tree of pairs, and nothing among three attributes beyond their pairs"],
@@ -143,11 +154,3 @@ def _edges(workload: Workload) -> int:
             joined.join(pair)
             count += 1
     return count
-
-
-def _detectable(epsilon: float, candidates: int, terms: Terms) -> float | None:
-    """Records by which a score must be ahead of the others, all 0, to be chosen with probability .9."""
-    if candidates < 2:
-        return None
-    moved = terms.rows_per_person * (2 if terms.neighbours.value == "replace-one" else 1)
-    return 2 * moved / epsilon * math.log(9 * (candidates - 1))

@@ -25,13 +25,14 @@ from dpgm_core import (
     Selection,
     SelectionPlan,
     Session,
+    TableDistance,
     Terms,
     Workload,
     option,
 )
-from dpgm_select.common import Growth, Options, check_workload, distances, larger, opened, single, text, told_by
+from dpgm_select.common import Growth, Options, check_workload, distances, larger, noise_alone, opened, text, told_by
 from dpgm_select.sizes import ModelSize
-from dpgm_select.spending import deviation, ratio, share_of
+from dpgm_select.spending import LEFT, deviation, ratio, share_of
 from dpgm_select.split import Worth, best_subset, pull, topped_up
 
 __all__ = ["Oneshot"]
@@ -44,8 +45,6 @@ _FIRST = 0.5
 _PENALTIES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 #: Millionths that rounding might take too much.
 _ROUNDED = 1 - 1e-6
-#: Less of the budget is left only by rounding.
-_LEFT = 1e-4
 
 
 def _looks(instance: object, attribute: Any, value: object) -> None:
@@ -77,17 +76,15 @@ class Oneshot(Options):
             )
         pairs = larger(workload, 2)
         alone, scores = share_of(budget, _ALONE), share_of(budget, _SCORES * self.looks)
-        # Each score is a table of its own to the noise.
-        noise = deviation(share_of(budget, _SCORES / len(pairs)), terms, workload)
-        if terms.neighbours.value == "replace-one":
-            noise *= math.sqrt(2)  # a distance moves by 2, a table's L2 norm by sqrt(2)
+        # One person moves every distance by as much, so the variances of all share rho.
+        noise = TableDistance.move(terms) / math.sqrt(2 * float(share_of(budget, _SCORES / len(pairs)).rho))
         return SelectionPlan(
             shares={
                 "every attribute alone": alone,
                 "scores of all candidates": scores,
                 "the tables chosen": budget - alone - scores,
             },
-            deviation=deviation(share_of(alone, 1 / len(single(workload))), terms, workload),
+            deviation=noise_alone(alone, terms, workload),
             detectable=None if len(pairs) < 2 else noise * (1.645 + math.sqrt(2 * math.log(20 * len(pairs)))),
             candidates=len(larger(workload) if self.looks > 1 else pairs),
             limits=self.limits_by_name(),
@@ -141,7 +138,7 @@ class Oneshot(Options):
             )
         notes += growth.left_out(larger(session.workload), self.limits())
         # Something is left if nothing was worth a table, or nothing more was there to look at.
-        rest = (had or dict.fromkeys(growth.cliques, 1.0)) if ratio(session.remaining, whole) > _LEFT else {}
+        rest = (had or dict.fromkeys(growth.cliques, 1.0)) if ratio(session.remaining, whole) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)
 
     def _costs(self, growth: Growth, cliques: Sequence[Clique]) -> dict[Clique, float]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpgm_core import Budget, Structure, Terms, Workload
+from dpgm_core import Budget, Structure, TableDistance, Terms, Workload
 
-__all__ = ["absolute", "deviation", "epsilon_of", "ratio", "share_of"]
+__all__ = ["LEFT", "absolute", "detectable", "deviation", "epsilon_of", "ratio", "share_of"]
+
+#: Less of a budget than this share is left only by rounding.
+LEFT = 1e-4
 
 
 def share_of(whole: Budget, share: float) -> Budget:
@@ -43,3 +46,15 @@ def absolute(budget: Budget, terms: Terms, workload: Workload) -> float:
     """The expected absolute noise of a cell in one table for this budget, records: what AIM's scores are less by."""
     spread = deviation(budget, terms, workload)
     return spread / math.sqrt(2) if budget.kind == "pure" else spread * math.sqrt(2 / math.pi)
+
+
+def detectable(choice: Budget, candidates: int, terms: Terms) -> float | None:
+    """Records by which one distance must be ahead of the others, all 0, to be chosen with probability .9; None where
+    there is nothing to choose. choice: what one costs. candidates: of equal weight.
+
+    >>> detectable(Budget.pure(1), 2, Terms(neighbours="add-remove"))
+    4.39...
+    """
+    if candidates < 2:
+        return None
+    return 2 * TableDistance.move(terms) / epsilon_of(choice) * math.log(9 * (candidates - 1))
