@@ -99,8 +99,7 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
             "a structure check was asked for, but there is no pair of measured attributes without a clique that holds "
             "both; leave the check out"
         )
-    drawn = sorted(generator.permutation(len(found))[: MOST_PAIRS if most is None else most].tolist())
-    return Structure(structure.domain, [found[number] for number in drawn])
+    return _drawn(structure, found, generator, MOST_PAIRS if most is None else most)
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
@@ -111,8 +110,12 @@ def pairs_to_check(structure: Structure, generator: np.random.Generator, among: 
     >>> pairs_to_check(chain, np.random.default_rng(0), [("a", "c")]).cliques
     (('a', 'c'),)
     """
-    found = [pair for pair in unmeasured_pairs(structure) if pair in set(among)]
-    if not found:
-        return None
-    drawn = sorted(generator.permutation(len(found))[:MOST_PAIRS].tolist())
-    return Structure(structure.domain, [found[number] for number in drawn])
+    candidates = set(among)
+    found = [pair for pair in unmeasured_pairs(structure) if pair in candidates]
+    return _drawn(structure, found, generator, MOST_PAIRS) if found else None
+
+
+def _drawn(structure: Structure, pairs: list[Clique], generator: np.random.Generator, most: int) -> Structure:
+    """At most so many of the pairs, each as likely, in their order."""
+    drawn = sorted(generator.permutation(len(pairs))[:most].tolist())
+    return Structure(structure.domain, [pairs[number] for number in drawn])
