@@ -104,8 +104,6 @@ def _say_ledger(run: Spec) -> None:
 
 def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """What a selection would spend and see."""
-    from attrs import asdict
-
     from dpgm_core.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 
@@ -116,13 +114,10 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     workload = run.workload
     assert workload is not None  # the spec has one wherever it has select
     if as_json:
-        told = asdict(planned, recurse=False) | {
-            "shares": {what: one.to_dict() for what, one in planned.shares.items()}
-        }
         print_json(
             {
                 "selector": selector_of(run),
-                **told,
+                **planned.to_dict(),
                 "asked": run.budget.to_dict(),
                 "neighbours": run.terms.neighbours.value,
                 "workload": workload.to_dict(),

@@ -58,6 +58,17 @@ class SelectionPlan:
     limits: Mapping[str, int]
     notes: Sequence[str] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for `--json`."""
+        return {
+            "shares": {what: share.to_dict() for what, share in self.shares.items()},
+            "deviation": self.deviation,
+            "detectable": self.detectable,
+            "candidates": self.candidates,
+            "limits": dict(self.limits),
+            "notes": list(self.notes),
+        }
+
 
 @runtime_checkable
 class Selector(Protocol):
