@@ -31,9 +31,9 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import mechanism_of
+from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import check_learner, chosen_fit, planned, select_structure, session_budget
+from dpgm_core.selection.run import check_learner, chosen_fit, planned, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
@@ -86,8 +86,8 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     >>> done.model.marginal("a").round(1).tolist(), done.release.private
     ([0.5, 0.5], False)
     """
-    learner_made: Learner = make("learner", learner)
-    inference_made: Inference = make("inference", inference)
+    made: Learner = make("learner", learner)
+    engine: Inference = make("inference", inference)
     stated = Terms.stated(terms, neighbours)
     if not isinstance(structure, Structure):
         selector = _selector(structure)
@@ -96,8 +96,8 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             selector,
             budget,
             _wanted(workload),
-            learner_made,
-            inference_made,
+            made,
+            engine,
             _share_only(split, mechanism, budget),
             terms=stated,
             randomness=randomness,
@@ -105,15 +105,13 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             save_release=save_release,
             progress=progress,
         )
-        done = chosen_fit(
-            noisy, selection, selector, learner_made, inference_made, randomness=randomness, progress=progress
-        )
-        return judged(done, inference_made)
+        done = chosen_fit(noisy, selection, selector, made, engine, randomness=randomness, progress=progress)
+        return judged(done, engine)
     if workload is not None:
         raise OptionError(
             "a workload was given with named cliques; it says what a selector may choose, so leave it out"
         )
-    learner_made.check(structure, inference_made)  # what it cannot learn is refused before anything is charged
+    made.check(structure, engine)  # what it cannot learn is refused before anything is charged
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -126,7 +124,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         split=split,
         progress=progress,
     )
-    return judged(run(learner_made, curator, inference_made, randomness=randomness, progress=progress), inference_made)
+    return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
 def select(
@@ -360,8 +358,7 @@ def _selected(
 
 def _choosing(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:
     """A curator for a session: what it is to model is not known yet, so each attribute of the workload stands alone."""
-    names = {name for clique in workload.candidates for name in clique}
-    alone = Structure(workload.domain, [(name,) for name in workload.domain.names if name in names])
+    alone = Structure(workload.domain, [(name,) for name in workload.attributes])
     mechanism: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
     return LiveCurator(source, alone, mechanism, budget=budget, **more)
 

@@ -177,6 +177,11 @@ class Workload:
         place = {name: number for number, name in enumerate(self.domain.names)}
         return tuple(sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique])))
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that may be measured, in the domain's order."""
+        return tuple(name for clique in self.candidates if len(clique) == 1 for name in clique)
+
     def weight(self, clique: Sequence[str]) -> Fraction:
         """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so
         scaled that no candidate has more than 1. Source: McKenna et al. (2022), AIM."""

@@ -40,7 +40,7 @@ from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, Round, estimate_total
-from dpgm_core.releases.steps import mechanism_of
+from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.structure import Clique, Structure
@@ -277,13 +277,11 @@ class LiveCurator(Single, SetsAside):
         if self._check is not None:
             raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
         cost = self._funds.asked(budget)
-        spendable = cost.zcdp_within() if cost.kind == "approx" else cost
-        names = {name for clique in workload.candidates for name in clique}
-        columns = tuple(name for name in workload.domain.names if name in names)
+        spendable = session_budget(cost)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
-            persons = shielded(self._source, lambda: read_persons(self._rows, workload.domain, columns))
+            persons = shielded(self._source, lambda: read_persons(self._rows, workload.domain, workload.attributes))
 
         def publish(release: NoisyTables) -> NoisyTables:
             self._released[receipt.number] = release  # it is paid for, whether or not it can be saved

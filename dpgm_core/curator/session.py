@@ -26,7 +26,7 @@ from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Turns
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
-from dpgm_core.noise.choice import MOST_TABLE, chosen, entries, temperature
+from dpgm_core.noise.choice import chosen, tempered
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import add_noise, calibrated, measure
 from dpgm_core.privacy.amounts import whole
@@ -44,8 +44,6 @@ from dpgm_core.workload import Workload
 
 __all__ = ["LiveSession"]
 
-#: The table of weights of a choice has at most so many entries if scores are in units of less than one record.
-_SMALL_TABLE = 2**18
 #: Bytes of true tables that are kept to be scored again.
 _MOST_KEPT = 2**29
 
@@ -128,7 +126,7 @@ class LiveSession(Turns):
             groups = scores.choices
             whole("the number of picks", picks, least=1, most=min(map(len, groups)))
             person = scores.move(self._terms)
-            grid, h = _tempered(budget, picks * len(groups), person)
+            grid, h = tempered(budget, picks * len(groups), person)
             choice = Choice(
                 candidates=candidates.cliques,
                 groups=tuple(map(tuple, groups)),
@@ -369,21 +367,3 @@ class LiveSession(Turns):
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"
-
-
-def _tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
-    """The units a record of whole-numbered scores, and the temperature per unit.
-
-    As fine as a small table of weights allows: finer than a record where choices are sharp, and records at least.
-    """
-    grid = SCORE_GRID
-    while grid > 1:
-        try:
-            h = temperature(budget, picks, grid * person)
-        except BudgetError:
-            grid //= 2
-            continue
-        if entries(h) <= min(_SMALL_TABLE, MOST_TABLE):
-            return grid, h
-        grid //= 2
-    return 1, temperature(budget, picks, person)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -34,14 +35,17 @@ from dpgm_core.arrays import IntArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.amounts import decimal_text, sqrt_floor, whole
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.randomness import Randomness
 
-__all__ = ["LEAST_TABLE", "MOST_TABLE", "chosen", "cost_of", "entries", "probabilities", "temperature"]
+__all__ = ["LEAST_TABLE", "MOST_TABLE", "chosen", "cost_of", "entries", "probabilities", "temperature", "tempered"]
 
 #: What is charged beyond h R, for the rounding of the weights.
 SLACK = Fraction(1, 2**30)
 #: Entries of a table; more would be slow to make and not stay in the cache.
 MOST_TABLE, LEAST_TABLE = 2**20, 2
+#: And at most so many where scores are in units of less than a record.
+_SMALL_TABLE = 2**18
 _REACH = 28 * math.log(2)  # of h K
 _WEIGHT, _WORD = 62, 128
 _DIGITS = 10**24  # temperatures are multiples of its inverse
@@ -65,13 +69,36 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
     if not h or entries(h) > MOST_TABLE:
         # A little more than the least, so that what is said in six digits is enough.
         least = (Fraction(_REACH) / MOST_TABLE * 2 * move + SLACK) * Fraction(100_001, 100_000)
-        would = f"epsilon = {decimal_text(least * picks)}" if budget.kind == "pure" else _rho(least, picks)
+        would = (
+            f"epsilon = {decimal_text(least * picks)}"
+            if budget.kind == "pure"
+            else f"rho = {decimal_text(least**2 / 8 * picks)}"
+        )
         raise BudgetError(
             f"{budget} for {picks} pick(s) is too little to choose by: every candidate would be as likely as any "
             f"other; give at least {would}, or choose less often"
         )
     # A larger h than this would choose the best with certainty to 28 bits, whatever the rest.
     return min(h, Fraction(math.floor(_REACH / (LEAST_TABLE - 1) * _DIGITS), _DIGITS))
+
+
+def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:
+    """Units a record for whole-numbered scores, and the temperature per unit; as fine as a small table allows.
+
+    Finer than a record where choices are sharp, and records at least. person: by how many records one person moves a
+    score at most. Raises BudgetError like `temperature`.
+
+    >>> tempered(Budget.pure(1), 1, 1)[0]
+    1024
+    """
+    grid = SCORE_GRID
+    while grid > 1:
+        with suppress(BudgetError):
+            h = temperature(budget, picks, grid * person)
+            if entries(h) <= _SMALL_TABLE:
+                return grid, h
+        grid //= 2
+    return 1, temperature(budget, picks, person)
 
 
 def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -> Budget:
@@ -141,7 +168,3 @@ def _table(h: Fraction) -> np.ndarray[Any, np.dtype[np.uint64]]:
     found: np.ndarray[Any, np.dtype[np.uint64]] = np.rint(np.exp(-float(h) * steps) * 2.0**_WEIGHT).astype(np.uint64)
     found.flags.writeable = False
     return found
-
-
-def _rho(each: Fraction, picks: int) -> str:
-    return f"rho = {decimal_text(each**2 / 8 * picks)}"

@@ -22,7 +22,16 @@ from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.structure import Clique
 from dpgm_core.workload import Workload
 
-__all__ = ["Choice", "NoisyScores", "SessionTerms", "mechanism_of"]
+__all__ = ["Choice", "NoisyScores", "SessionTerms", "mechanism_of", "session_budget"]
+
+
+def session_budget(budget: Budget) -> Budget:
+    """What the steps of a session may cost: pure and zCDP as they are, the largest rho within an (epsilon, delta).
+
+    >>> print(session_budget(Budget.approx(1, "1e-9")))
+    rho = ~0.0149731 (zCDP)
+    """
+    return budget.zcdp_within() if budget.kind == "approx" else budget
 
 
 def mechanism_of(budget: Budget) -> str:

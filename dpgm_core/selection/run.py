@@ -25,25 +25,17 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SeededRandomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["check_learner", "chosen_fit", "fitting_of", "planned", "select_structure", "session_budget"]
+__all__ = ["check_learner", "chosen_fit", "fitting_of", "planned", "select_structure"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
 #: And so little is left by rounding.
 _ROUNDING = Fraction(1, 10**6)
-
-
-def session_budget(budget: Budget) -> Budget:
-    """What the steps of a session may cost: pure and zCDP as they are, the largest rho within an (epsilon, delta).
-
-    >>> print(session_budget(Budget.approx(1, "1e-9")))
-    rho = ~0.0149731 (zCDP)
-    """
-    return budget.zcdp_within() if budget.kind == "approx" else budget
 
 
 def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
@@ -143,7 +135,7 @@ def select_structure(
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     with curator.session(workload=workload) as session:
-        assert isinstance(session, LiveSession)
+        assert isinstance(session, LiveSession)  # beyond the protocol it sets a share aside
         try:
             session.set_aside(share)
             found: object = selector.select(

@@ -24,8 +24,9 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import select_structure, session_budget
+from dpgm_core.selection.run import select_structure
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.testing.check import CheckFailed, require
 from dpgm_core.testing.doors import TrappedRecords

@@ -23,8 +23,8 @@ from dpgm_core import (
 )
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Selection, SelectionPlan
-from dpgm_core.selection.run import session_budget
 from dpgm_core.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
