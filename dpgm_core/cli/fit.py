@@ -21,12 +21,11 @@ from dpgm_core.cli.common import (
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.cli.run import (
-    learn_again,
     opened_ledger,
-    paid_before,
     saved_files,
     say_remarks,
     say_where,
+    telling_what_is_kept,
     terms_of,
     wanted,
 )
@@ -53,7 +52,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
     run = load_spec(spec, settings)
     with reserved(run) as (saved, path), opened_ledger(run) as ledger, progress_bar() as progress:
         say_remarks(run)
-        try:
+        with telling_what_is_kept():
             done = fit_records(
                 records_of(run),
                 wanted(run),
@@ -67,11 +66,6 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
                 **terms_of(run),
             )
             _save(done, path)
-        except BaseException as error:
-            files = saved_files(paid_before(error))
-            if files:
-                talk(f"dpgm: {learn_again(files, saved_files([one for one in paid_before(error) if one.check]))}")
-            raise
         say_where(saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:

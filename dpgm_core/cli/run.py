@@ -25,6 +25,7 @@ __all__ = [
     "say_remarks",
     "say_where",
     "selector_of",
+    "telling_what_is_kept",
     "terms_of",
     "wanted",
 ]
@@ -50,6 +51,19 @@ def paid_before(error: BaseException) -> Sequence[NoisyTables]:
     from dpgm_core.errors import LearningFailed
 
     return next((one.releases for one in (error, error.__cause__) if isinstance(one, LearningFailed)), ())
+
+
+@contextmanager
+def telling_what_is_kept() -> Iterator[None]:
+    """Where what is done inside fails after a charge, say how to learn from what was saved."""
+    try:
+        yield
+    except BaseException as error:
+        paid = paid_before(error)
+        files = saved_files(paid)
+        if files:
+            talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
+        raise
 
 
 def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:

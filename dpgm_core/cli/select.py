@@ -6,19 +6,10 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp, talk
+from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.report import print_chosen, session_facts
-from dpgm_core.cli.run import (
-    learn_again,
-    opened_ledger,
-    paid_before,
-    saved_files,
-    say_remarks,
-    say_where,
-    selector_of,
-    terms_of,
-)
+from dpgm_core.cli.run import opened_ledger, say_remarks, say_where, selector_of, telling_what_is_kept, terms_of
 
 __all__ = ["select"]
 
@@ -47,7 +38,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json:
         )
     with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
         say_remarks(run)
-        try:
+        with telling_what_is_kept():
             noisy, selection = select_records(
                 records_of(run),
                 run.select,
@@ -59,11 +50,6 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json:
                 progress=progress,
                 **terms_of(run),
             )
-        except BaseException as error:
-            files = saved_files(paid_before(error))
-            if files:
-                talk(f"dpgm: {learn_again(files, [])}")
-            raise
         say_where(saved, [noisy])
         left = None if ledger is None else ledger.remaining()
     if as_json:
