@@ -89,9 +89,9 @@ class NoisyTables:
     cost_stated: the cost is a file's word, as only its author's accountant could prove it (rounds, tighter than Renyi
     divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
     original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
-    `releases.pool`), those behind it. session, steps: of
-    all that an adaptive session measured, in one, what it was opened for and everything it handed out. saved_as:
-    where the curator that made it has saved it; not part of the file.
+    `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
+    opened for and everything it handed out. saved_as: where the curator that made it has saved it; not part of the
+    file.
     """
 
     tables: Tables
