@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
 
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.arrays import Array, IntArray
 from dpgm_core.errors import BudgetError, StructureError
-from dpgm_core.noise.contract import DualTerm, Noise
+from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
-from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.derived import DerivedNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -27,14 +26,14 @@ __all__ = ["SummedNoise", "block_sums", "coarsened"]
 
 
 @frozen(kw_only=True)
-class SummedNoise:
+class SummedNoise(DerivedNoise):
     """The noise of one table that was summed by block; for learning, never for a release.
 
     noise: of each cell that was summed. blocks: how many of them each cell of the table holds, in the table's order.
     Variance and density are those of the mean cell, and the density is the Gaussian, to which sums of noise tend; draws
     have the true law, cell by cell.
 
-    >>> from dpgm_core import Sensitivity, make
+    >>> from dpgm_core import Budget, Sensitivity, make
     >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
     >>> SummedNoise(noise=noise, blocks=(1, 3)).variance / noise.variance
     2.0
@@ -44,24 +43,9 @@ class SummedNoise:
     blocks: tuple[int, ...]
 
     @property
-    def cost(self) -> Budget:
-        """Raises BudgetError: the cells were paid for before they were summed."""
-        self._refuse()
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Raises BudgetError, like `cost`."""
-        self._refuse()
-
-    @property
     def variance(self) -> float:
         """records**2, the mean over the cells."""
         return self.noise.variance * sum(self.blocks) / len(self.blocks)
-
-    @property
-    def dual(self) -> DualTerm | None:
-        """The Gaussian's."""
-        return DualTerm(bound=math.inf, curvature=self.variance)
 
     @property
     def exact(self) -> bool:
@@ -73,16 +57,6 @@ class SummedNoise:
         """That of the noise as it was drawn."""
         return self.noise.unsafe
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The Gaussian's: all numbers."""
-        return -math.inf, math.inf
-
-    @property
-    def log_concave(self) -> bool:
-        """True, as the Gaussian is."""
-        return True
-
     def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise of each cell's block, summed. shape: of as many cells as there are blocks. BudgetError else."""
         if math.prod(shape) != len(self.blocks):
@@ -90,17 +64,6 @@ class SummedNoise:
         drawn = self.noise.draw((sum(self.blocks),), randomness)
         starts = np.cumsum((0, *self.blocks[:-1]))
         return np.asarray(np.add.reduceat(drawn, starts)).reshape(shape)
-
-    def logpdf(self, residual: FloatArray) -> FloatArray:
-        """The Gaussian's, per record."""
-        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
-
-    def score(self, residual: FloatArray) -> FloatArray:
-        """The derivative of `logpdf`."""
-        return -residual / self.variance
-
-    def _refuse(self) -> NoReturn:
-        raise BudgetError("summed noise costs nothing of its own; ask the release behind it, `NoisyTables.published`")
 
 
 def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> NoisyTables:
@@ -110,7 +73,7 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
     their noise. Raises DomainError for merges that are none, StructureError for attributes that share a table and are
     merged otherwise.
 
-    >>> from dpgm_core import Domain, SeededRandomness, release
+    >>> from dpgm_core import Budget, Domain, SeededRandomness, release
     >>> structure = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a",), ("b",)])
     >>> noisy = release(np.array([[0, 0], [1, 1], [2, 1]]), structure, Budget.pure(1), neighbours="add-remove",
     ...     randomness=SeededRandomness(0))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import NoReturn
 
 import numpy as np
 from attrs import evolve, frozen
@@ -17,11 +16,12 @@ from attrs import evolve, frozen
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
-from dpgm_core.noise.contract import DualTerm, Noise
+from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
-from dpgm_core.privacy.budget import Budget, PrivacyEvent, composed
+from dpgm_core.privacy.budget import composed
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.derived import DerivedNoise
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, check_alike
@@ -35,13 +35,13 @@ _NEVER = 1e-9
 
 
 @frozen(kw_only=True)
-class PooledNoise:
+class PooledNoise(DerivedNoise):
     """The noise of a weighted mean of tables; for learning, never for a release.
 
     noises, weights: of the tables; weights sum to 1. The density is the Gaussian of the same variance, to which means
     of independent noise tend: exact, but for the lattice, where all are Gaussian. Draws have the true law.
 
-    >>> from dpgm_core import Sensitivity, make
+    >>> from dpgm_core import Budget, Sensitivity, make
     >>> noise = make("mechanism", "laplace").noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
     >>> round(PooledNoise(noises=(noise, noise), weights=(0.5, 0.5)).variance / noise.variance, 12)
     0.5
@@ -51,24 +51,9 @@ class PooledNoise:
     weights: tuple[float, ...]
 
     @property
-    def cost(self) -> Budget:
-        """Raises BudgetError: the releases were paid for, not their mean."""
-        self._refuse()
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Raises BudgetError, like `cost`."""
-        self._refuse()
-
-    @property
     def variance(self) -> float:
         """records**2, per cell."""
         return sum(weight**2 * noise.variance for noise, weight in zip(self.noises, self.weights, strict=True))
-
-    @property
-    def dual(self) -> DualTerm | None:
-        """The Gaussian's."""
-        return DualTerm(bound=math.inf, curvature=self.variance)
 
     @property
     def exact(self) -> bool:
@@ -80,33 +65,12 @@ class PooledNoise:
         """What is unsafe about any of them."""
         return "; ".join(sorted({noise.unsafe for noise in self.noises if noise.unsafe is not None})) or None
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The Gaussian's: all numbers."""
-        return -math.inf, math.inf
-
-    @property
-    def log_concave(self) -> bool:
-        """True, as the Gaussian is."""
-        return True
-
     def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """The weighted sum of fresh draws of each, float64."""
         drawn: Array = np.zeros(shape)
         for noise, weight in zip(self.noises, self.weights, strict=True):
             drawn = drawn + weight * noise.draw(shape, randomness).astype(np.float64)
         return drawn
-
-    def logpdf(self, residual: FloatArray) -> FloatArray:
-        """The Gaussian's, per record."""
-        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
-
-    def score(self, residual: FloatArray) -> FloatArray:
-        """The derivative of `logpdf`."""
-        return -residual / self.variance
-
-    def _refuse(self) -> NoReturn:
-        raise BudgetError("pooled noise costs nothing of its own; ask the releases behind it, `NoisyTables.published`")
 
 
 def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = None) -> NoisyTables:
@@ -118,7 +82,7 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     together; conversion_delta: see `composed`. Raises BudgetError for releases that do not go together, for rounds, and
     for one given twice, StructureError for different domains.
 
-    >>> from dpgm_core import Domain, release
+    >>> from dpgm_core import Budget, Domain, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     >>> codes = np.array([[0, 0], [1, 1]] * 500)
     >>> both = [release(codes, structure, Budget.pure(1), neighbours="add-remove") for _ in range(2)]

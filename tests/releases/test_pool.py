@@ -178,25 +178,16 @@ def test_one_release_is_its_own_pool_and_a_pool_of_pools_is_one():
     assert pool([pool([one, two]), three]).pooled == (one, two, three)
 
 
-def test_a_view_is_no_file_and_its_noise_has_no_price(tmp_path):
-    """Files, cost and claims are those of the releases behind it."""
+def test_a_view_is_no_file(tmp_path):
+    """Files are those of the releases behind it."""
     both = pool([released(seed=1), released(seed=2)])
     with pytest.raises(ModelFileError, match="cannot hold a view of 2 release"):
         both.save(tmp_path / "pool.dpgm")
-    for ask in ("cost", "event"):
-        with pytest.raises(BudgetError, match="costs nothing of its own"):
-            getattr(both.noise[0], ask)
 
 
 def test_pooled_noise_has_the_law_it_states():
-    """Density and slope of the Gaussian, and draws of the stated variance (1e5 of them, seven standard errors)."""
+    """Draws have the stated variance (1e5 of them, seven standard errors)."""
     both = pool([released(budget="1/10", seed=1), released(budget="1/2", mechanism="gaussian", seed=2)], DELTA)
     noise = both.noise[0]
-    points = np.linspace(-60, 60, 100_001) * noise.variance**0.5
-    mass = np.exp(noise.logpdf(points)) * (points[1] - points[0])
-    assert mass.sum() == pytest.approx(1, abs=1e-6)
-    assert mass @ points**2 == pytest.approx(noise.variance, rel=1e-6)
-    slope = (noise.logpdf(points + 1e-6) - noise.logpdf(points - 1e-6)) / 2e-6
-    np.testing.assert_allclose(noise.score(points), slope, rtol=1e-3, atol=1e-6)
     drawn = noise.draw((100_000,), SeededRandomness(3)) ** 2
     assert drawn.mean() == pytest.approx(noise.variance, abs=7 * drawn.std() / 100_000**0.5)
