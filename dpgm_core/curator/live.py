@@ -25,7 +25,7 @@ from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
-from dpgm_core.errors import BudgetError, DataError, OptionError, StructureError
+from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
@@ -41,8 +41,8 @@ from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, Round, estimate_total
 from dpgm_core.releases.steps import mechanism_of, session_budget
-from dpgm_core.sources.contract import KeyedSource, Source
-from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.contract import Source
+from dpgm_core.sources.persons import by_person
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
@@ -92,7 +92,7 @@ class LiveCurator(Single, SetsAside):
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
-        self._rows = _by_person(source, self._terms)
+        self._rows = by_person(source, self._terms.person, self._terms.rows_per_person)
         self._structure = structure
         self._mechanism = mechanism
         self._randomness = given_or_system(randomness)
@@ -202,21 +202,8 @@ class LiveCurator(Single, SetsAside):
         """
         self.check_process()
         terms = self._terms
-        if terms.contributions is not None:
-            raise BudgetError(
-                "rounds of subsamples count each row as 1; for normalised contributions use a learner of one release, "
-                "such as naive-mle, cgm-em or eb-map"
-            )
-        if self._split != "even":
-            raise BudgetError("rounds give every table the same noise; leave split = 'even'")
+        self._check_rounds(clip)
         cost = self._funds.asked(budget)
-        if clip is not None:
-            if not isinstance(clip, ClippedScore):
-                raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
-            if terms.policy == "estimated":
-                raise BudgetError(
-                    "clipped scores do not tell how many records there are; state total, as public knowledge"
-                )
         measured = self._measured(cliques)
         sensitivity = terms.sensitivity(measured, clip)
         rate = sampling_probability(sampling_rate, terms.neighbours)
@@ -256,6 +243,20 @@ class LiveCurator(Single, SetsAside):
             publish=publish,
             finish=finish,
         )
+
+    def _check_rounds(self, clip: ClippedScore | None) -> None:
+        """Refuse rounds that this curator's terms and split do not go with."""
+        if self._terms.contributions is not None:
+            raise BudgetError(
+                "rounds of subsamples count each row as 1; for normalised contributions use a learner of one release, "
+                "such as naive-mle, cgm-em or eb-map"
+            )
+        if self._split != "even":
+            raise BudgetError("rounds give every table the same noise; leave split = 'even'")
+        if clip is not None and not isinstance(clip, ClippedScore):
+            raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
+        if clip is not None and self._terms.policy == "estimated":
+            raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
     def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
@@ -397,14 +398,3 @@ def _only(structure: Structure, tables: Tables) -> Tables:
     if structure == tables.structure:
         return tables
     return Tables(structure, np.concatenate([tables[group[0]].reshape(-1) for group in structure.groups]))
-
-
-def _by_person(source: Source, terms: Terms) -> Source:
-    if terms.person is None:
-        return source
-    if not isinstance(source, KeyedSource):
-        raise DataError(
-            f"source {type(source).__name__} cannot read a person key; use one of core's sources, or leave the person "
-            "key out if each record is a person"
-        )
-    return PersonSource(source=source, person=terms.person, rows_per_person=terms.rows_per_person)

@@ -14,11 +14,11 @@ from dpgm_core.arrays import Codes, IntArray
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.amounts import whole
-from dpgm_core.sources.contract import KeyedSource
+from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 from dpgm_core.sources.texts import as_text, check_key
 
-__all__ = ["PersonSource"]
+__all__ = ["PersonSource", "by_person"]
 
 _Words = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -49,8 +49,8 @@ class PersonSource:
         whole("rows_per_person", self.rows_per_person, least=1)
         if not isinstance(self.source, KeyedSource):
             raise DataError(
-                f"source {type(self.source).__name__} cannot read a person key (it has no keyed_batches); "
-                "give a file, a data frame or code arrays"
+                f"source {type(self.source).__name__} cannot read a person key (it has no keyed_batches); use one of "
+                "core's sources, or leave the person key out if each record is a person"
             )
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
@@ -112,6 +112,13 @@ class PersonSource:
         kept[self.rows_per_person :] = persons[self.rows_per_person :] != persons[: -self.rows_per_person]
         order = order[kept]
         return keys.take(pa.array(order)), rows[order]
+
+
+def by_person(source: Source, person: str | None, rows_per_person: int) -> Source:
+    """The source with at most so many rows of each person; itself where nobody has several."""
+    if person is None:
+        return source
+    return PersonSource(source=source, person=person, rows_per_person=rows_per_person)  # type: ignore[arg-type] # looks
 
 
 def _layout(sizes: Sequence[int]) -> list[list[int]]:
