@@ -32,8 +32,8 @@ class ModelSize:
     """Cliques over a domain, and what a junction tree of them takes.
 
     >>> size = ModelSize(Domain.from_sizes({"a": 2, "b": 3, "c": 5}), [("a", "b")])
-    >>> size.cells(), size.cells_with(("b", "c")), size.fits(("b", "c"), Limits(model=20, clique=10))
-    (11, 21, False)
+    >>> size.cells(), [size.fits(("b", "c"), Limits(model=most, clique=15)) for most in (20, 21)]
+    (11, [False, True])
     """
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique] = ()) -> None:
@@ -56,10 +56,6 @@ class ModelSize:
     def cells(self) -> int:
         """Summed cells of the maximal clusters."""
         return self._price(self._around)[0]
-
-    def cells_with(self, clique: Clique) -> int:
-        """The same with one clique more."""
-        return self._price(self._joined(clique))[0]
 
     def fits(self, clique: Clique, limits: Limits) -> bool:
         """Whether the model with this clique stays within the limits."""
