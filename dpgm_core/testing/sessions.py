@@ -25,13 +25,14 @@ from dpgm_core.structure import Clique
 from dpgm_core.testing.check import CheckFailed
 from dpgm_core.workload import Workload
 
-__all__ = ["MOST_REQUESTS", "MOST_STEPS", "Endless", "Request", "SessionDoor", "live", "plainly", "replayed"]
+__all__ = ["MOST_REQUESTS", "MOST_STEPS", "STEPS", "Endless", "Request", "SessionDoor", "live", "plainly", "replayed"]
 
 #: What the kit's small domains may take: a selector that goes on beyond is taken for one that never stops. Looking at
 #: what remains is a request too.
 MOST_STEPS, MOST_REQUESTS = 300, 5_000
 
-_STEPS = ("measure", "select", "score", "coarsen")
+#: What a selector may ask of a session that takes something of it, or changes it.
+STEPS = ("measure", "select", "score", "coarsen")
 
 
 class Endless(BaseException):
@@ -147,12 +148,12 @@ class SessionDoor(Single):
     def _ask(self, name: str, **given: Any) -> Any:
         if self._answer is None:
             raise BudgetError("the session was closed; its records are gone")
-        self._steps += name in _STEPS
+        self._steps += name in STEPS
         if self._steps > MOST_STEPS or len(self.log) >= MOST_REQUESTS:
             raise Endless(f"after {self._steps} steps and {len(self.log)} requests it had not stopped")
         asked = plainly(given)
         try:
-            if name in _STEPS and self._steps == self._breaks_at:
+            if name in STEPS and self._steps == self._breaks_at:
                 raise DataError("the conformance kit makes this step fail")
             answer = self._answer(name, given)
         except DpgmError as error:

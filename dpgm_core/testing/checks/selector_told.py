@@ -32,6 +32,7 @@ from dpgm_core.testing.selecting import (
     serves,
     unlinked,
 )
+from dpgm_core.testing.sessions import STEPS
 from dpgm_core.testing.subjects import SelectorSubject
 from dpgm_core.workload import Workload
 
@@ -205,7 +206,7 @@ def fits_that_never_settle_end_it_too(subject: SelectorSubject) -> None:
 def a_step_that_fails_ends_it(subject: SelectorSubject) -> None:
     """When a step of the session fails, the first, the second or the third, `select` raises an error of dpgm: it makes
     nothing up. Cannot show: later steps."""
-    steps = sum(one.name in ("measure", "select", "score", "coarsen") for one in plain(subject).log)
+    steps = sum(one.name in STEPS for one in plain(subject).log)
     for number in range(1, min(3, steps) + 1):
         try:
             choose(subject, planted(2000, 1), breaks_at=number)
