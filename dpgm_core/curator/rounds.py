@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from types import TracebackType
 
 import numpy as np
 
@@ -53,9 +52,8 @@ class LiveRounds(Turns):
         publish: Callable[[Tables, float, float, Round], NoisyTables],
         finish: Callable[[], None],
     ) -> None:
-        super().__init__()
+        super().__init__(persons)
         self._n, self._rate, self._clip, self._measurement = n, rate, clip, measurement
-        self._persons: Persons | None = persons
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
         self._publish, self._finish = publish, finish
         self._counts = Counts.of(measurement.structure)
@@ -112,17 +110,8 @@ class LiveRounds(Turns):
         total = max(1.0, float(self._rate) * (self._terms.declared or self._records))
         return total, float(1 - self._rate) * total
 
-    def __enter__(self) -> LiveRounds:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.is_twin:  # the file and the ledger's mark are the original's
-            self._persons = None
-            return
-        with self.turn():
-            if self._persons is not None:
-                self._persons = None
-                self._finish()
+    def _closed(self) -> None:
+        self._finish()
 
     def __repr__(self) -> str:
         return f"LiveRounds({self._taken} of {self._n} taken, sampling rate {float(self._rate):g})"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from types import TracebackType
 
 import attrs
 import numpy as np
@@ -70,10 +69,9 @@ class LiveSession(Turns):
         publish: Callable[[NoisyTables], NoisyTables],
         finish: Callable[[], None],
     ) -> None:
-        super().__init__()
+        super().__init__(persons)
         self._session = SessionTerms(workload=workload, budget=budget, merges={})
         self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
-        self._persons: Persons | None = persons
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
         self._provenance, self._publish, self._finish = provenance, publish, finish
         self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
@@ -351,19 +349,10 @@ class LiveSession(Turns):
         self._release = self._publish(self._release)
         self._saved = True
 
-    def __enter__(self) -> LiveSession:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.is_twin:  # the file and the ledger's mark are the original's
-            self._persons = None
-            return
-        with self.turn():
-            if self._persons is not None:
-                self._persons = None
-                self._counted.clear()
-                if self._saved:
-                    self._finish()
+    def _closed(self) -> None:
+        self._counted.clear()
+        if self._saved:
+            self._finish()
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"

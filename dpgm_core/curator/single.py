@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import NoReturn, SupportsIndex
+from types import TracebackType
+from typing import NoReturn, Self, SupportsIndex
 
+from dpgm_core.counting.subsample import Persons
 from dpgm_core.errors import BudgetError
 
 __all__ = ["Single", "Turns"]
@@ -74,11 +76,15 @@ class Single:
 
 
 class Turns(Single):
-    """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another."""
+    """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another.
 
-    def __init__(self) -> None:
+    persons: the records behind the steps, which are dropped when the context is left.
+    """
+
+    def __init__(self, persons: Persons | None = None) -> None:
         super().__init__()
         self._lock, self._at_work = RLock(), False
+        self._persons = persons
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -95,3 +101,18 @@ class Turns(Single):
                 yield
             finally:
                 self._at_work = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.is_twin:  # the file and the ledger's mark are the original's
+            self._persons = None
+            return
+        with self.turn():
+            if self._persons is not None:
+                self._persons = None
+                self._closed()
+
+    def _closed(self) -> None:
+        """What else is done when the context is left, once."""
