@@ -136,6 +136,7 @@ class Oneshot(Options):
                     "cells": growth.size.cells(),
                 }
             )
+            progress(f"selecting: {len(taken)} tables", look, self.looks)
         notes += growth.left_out(larger(session.workload), self.limits())
         # Something is left if nothing was worth a table, or nothing more was there to look at.
         rest = (had or dict.fromkeys(growth.cliques, 1.0)) if ratio(session.remaining, whole) > LEFT else {}
