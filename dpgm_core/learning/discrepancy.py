@@ -61,7 +61,8 @@ def _law_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArra
         at = np.clip(weight * points * (_GRID / reach), -_GRID, _GRID - 1) + _GRID
         below = np.floor(at).astype(np.intp)
         above = mass * (at - below) / mass.sum()
-        own = np.bincount(below, mass / mass.sum() - above, len(places)) + np.bincount(below + 1, above, len(places))
+        own: FloatArray = np.bincount(below, mass / mass.sum() - above, len(places)).astype(np.float64)
+        own += np.bincount(below + 1, above, len(places))
         total = np.maximum(_convolved(total, own), 0.0)
     return np.asarray(reach / _GRID * places, dtype=np.float64), total
 
