@@ -54,8 +54,6 @@ def _law(noise: Noise) -> tuple[FloatArray, FloatArray]:
 
 def _law_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
     """By convolution on one grid, between whose points each value of a part is divided so that its mean stays."""
-    from scipy.signal import fftconvolve
-
     places = np.arange(-_GRID, _GRID + 1)
     total: FloatArray = np.asarray(places == 0, dtype=np.float64)
     for part, weight in zip(noise.noises, noise.weights, strict=True):
@@ -63,9 +61,18 @@ def _law_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArra
         at = np.clip(weight * points * (_GRID / reach), -_GRID, _GRID - 1) + _GRID
         below = np.floor(at).astype(np.intp)
         above = mass * (at - below) / mass.sum()
-        own = np.bincount(below, mass / mass.sum() - above, len(places)) + np.bincount(below + 1, above, len(places))
-        total = np.maximum(fftconvolve(total, own, mode="same"), 0.0)
+        own: FloatArray = np.bincount(below, mass / mass.sum() - above, len(places)).astype(np.float64)
+        own += np.bincount(below + 1, above, len(places))
+        total = np.maximum(_convolved(total, own), 0.0)
     return np.asarray(reach / _GRID * places, dtype=np.float64), total
+
+
+def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The middle of their convolution. scipy.signal would bring scipy.stats, which takes 40 MB."""
+    length = 2 * len(one) - 1
+    whole = np.fft.irfft(np.fft.rfft(one, length) * np.fft.rfft(other, length), length)
+    middle: FloatArray = whole[len(one) // 2 :][: len(one)]
+    return middle
 
 
 def expected_distance(release: NoisyTables) -> tuple[float, float]:
