@@ -86,7 +86,10 @@ def attempt(title: str, program: str, requirements: list[str], constraints: list
             words, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
         )
     verdict = "passed" if done.returncode == 0 else "FAILED"
-    print(f"{done.stdout}== {title}: {verdict} in {time.monotonic() - began:.0f} s", flush=True)
+    said = done.stdout if not done.stdout or done.stdout.endswith("\n") else f"{done.stdout}\n"
+    # One write, line end included: two threads that print would mix theirs up.
+    sys.stdout.write(f"{said}== {title}: {verdict} in {time.monotonic() - began:.0f} s\n")
+    sys.stdout.flush()
     return done.returncode == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
@@ -40,8 +41,10 @@ def run(
     """
     source = given_or_system(randomness)
     try:
-        learned = _learned(learner, curator, inference, source, progress)
-        return _stamped(learned, curator, learner, inference, (*curator.released, *aside_of(curator)))
+        # Tails of densities are 0 where they are too small for a float: who has numpy raise would lose a paid fit.
+        with np.errstate(under="ignore"):
+            learned = _learned(learner, curator, inference, source, progress)
+            return _stamped(learned, curator, learner, inference, (*curator.released, *aside_of(curator)))
     except BaseException as error:
         paid = () if curator.replayed else (*curator.released, *aside_of(curator))
         if not paid:

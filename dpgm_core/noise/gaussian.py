@@ -60,7 +60,7 @@ def log_normaliser(variance: float) -> float:
     """
     if variance > _SMOOTH:  # by Poisson summation the rest is below 2 exp(-2 pi^2 sigma^2) < 1e-68
         return math.log(2 * math.pi * variance) / 2
-    return math.log1p(2 * float(np.sum(np.exp(-(_FEW**2) / (2 * variance)))))
+    return math.log1p(2 * float(np.sum(_few_masses(variance))))
 
 
 def discrete_variance(variance: float) -> float:
@@ -71,8 +71,15 @@ def discrete_variance(variance: float) -> float:
     """
     if variance > _SMOOTH:
         return variance
-    mass = np.exp(-(_FEW**2) / (2 * variance))
+    mass = _few_masses(variance)
     return float(2 * np.sum(_FEW**2 * mass) / (1 + 2 * np.sum(mass)))
+
+
+def _few_masses(variance: float) -> FloatArray:
+    """The masses of the first whole numbers over that of 0; those too small for a float are 0, whatever numpy is asked
+    to raise: a session calibrates noise when it is paid for already."""
+    with np.errstate(under="ignore"):
+        return np.asarray(np.exp(-(_FEW**2) / (2 * variance)))
 
 
 def discrete_mass(values: FloatArray, variance: float) -> FloatArray:

@@ -97,6 +97,8 @@ def models() -> dict[str, bytes]:
     codes = np.array([[0, 1, 0], [1, 2, 2], [2, 0, 1]] * 10)
     fit = dpgm.fit(codes, STRUCTURE, Budget.pure(1), learner="naive-mle", neighbours="add-remove")
     files = {"new.dpgm": _made(fit.model.save)}
+    for name, content in _sessions().items():  # merged codes, choices and scores, all in the model's release
+        files[name] = _made(lambda path, content=content: _learned(content).save(path), "m.dpgm")
     for old in ("model", "model-replicates", "model-rounds", "model-without-release"):
         files[f"{old}.dpgm"] = (_DATA / f"{old}.schema1").read_bytes()
     return files
@@ -110,7 +112,19 @@ def releases() -> dict[str, bytes]:
     for mechanism, budget in (("laplace", Budget.pure(1)), ("gaussian", Budget.approx(1, "1e-6"))):
         released = dpgm.release(codes, STRUCTURE, budget, mechanism, neighbours="replace-one")
         files[f"{mechanism}.dpgm"] = _made(released.save)
-    return files | {f"session {budget}.dpgm": _session(budget) for budget in (Budget.pure(4), Budget.zcdp(1))}
+    return files | _sessions()
+
+
+@cache
+def _sessions() -> dict[str, bytes]:
+    return {f"session {budget}.dpgm": _session(budget) for budget in (Budget.pure(4), Budget.zcdp(1))}
+
+
+def _learned(release: bytes) -> dpgm.Model:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file.dpgm"
+        path.write_bytes(release)
+        return dpgm.learn(load_release(path), "naive-mle").model
 
 
 def _session(budget: Budget) -> bytes:

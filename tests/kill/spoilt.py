@@ -1,9 +1,13 @@
-"""Ledgers that are wrong on purpose: the machine has to find them out."""
+"""Ledgers and files that are wrong on purpose: the machine has to find them out."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
+from dpgm_core import files
+from dpgm_core.curator.funds import Receipt
 from dpgm_core.ledger import file as ledger_file
 from dpgm_core.ledger import ledger as ledger_module
 from dpgm_core.ledger.ledger import Ledger
@@ -33,4 +37,27 @@ def late() -> None:
     Ledger.charge, Ledger.mark_released = promised, written
 
 
-SPOILT: dict[str, Callable[[], None]] = {"wal": wal, "late": late}
+def torn() -> None:
+    """Writes files where they stand, in two pieces."""
+
+    def write(path: str | Path, content: bytes, replaces: str | None = None) -> None:
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            file.write(content[: len(content) // 2])
+            file.flush()
+            os.fsync(file.fileno())
+            file.write(content[len(content) // 2 :])
+
+    files.atomic_write = write
+
+
+def unsaved() -> None:
+    """Saves a session after its first table and not again before it has seven steps."""
+    again = Receipt.saved_again
+    Receipt.saved_again = lambda self, release: (
+        again(self, release) if release.saved_as is None or len(release.steps) > 6 else release
+    )
+
+
+SPOILT: dict[str, Callable[[], None]] = {"wal": wal, "late": late, "torn": torn, "unsaved": unsaved}

@@ -6,22 +6,24 @@ import argparse
 import sys
 import time
 from collections import Counter
+from itertools import chain
 
 import click
 
-from tests.neighbours.differences import differences, pairs, scratch
+from tests.neighbours.differences import choosing, differences, pairs, scratch
 
 
 def main() -> int:
     """Say which pairs differ, and where; exit code 1 if any does."""
     parser = argparse.ArgumentParser(prog="python -m tests.neighbours", description=__doc__)
     parser.add_argument("--pairs", type=int, default=5000, help="how many; the named worst cases come first")
+    parser.add_argument("--choosing", type=int, default=500, help="how many more, their structure chosen by a selector")
     parser.add_argument("--seed", type=int, default=0, help="of the random ones")
     parser.add_argument("--match", default="", help="only pairs whose name holds this text")
     chosen = parser.parse_args()
     started, tried, failed = time.monotonic(), Counter[str](), 0
     with scratch() as folder:
-        for pair, mode in pairs(chosen.pairs, chosen.seed):
+        for pair, mode in chain(pairs(chosen.pairs, chosen.seed), choosing(chosen.choosing, chosen.seed)):
             if chosen.match not in pair.name:
                 continue
             tried[pair.name.split()[0]] += 1

@@ -12,14 +12,24 @@ from pathlib import Path
 from tests.neighbours.cells import named_cells, random_cells
 from tests.neighbours.lines import named_lines, random_lines
 from tests.neighbours.observe import MODES, observed
-from tests.neighbours.runs import Pair
+from tests.neighbours.runs import Pair, by_selector
 
-__all__ = ["differences", "pairs", "scratch"]
+__all__ = ["choosing", "differences", "pairs", "scratch"]
 
 
 def pairs(number: int, seed: int = 0) -> Iterator[tuple[Pair, str]]:
     """So many pairs, the named ones first, each with the settings of the process under which it runs."""
     return islice(zip(chain(named_lines(), named_cells(), _random(seed)), cycle(MODES), strict=False), number)
+
+
+def choosing(number: int, seed: int = 0) -> Iterator[tuple[Pair, str]]:
+    """So many of the same pairs spread over all of them, their structure chosen by a selector; half are random ones."""
+    named = [*named_lines(), *named_cells()]
+    random.Random(seed).shuffle(named)
+    mixed = chain.from_iterable(zip(cycle(named), _random(seed), strict=False))
+    chosen = (by_selector(pair, place) for place, pair in enumerate(mixed))
+    # Three modes and four selectors, so that each meets each.
+    return islice(zip(chosen, cycle(MODES), strict=False), number)
 
 
 def _random(seed: int) -> Iterator[Pair]:

@@ -1,8 +1,9 @@
 """What an outsider sees of one run: everything it says and leaves, given the noisy tables.
 
-The noisy tables are what privacy is paid for, so they alone may differ between neighbours. Here the noise is drawn and
-added as always, but the result is replaced by tables that depend on the structure alone. Then everything else must be
-the same to the last byte: what is printed, raised, warned of, logged, charged and written.
+The noisy tables, noisy scores and choices are what privacy is paid for, so they alone may differ between neighbours.
+Here the noise is drawn and added as always, but the result is replaced by numbers that depend on the structure alone.
+Then everything else must be the same to the last byte: what is printed, raised, warned of, logged, charged and written,
+and how many random words a choice takes. So must what whole selectors make of such results.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -36,7 +38,7 @@ __all__ = ["MODES", "Run", "observed", "said"]
 #: What the user has asked of warnings and of numpy; each must be heeded everywhere but where records are read.
 MODES = ("default", "warnings as errors", "numpy raises")
 
-_DRAW, _CHOSEN = Measurement.draw, session.chosen
+_DRAW, _CHOSEN, _ADD_NOISE = Measurement.draw, session.chosen, session.add_noise
 
 
 @frozen(kw_only=True)
@@ -55,9 +57,15 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
     for name, content in run.files.items():
         (folder / name).write_bytes(content)
     unhurried = patch.object(os, "fsync", lambda descriptor: None)  # nobody pulls the plug
-    noise, choice = patch.object(Measurement, "draw", _same_for_all), patch.object(session, "chosen", _first_of_all)
-    with _heard() as heard, _asked(mode), unhurried, noise, choice:
+    words: list[object] = []
+    replaced = (
+        patch.object(Measurement, "draw", _same_for_all),
+        patch.object(session, "chosen", partial(_first_of_all, words)),
+        patch.object(session, "add_noise", _same_scores_for_all),
+    )
+    with _heard() as heard, _asked(mode), unhurried, replaced[0], replaced[1], replaced[2]:
         heard["exit"] = _exit(run, folder)
+    heard["words of choices"] = words
     return heard | {"files": {path.relative_to(folder).as_posix(): _content(path) for path in _left(folder, run)}}
 
 
@@ -101,9 +109,25 @@ def _same_for_all(self: Measurement, counts: Tables, randomness: Any) -> Tables:
     return Tables(drawn.structure, (10 + 7 * np.arange(drawn.values.size) % 5).astype(drawn.values.dtype))
 
 
-def _first_of_all(scores: Any, h: Any, picks: int, randomness: Any) -> list[int]:
-    _CHOSEN(scores, h, picks, randomness)
+def _same_scores_for_all(apart: Any, noise: Any) -> Any:
+    return 1024 * (10 + 7 * np.arange(_ADD_NOISE(apart, noise).size) % 5)
+
+
+def _first_of_all(words: list[object], scores: Any, h: Any, picks: int, randomness: Any) -> list[int]:
+    _CHOSEN(scores, h, picks, _Counted(randomness, words))
     return list(range(picks))
+
+
+@frozen
+class _Counted:
+    """Random words of another, and how many were asked for each time."""
+
+    inner: Any
+    counts: list[object]
+
+    def words(self, count: int) -> Any:
+        self.counts.append(count)
+        return self.inner.words(count)
 
 
 def _left(folder: Path, run: Run) -> list[Path]:

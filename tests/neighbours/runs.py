@@ -1,25 +1,32 @@
-"""Runs of the whole way on given records: `dpgm fit` on a file, and `fit` on what Python holds."""
+"""Runs of the whole way on given records: `dpgm fit` on a file, and `fit` on what Python holds.
+
+The structure is given, or chosen by a selector of dpgm-select at a fixed seed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
-__all__ = ["TERMS", "Pair", "file_run", "python_run"]
+__all__ = ["SELECTORS", "TERMS", "Pair", "by_selector", "file_run", "python_run"]
 
 #: What changes between neighbours: a record more, or another record in the place of one.
 TERMS = {"add": "add-remove", "replace": "replace-one"}
+
+#: With budgets that they serve; steps of all kinds are among them.
+SELECTORS = (("oneshot", "rho"), ("mst", "epsilon"), ("aim", "rho"), ("auto", "epsilon"))
 
 _SPEC = """
 name = "x"
 domain = "domain.toml"
 neighbours = "{neighbours}"
-budget = {{ epsilon = 1 }}
+budget = {{ epsilon = 3 }}
 learner = {{ name = "naive-mle", l2 = 0.01 }}
 structure = {{ cliques = [["sex", "age"]] }}
 {more}
@@ -39,6 +46,11 @@ null = "M"
 bins = [0, 40, 99]
 unknown = "?"
 """
+# Of runs without a key, so that there are pairs to choose from.
+_MORE = b'[attributes.id]\nlabels = ["1", "2", "p"]\nunknown = "2"\n'
+
+
+_BUDGETS = {"epsilon": dpgm.Budget.pure(3), "rho": dpgm.Budget.zcdp(3)}
 
 
 @frozen
@@ -64,21 +76,45 @@ def file_run(name: str, content: bytes, data: str, change: str, keyed: bool) -> 
 def python_run(data: Callable[[], object], change: str, keyed: bool) -> Run:
     """`fit` on what `data` makes, with a ledger and a file for the release."""
 
-    def run(folder: Path) -> object:
-        (folder / "domain.toml").write_bytes(_DOMAIN)
-        structure = dpgm.Structure(dpgm.Domain.load(folder / "domain.toml"), [("sex", "age")])
+    def run(folder: Path, selector: str = "", kind: str = "epsilon") -> object:
+        (folder / "domain.toml").write_bytes(_DOMAIN + (b"" if keyed or not selector else _MORE))
+        domain = dpgm.Domain.load(folder / "domain.toml")
         terms = dpgm.Terms(
             neighbours=TERMS[change], person="id" if keyed else None, rows_per_person=2 if keyed else 1, unit="one"
         )
         ledger = dpgm.Ledger.create(
-            folder / "x.ledger", name="x", budget=dpgm.Budget.pure(1), neighbours=terms.neighbours, unit=terms.unit,
+            folder / "x.ledger", name="x", budget=_BUDGETS[kind], neighbours=terms.neighbours, unit=terms.unit,
             person=terms.person, rows_per_person=terms.rows_per_person,
         )  # fmt: skip
         learner = {"name": "naive-mle", "l2": 0.01}
         path = folder / "x.release.dpgm"
+        if not selector:
+            structure = dpgm.Structure(domain, [("sex", "age")])
+            done = dpgm.fit(
+                data(), structure, _BUDGETS[kind], learner=learner, terms=terms, ledger=ledger, save_release=path
+            )
+            return done.model.guarantee()
+        steps: list[object] = []
         done = dpgm.fit(
-            data(), structure, dpgm.Budget.pure(1), learner=learner, terms=terms, ledger=ledger, save_release=path
-        )
-        return done.model.guarantee()
+            data(), selector, _BUDGETS[kind], learner=learner, terms=terms, ledger=ledger, save_release=path,
+            workload=domain, randomness=dpgm.SeededRandomness(7), progress=lambda *step: steps.append(step),
+        )  # fmt: skip
+        return done.model.guarantee(), done.model.structure, done.notes, steps
 
     return Run(python=run)
+
+
+def by_selector(pair: Pair, number: int) -> Pair:
+    """The same records, their structure chosen by one of `SELECTORS`, in turn."""
+    selector, kind = SELECTORS[number % len(SELECTORS)]
+    return Pair(f"{selector} {pair.name}", *(_chosen(run, selector, kind) for run in (pair.one, pair.other)))
+
+
+def _chosen(run: Run, selector: str, kind: str) -> Run:
+    if run.python is not None:
+        return evolve(run, python=partial(run.python, selector=selector, kind=kind))
+    spec = run.files["x.toml"].decode().replace("epsilon", kind)
+    spec = spec.replace('{ cliques = [["sex", "age"]] }', f'{{ select = "{selector}" }}')
+    more = b"" if "person" in spec else _MORE
+    files = {"x.toml": (spec + "[simulation]\nseed = 7\n").encode(), "domain.toml": _DOMAIN + more}
+    return evolve(run, words=("--debug", "fit", "FOLDER/x.toml"), files=run.files | files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
@@ -17,16 +18,17 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, Ledger, LiveCurator, Structure, Terms, learn, make
 from dpgm_core.counting import statistic
-from dpgm_core.curator import shield
+from dpgm_core.curator import session, shield
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.sources import arrow, as_source, csv, objects, reading
 from dpgm_core.workload import Workload
+from tests.neighbours import observe
 from tests.neighbours.cells import named_cells, typed_pair
-from tests.neighbours.differences import differences, pairs, scratch
+from tests.neighbours.differences import choosing, differences, pairs, scratch
 from tests.neighbours.lines import Style, line_pair, named_lines
 from tests.neighbours.observe import MODES
-from tests.neighbours.runs import Pair
+from tests.neighbours.runs import Pair, by_selector
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +96,12 @@ def test_sessions_cannot_be_told_apart(folder: Path, monkeypatch: pytest.MonkeyP
     assert told_apart(islice(by_python, 0, None, 12), folder) == []
 
 
+def test_selectors_cannot_be_told_apart(folder: Path) -> None:
+    """Whole runs that choose their structure, given the same choices, noisy scores and tables; random pairs, and named
+    ones. Each selector meets each of the modes."""
+    assert told_apart((pair for pair, _ in choosing(12, seed=2)), folder) == []
+
+
 # --- versions that let something slip --------------------------------------------------------------------------------
 
 
@@ -114,6 +122,11 @@ def cells(kinds: Iterable[str], role: str, form: str) -> Callable[[], Iterator[P
                 yield typed_pair(f"typed {kind}", kind, role, form, random.Random(seed))
 
     return make
+
+
+def more_records() -> Iterator[Pair]:
+    """A record more, the structure chosen by `mst`."""
+    yield by_selector(line_pair("line", Style(), [b"M,50,p"] * 3, b"F,3,p", random.Random(1)), 1)
 
 
 def odd_objects() -> Iterator[Pair]:
@@ -144,7 +157,17 @@ def raising_on_a_bad_cell(value: Any) -> Any:
     return BY_TYPE(value)
 
 
-BY_TYPE = objects._by_type
+def warning_of_scores(counts: Any, scores: Any) -> Any:
+    warnings.warn(f"the best score is {DISTANCES(counts, scores).max()}", stacklevel=1)
+    return DISTANCES(counts, scores)
+
+
+def drawing_by_scores(scores: Any, h: Any, picks: int, randomness: Any) -> Any:
+    randomness.words(int(np.abs(scores).sum()) % 97)
+    return CHOSEN(scores, h, picks, randomness)
+
+
+BY_TYPE, DISTANCES, CHOSEN = objects._by_type, session.distances, observe._CHOSEN
 
 
 @contextmanager
@@ -168,6 +191,14 @@ WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], Callable[[], Any]]] = {
     "raises on a bad cell": (
         odd_objects,
         lambda: changed((objects, "_classified", raising_on_a_bad_cell)),
+    ),
+    "warns of scores": (
+        more_records,
+        lambda: changed((session, "distances", warning_of_scores)),
+    ),
+    "draws words by scores": (
+        more_records,
+        lambda: changed((observe, "_CHOSEN", drawing_by_scores)),
     ),
     "judges keys by batches": (
         cells(["double"], "id", "parquet"),

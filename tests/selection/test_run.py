@@ -251,6 +251,17 @@ def test_a_selector_that_fails(tmp_path):
     assert isinstance(interrupted.value.__cause__, LearningFailed) and (tmp_path / "x.dpgm").exists()
 
 
+@pytest.mark.parametrize("selector", ["oneshot", "mst"])
+def test_tails_that_underflow_cost_no_budget(selector):
+    """An owner who has numpy raise at everything: densities too small for a float are 0, before and behind the charge.
+
+    Calibrating the first noise raised behind the charge, with the whole budget spent for nothing; then the learner, and
+    then the verdict on the fit did.
+    """
+    with np.errstate(all="raise"):
+        assert fit(selector).releases
+
+
 def test_a_learner_that_fails_in_the_end_loses_nothing():
     """The session's release is in the error."""
 
