@@ -24,6 +24,9 @@ from dpgm_core.workload import Workload
 
 __all__ = ["Choice", "NoisyScores", "SessionTerms", "mechanism_of"]
 
+#: Cliques that a choice names where it is shown.
+_MOST_SHOWN = 4
+
 
 def mechanism_of(budget: Budget) -> str:
     """The noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP.
@@ -34,7 +37,7 @@ def mechanism_of(budget: Budget) -> str:
     return "laplace" if budget.kind == "pure" else "gaussian"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class Choice:
     """What one call of the exponential mechanism chose, and how.
 
@@ -84,8 +87,13 @@ class Choice:
             "grid": self.grid,
         }
 
+    def __repr__(self) -> str:
+        found = [" x ".join(clique) for clique in self.cliques]
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        return f"Choice({', '.join(found[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
 
-@frozen(kw_only=True, eq=False)
+
+@frozen(kw_only=True, eq=False, repr=False)
 class NoisyScores:
     """The distance of each candidate's table from its prediction, with noise.
 
@@ -119,6 +127,9 @@ class NoisyScores:
             "candidates": [place[clique] for clique in self.candidates],
             "calibration": calibration_to(self.calibration),
         }
+
+    def __repr__(self) -> str:
+        return f"NoisyScores({len(self.candidates)} candidates, deviation {self.deviation:.4g} records, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False)
