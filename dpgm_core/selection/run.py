@@ -55,16 +55,17 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
     return plan
 
 
-def check_learner(learner: Learner, inference: Inference, curator: LiveCurator) -> None:
+def check_learner(learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget) -> None:
     """Refuse, before anything is charged, a learner that trains on rounds: a session leaves one release, no records.
 
-    Nothing declares it, so it is asked to learn and stopped where it first asks for something.
+    Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the workload's
+    attributes, each alone. budget: of the session.
     """
-    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
+    learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
         learner.fitter(inference)
         return
-    probe = _Probe(structure=curator.structure, terms=curator.terms, budget=session_budget(curator.remaining))
+    probe = _Probe(structure=structure, terms=terms, budget=budget)
     with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
     if "rounds" in probe.asked:
@@ -139,7 +140,7 @@ def select_structure(
     and in the error.
     """
     planned(selector, workload, curator, share)
-    check_learner(learner, inference, curator)
+    check_learner(learner, inference, curator.structure, curator.terms, session_budget(curator.remaining))
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     with curator.session(workload=workload) as session:

@@ -71,7 +71,10 @@ def test_select_then_learn(chosen, dpgm_command):
         ("fit", "structure.cliques=[['sex']]", "both select and cliques"),
         ("fit", "mechanism=gaussian", "exact laplace noise"),
         ("fit", "learner=psgd", "trains on many releases of subsampled records"),
+        ("plan", "learner=psgd", "trains on many releases of subsampled records"),
         ("fit", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
+        ("plan", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
+        ("plan", "learner={name='eb-map', base='nowhere.dpgm'}", "there is no file nowhere.dpgm"),
         ("plan", "split=optimal", "divides a budget over named cliques"),
         ("fit", "workload.max_cells=1", "no table to measure"),
         ("select", "budget.epsilon=1e-7", "epsilon"),
@@ -104,6 +107,10 @@ def test_plan_of_a_selection(chosen, dpgm_command):
     shares = [dpgm.Budget.parse(one) for one in shown["shares"].values()]
     assert abs(sum(float(one.epsilon) for one in shares) - 1) < 1e-6
     assert shown["deviation"] > 0 and shown["detectable"] > 0 and shown["candidates"] > 0
+    assert shown["unmeasured"] == []
+    few = ("plan", chosen, "--set", "workload.never=[['town']]")
+    assert "not measured, so unknown to the model: town" in dpgm_command(*few)[1]
+    assert json.loads(dpgm_command(*few, "--json")[1])["unmeasured"] == ["town"]
     assert sorted(chosen.parent.rglob("*")) == before
 
 

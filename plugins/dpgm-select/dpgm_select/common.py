@@ -121,10 +121,13 @@ def larger(workload: Workload, most: int | None = None) -> list[Clique]:
 def check_workload(name: str, workload: Workload, budget: Budget) -> None:
     """Refuse a workload with nothing to choose from, and a budget of a session's that is none."""
     if not larger(workload, 2):
-        raise StructureError(
-            f"selector {name!r} chooses between pairs of attributes, and the workload has none that may be measured; "
-            "raise max_cells, take from `never`, or name the cliques of the model"
-        )
+        if len(workload.domain) == 1:
+            why = "domain has one attribute; name it as the one clique"
+        elif max(map(len, workload.weights)) == 1:
+            why = "workload is of single attributes; ask for larger sets, by order = 2, targets or weights"
+        else:
+            why = "workload has none that may be measured; raise max_cells, take from `never`, or name the cliques"
+        raise StructureError(f"selector {name!r} chooses between pairs of attributes, but the {why}")
     if budget.kind == "approx":
         raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
 
