@@ -195,7 +195,8 @@ class Workload:
         return max(sum((self._shares[name] for name in clique), Fraction(0)) for clique in self.candidates)
 
     def __repr__(self) -> str:
-        return f"Workload({len(self.weights)} cliques, {len(self.candidates)} candidates of up to {self.max_cells:,} cells)"
+        tables = f"{len(self.candidates)} candidates of up to {self.max_cells:,} cells"
+        return f"Workload({len(self.weights)} cliques, {tables})"
 
     @classmethod
     def from_dict(cls, domain: Domain, plain: object) -> Workload:

@@ -171,8 +171,8 @@ def check_merged(releases: Sequence[NoisyTables]) -> None:
         merged = [name for name in apart if any(name in each for each in merges)]
         if merged:
             raise StructureError(
-                f"a session counted rare labels of {', '.join(map(repr, merged[:4]))} together, and another release did "
-                "not, so their tables do not add up; learn from each alone, or choose with merge = false"
+                f"a session counted rare labels of {', '.join(map(repr, merged[:4]))} together, and another release "
+                "did not, so their tables do not add up; learn from each alone, or choose with merge = false"
             )
 
 

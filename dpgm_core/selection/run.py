@@ -58,8 +58,8 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
 def check_learner(learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget) -> None:
     """Refuse, before anything is charged, a learner that trains on rounds: a session leaves one release, no records.
 
-    Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the workload's
-    attributes, each alone. budget: of the session.
+    Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the
+    workload's attributes, each alone. budget: of the session.
     """
     learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):

@@ -290,7 +290,7 @@ def test_merged_and_unmerged_tables_are_refused_in_words_that_say_why(files):
         np.zeros((9, 3), int), Structure(DOMAIN, [("c",)]), Budget.zcdp(1), "gaussian", neighbours="add-remove"
     )
     for both in ([made, plain], [plain, made]):
-        with pytest.raises(StructureError, match="counted rare labels of 'c' together.*choose with merge = false"):
+        with pytest.raises(StructureError, match=r"counted rare labels of 'c' together.*choose with merge = false"):
             learn(both)
 
 
