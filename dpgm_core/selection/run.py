@@ -63,7 +63,7 @@ def check_learner(learner: Learner, inference: Inference, structure: Structure, 
     """
     learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
-        learner.fitter(inference)
+        _fitter_of(learner, inference)
         return
     probe = _Probe(structure=structure, terms=terms, budget=budget)
     with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
@@ -111,14 +111,43 @@ class _Probe:
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
-    """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time."""
+    """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
+
+    What fails in it is said to be the learner's, as it comes up inside a selector.
+    """
     if isinstance(learner, Fitter):
-        return learner.fitter(inference)
+        own = _fitter_of(learner, inference)
+
+        def again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+            try:
+                found: object = own(release, structure, before)
+            except DpgmError:
+                raise
+            except Exception as error:
+                raise LearningFailed(
+                    f"learner {_learner(learner)} failed in its fitter, {type(error).__name__}: {error}", releases=()
+                ) from error
+            if not isinstance(found, Fit) or not isinstance(found.model, Model):
+                raise IncompatiblePlugin(
+                    f"the fitter of learner {_learner(learner)} returned {type(found).__name__}, not a Fit"
+                )
+            return found
+
+        return again
 
     def afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
         return run(learner, ReplayCurator(release, structure), inference, randomness=randomness)
 
     return afresh
+
+
+def _fitter_of(learner: Fitter, inference: Inference) -> Fitting:
+    found: object = learner.fitter(inference)
+    if not callable(found):
+        raise IncompatiblePlugin(
+            f"learner {_learner(learner)} made a {type(found).__name__} of fitter(inference), not a function that fits"
+        )
+    return found
 
 
 def select_structure(
@@ -147,9 +176,12 @@ def select_structure(
         assert isinstance(session, LiveSession)
         try:
             session.set_aside(share)
-            found: object = selector.select(
-                session, inference=inference, fitting=fitting, randomness=source, progress=progress
-            )
+            try:
+                found: object = selector.select(
+                    session, inference=inference, fitting=fitting, randomness=source, progress=progress
+                )
+            except SystemExit as left:
+                raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(found, session, selector)
             notes = [*selection.notes, *_measure_rest(session, selection)]
             if share:
@@ -269,5 +301,5 @@ def _name(selector: Selector) -> str:
     return default_registry().name_of("selector", selector) or type(selector).__name__
 
 
-def _learner(learner: Learner) -> str:
+def _learner(learner: Learner | Fitter) -> str:
     return default_registry().name_of("learner", learner) or type(learner).__name__
