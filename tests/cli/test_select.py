@@ -58,6 +58,11 @@ def test_select_then_learn(chosen, dpgm_command):
     assert {tuple(clique) for clique in json.loads(out)["structure"]} >= {tuple(one) for one in shown["structure"]}
     code, out, _ = dpgm_command("select", chosen)
     assert code == 0 and "chosen: " in out and "The structure was chosen privately" in out
+    both = (shown["release"], str(next(chosen.parent.glob("out/*-2.release.dpgm"))))
+    steps = [len(dpgm.load_release(file).steps) for file in both]
+    code, out, err = dpgm_command("learn", *both)
+    assert code == 0 and f" in {sum(steps)} steps of 2 sessions" in out, err
+    assert len(json.loads(dpgm_command("learn", *both, "--json")[1])["trace"]) == sum(steps)
 
 
 @pytest.mark.parametrize(
