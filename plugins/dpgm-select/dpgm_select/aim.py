@@ -59,6 +59,7 @@ class Aim(Options):
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
         check_workload("aim", workload, budget)
+        notes = self.check_room(workload)
         rounds = self.rounds * len(single(workload))
         alone = share_of(budget, _ALONE)
         rest = budget - alone
@@ -79,6 +80,7 @@ class Aim(Options):
             detectable=2 * moved / epsilon * math.log(9 * (len(candidates) - 1)) / weight,
             candidates=len(candidates),
             limits=self.limits_by_name(),
+            notes=notes,
         )
 
     def select(
