@@ -290,8 +290,9 @@ def plan_selection(
     """
     share = _share_only(split, MECHANISM, budget)
     left, wanted = session_budget(budget), _wanted(workload)
-    told = _selector(selector).plan(wanted, left * (1 - share), terms, checked_records(records))
-    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), terms, left)
+    stated = Terms.stated(terms, None)
+    told = _selector(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
+    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), stated, left)
     return told
 
 

@@ -20,7 +20,7 @@ from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
 from dpgm_core.noise.check import pairs_to_check
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, SeededRandomness, given_or_system
@@ -43,6 +43,7 @@ def session_budget(budget: Budget) -> Budget:
     >>> print(session_budget(Budget.approx(1, "1e-9")))
     rho = ~0.0149731 (zCDP)
     """
+    check_budget(budget)
     return budget.zcdp_within() if budget.kind == "approx" else budget
 
 

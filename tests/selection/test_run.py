@@ -335,6 +335,7 @@ def test_a_learner_that_fails_in_the_end_loses_nothing():
         ({"split": "optimal"}, "divides it itself"),
         ({"mechanism": "gaussian", "budget": Budget.pure(1)}, "leave the mechanism out"),
         ({"structure": 3}, "needs a Structure after the data"),
+        ({"budget": "1"}, "budget must be a Budget such as"),
         ({"structure": Structure(DOMAIN, [ALL])}, "leave it out"),
         ({"terms": None}, "neighbours"),
     ],
@@ -345,6 +346,17 @@ def test_arguments_that_do_not_go_together(more, words):
     with pytest.raises(DpgmError, match=words) as caught:
         pipeline.fit(CODES, **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("terms", "words"), [(None, "must be stated"), ("add-remove", "terms must be Terms")])
+def test_terms_that_are_none(terms, words):
+    """A plan and a selection take them whole, and say so."""
+    for ask in (
+        lambda: pipeline.plan_selection(Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
+        lambda: pipeline.select(CODES, Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
+    ):
+        with pytest.raises(DpgmError, match=words):
+            ask()
 
 
 def test_an_engine_of_selectors_is_refused_by_its_type():
