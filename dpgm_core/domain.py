@@ -221,6 +221,11 @@ def _short_attribute(name: str, entry: object) -> Attribute:
     if isinstance(entry, int) and not isinstance(entry, bool):
         return Attribute.of_size(name, entry)
     if isinstance(entry, list):
+        if any(isinstance(value, (Mapping, list)) for value in entry):
+            raise DomainError(
+                f"attribute {name!r} has a table among its labels; the attributes of a domain stand under "
+                "[attributes.NAME], each with its labels or bins"
+            )
         labels = [value if isinstance(value, str) else json.dumps(value, default=str) for value in entry]
         if not labels:
             raise DomainError(f"attribute {name!r} has no labels; give at least one")

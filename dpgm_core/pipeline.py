@@ -275,15 +275,23 @@ def plan_selection(
     selector: str | Mapping[str, Any] | Selector,
     budget: Budget,
     workload: Workload | Domain,
+    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     terms: Terms,
     records: float | None = None,
     split: str | Mapping[str, Any] = "even",
 ) -> SelectionPlan:
-    """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`."""
+    """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`.
+
+    Raises what `select` would raise of a selector, workload, learner or budget.
+    """
     share = _share_only(split, MECHANISM, budget)
-    left = session_budget(budget)
-    return _selector(selector).plan(_wanted(workload), left * (1 - share), terms, checked_records(records))
+    left, wanted = session_budget(budget), _wanted(workload)
+    stated = Terms.stated(terms, None)
+    told = _selector(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
+    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), stated, left)
+    return told
 
 
 def check(
@@ -317,7 +325,7 @@ def check(
         wanted = _wanted(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         planned(_selector(structure), wanted, curator, share)
-        check_learner(made, engine, curator)
+        check_learner(made, engine, curator.structure, curator.terms, session_budget(budget))
         structure = curator.structure
         made.check(structure, engine)
     path = source.path if isinstance(source, FileSource) else None
@@ -358,9 +366,12 @@ def _selected(
 
 def _choosing(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:
     """A curator for a session: what it is to model is not known yet, so each attribute of the workload stands alone."""
-    alone = Structure(workload.domain, [(name,) for name in workload.attributes])
     mechanism: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
-    return LiveCurator(source, alone, mechanism, budget=budget, **more)
+    return LiveCurator(source, _alone(workload), mechanism, budget=budget, **more)
+
+
+def _alone(workload: Workload) -> Structure:
+    return Structure(workload.domain, [(name,) for name in workload.attributes])
 
 
 def _selector(given: object) -> Selector:

@@ -26,7 +26,7 @@ MAX_CELLS = 10_000
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class Workload:
     """Weighted cliques over a domain, and, as candidates, every clique inside one of them.
 
@@ -198,6 +198,10 @@ class Workload:
     @cached_property
     def _most(self) -> Fraction:
         return max(sum((self._shares[name] for name in clique), Fraction(0)) for clique in self.candidates)
+
+    def __repr__(self) -> str:
+        tables = f"{len(self.candidates)} candidates of up to {self.max_cells:,} cells"
+        return f"Workload({len(self.weights)} cliques, {tables})"
 
     @classmethod
     def from_dict(cls, domain: Domain, plain: object) -> Workload:

@@ -115,6 +115,8 @@ def test_nist_schema_and_short_forms():
     assert nist.sizes == {"PUMA": 3, "AGE": 5, "INCOME": 21}
     assert nist["PUMA"].code(b"") == nist["PUMA"].code(b"N") == nist["PUMA"].code(b"?") == 2
     assert Domain.from_dict({"a": 3, "b": ["x", 2, None]})["b"].labels == ("x", "2", "null")
+    with pytest.raises(DomainError, match=r"'attributes' has a table among its labels.*\[attributes.NAME\]"):
+        Domain.from_dict({"attributes": [{"name": "a", "labels": ["x"]}]})  # TOML's [[attributes]]
 
 
 def test_files_are_read_or_refused(tmp_path):

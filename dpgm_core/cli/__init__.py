@@ -84,6 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
     except click.ClickException as error:
         hint = f" (try {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        if isinstance(error, click.NoSuchOption) and error.option_name in ("-v", "--verbose", "--debug"):
+            hint = (
+                f"; it goes before the command: dpgm {error.option_name} {error.ctx.info_name if error.ctx else 'fit'}"
+            )
         _fail(f"{error.format_message()}{hint}")
         sys.exit(2)
     except DpgmError as error:

@@ -51,9 +51,8 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         "split": {"tables": run.split, "check": run.check},
     }
     if run.structure is None:
-        make("inference", run.inference)
         assert run.select is not None and run.workload is not None  # the spec has both or a structure
-        chosen = plan_selection(run.select, run.budget, run.workload, **asked)
+        chosen = plan_selection(run.select, run.budget, run.workload, run.learner, run.inference, **asked)
         _say_selection(spec, run, chosen, asked["records"], as_json)
         return
     planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, **asked)
@@ -113,6 +112,8 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     conditions = [] if run.terms.condition is None else [run.terms.condition]
     workload = run.workload
     assert workload is not None  # the spec has one wherever it has select
+    held = {name for clique in workload.candidates for name in clique}
+    unmeasured = [name for name in workload.domain.names if name not in held]
     if as_json:
         print_json(
             {
@@ -121,6 +122,7 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
                 "asked": run.budget.to_dict(),
                 "neighbours": run.terms.neighbours.value,
                 "workload": workload.to_dict(),
+                "unmeasured": unmeasured,
                 "unsafe": None,
                 "conditions": conditions,
                 "private": private,
@@ -144,3 +146,5 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     if planned.limits:
         say()
         print_table(["limit", "value"], [[what, f"{most:,}"] for what, most in planned.limits.items()])
+    if unmeasured:
+        say(unmeasured_note(unmeasured))

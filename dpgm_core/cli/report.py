@@ -50,18 +50,21 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
 
 
 def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
-    """What a session did, step by step, and which codes it merged; nothing without one. All of it is released."""
-    session = _session(releases)
-    if session is None or session.session is None:
+    """What sessions did, step by step, and which codes they merged; nothing without one. All of it is released."""
+    sessions = _sessions(releases)
+    if not sessions:
         return {}
-    return {
-        "trace": [_step(step) for step in session.steps],
-        "merges": {name: list(codes) for name, codes in session.session.merges.items()},
-    }
+    return {"trace": [_step(step) for one in sessions for step in one.steps], "merges": _merges(sessions)}
 
 
-def _session(releases: Sequence[NoisyTables]) -> NoisyTables | None:
-    return next((one for one in releases if one.session is not None), None)
+def _sessions(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
+    return [one for one in releases if one.session is not None]
+
+
+def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
+    """Attribute -> the new code of each of its codes; sessions that are learned from together agree on them."""
+    told = [one.session.merges for one in sessions if one.session is not None]
+    return {name: list(codes) for merges in told for name, codes in merges.items()}
 
 
 def _step(step: NoisyTables | Choice | NoisyScores) -> dict[str, Any]:
@@ -160,7 +163,7 @@ def print_fit(
         say(f"release: {file}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
-    if _session(done.model.releases) is not None:
+    if _sessions(done.model.releases):
         print_chosen(
             done.model.structure,
             done.model.releases,
@@ -210,21 +213,22 @@ def print_chosen(
 
     Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
     """
-    session = _session(releases)
-    assert session is not None and session.session is not None
+    sessions = _sessions(releases)
+    steps = [step for one in sessions for step in one.steps]
     inside = [set(clique) for clique in structure.cliques]
     cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
     more = f", and {len(cliques) - _MOST_SHOWN} more (--json has all)" if len(cliques) > _MOST_SHOWN else ""
     by = "" if selector is None else f" by {selector}"
-    say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(session.steps), 'step')}")
+    of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
+    say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
     say(f"         {', '.join(cliques[:_MOST_SHOWN])}{more}")
     for note in notes:
         say(f"note:    {note}")
-    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in session.session.merges.items()]
+    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in _merges(sessions).items()]
     if merged:
         say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
     if verbose:
-        rows = [[number, *_told(step)] for number, step in enumerate(session.steps, start=1)]
+        rows = [[number, *_told(step)] for number, step in enumerate(steps, start=1)]
         print_table(["step", "what", "of", "cost", "tables"], rows)
 
 

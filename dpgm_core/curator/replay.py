@@ -18,7 +18,7 @@ from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.pool import check_domain, pool, united
+from dpgm_core.releases.pool import check_domain, check_merged, pool, united
 from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
@@ -60,6 +60,7 @@ class ReplayCurator(Single, SetsAside):
                 "the release is of a structure check, which is compared with and never learned from; give the releases "
                 "of the same run too"
             )
+        check_merged(originals)
         self._structure = _roomy([one.structure for one in self._releases]) if structure is None else structure
         check_domain(self._structure.domain, originals)
         if len(self._aside) > 1:

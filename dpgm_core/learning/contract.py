@@ -31,11 +31,11 @@ class Fit:
     """
 
     model: Model
-    trace: Sequence[Mapping[str, float]] = ()
+    trace: Sequence[Mapping[str, float]] = field(default=(), repr=False)
     converged: bool = True
     certificate: Mapping[str, float] = field(factory=dict)
     notes: Sequence[str] = ()
-    tuning: Mapping[str, Any] = field(factory=dict)
+    tuning: Mapping[str, Any] = field(factory=dict, repr=False)
     releases: tuple[NoisyTables, ...] = ()
 
     @property

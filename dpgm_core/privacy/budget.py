@@ -18,7 +18,7 @@ __all__ = ["Budget", "BudgetKind", "PrivacyEvent", "check_budget", "composed"]
 BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
 
 
-@frozen
+@frozen(repr=False)
 class Budget:
     """An amount of privacy loss: pure epsilon, zCDP rho, or (epsilon, delta); exact.
 
@@ -223,6 +223,9 @@ class Budget:
         if not rho:
             raise BudgetError(f"no zCDP stays within {self}; ask it of an (epsilon, delta) of which both are positive")
         return Budget("zcdp", rho=rho)
+
+    def __repr__(self) -> str:
+        return f"Budget({self})"
 
     def __str__(self) -> str:
         if self.kind == "pure":

@@ -28,7 +28,7 @@ from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["PooledNoise", "check_domain", "mean_of", "pool", "total_of", "united"]
+__all__ = ["PooledNoise", "check_domain", "check_merged", "mean_of", "pool", "total_of", "united"]
 
 #: Two releases are taken for one when they agree by chance this rarely.
 _NEVER = 1e-9
@@ -91,6 +91,8 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     epsilon = 2 [0.5] True
     """
     published = tuple(behind for one in releases for behind in one.published)
+    if published:
+        check_merged(published)
     structure = united([one.structure for one in published])
     if len(published) == 1:
         return plausible(levelled(published[0]))
@@ -121,6 +123,20 @@ def check_domain(domain: Domain, releases: Iterable[NoisyTables]) -> None:
             raise StructureError(
                 f"a release measured {', '.join(map(repr, other[:4]))} with other labels, bins or unknown values than "
                 "the model has, or the model has none such; give releases over the model's domain"
+            )
+
+
+def check_merged(releases: Sequence[NoisyTables]) -> None:
+    """Refuse, with StructureError, releases of which one counted labels together that another counted apart."""
+    first = releases[0].structure.domain
+    for one in releases:
+        domain, merges = one.structure.domain, [each.session.merges for each in releases if each.session is not None]
+        apart = [name for name in first.names if name in domain and domain[name] != first[name]]
+        merged = [name for name in apart if any(name in each for each in merges)]
+        if merged:
+            raise StructureError(
+                f"a session counted rare labels of {', '.join(map(repr, merged[:4]))} together, and another release "
+                "did not, so their tables do not add up; learn from each alone, or choose with merge = false"
             )
 
 

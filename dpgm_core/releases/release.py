@@ -76,7 +76,7 @@ class Round:
         return text
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, repr=False)
 class NoisyTables:
     """A release: noisy counts y = n + noise over a structure, and the facts a reader needs.
 
@@ -111,6 +111,14 @@ class NoisyTables:
     session: SessionTerms | None = None
     steps: tuple[NoisyTables | Choice | NoisyScores, ...] = ()
     saved_as: Path | None = None
+
+    def __repr__(self) -> str:
+        what = "" if self.session is None else f"a session of {len(self.steps)} steps, "
+        what += "a structure check, " if self.check else ""
+        return (
+            f"NoisyTables({what}{len(self.structure.groups)} tables, {self.structure.cells} cells, {self.cost}, "
+            f"private={self.private})"
+        )
 
     @property
     def structure(self) -> Structure:

@@ -16,7 +16,7 @@ from attrs import frozen
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.noise.choice import cost_of
 from dpgm_core.noise.measurement import Calibration
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.structure import Clique
@@ -31,7 +31,12 @@ def session_budget(budget: Budget) -> Budget:
     >>> print(session_budget(Budget.approx(1, "1e-9")))
     rho = ~0.0149731 (zCDP)
     """
+    check_budget(budget)
     return budget.zcdp_within() if budget.kind == "approx" else budget
+
+
+#: Cliques that a choice names where it is shown.
+_MOST_SHOWN = 4
 
 
 def mechanism_of(budget: Budget) -> str:
@@ -43,7 +48,7 @@ def mechanism_of(budget: Budget) -> str:
     return "laplace" if budget.kind == "pure" else "gaussian"
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, repr=False)
 class Choice:
     """What one call of the exponential mechanism chose, and how.
 
@@ -93,8 +98,13 @@ class Choice:
             "grid": self.grid,
         }
 
+    def __repr__(self) -> str:
+        found = [" x ".join(clique) for clique in self.cliques]
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        return f"Choice({', '.join(found[:_MOST_SHOWN])}{more} of {len(self.candidates)} candidates, {self.cost})"
 
-@frozen(kw_only=True, eq=False)
+
+@frozen(kw_only=True, eq=False, repr=False)
 class NoisyScores:
     """The distance of each candidate's table from its prediction, with noise.
 
@@ -128,6 +138,9 @@ class NoisyScores:
             "candidates": [place[clique] for clique in self.candidates],
             "calibration": calibration_to(self.calibration),
         }
+
+    def __repr__(self) -> str:
+        return f"NoisyScores({len(self.candidates)} candidates, deviation {self.deviation:.4g} records, {self.cost})"
 
 
 @frozen(kw_only=True, eq=False)

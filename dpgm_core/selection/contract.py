@@ -36,7 +36,7 @@ class Selection:
 
     structure: Structure
     measure: Mapping[Clique, float] = field(factory=dict)
-    trace: Sequence[Mapping[str, Any]] = ()
+    trace: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     notes: Sequence[str] = ()
 
 

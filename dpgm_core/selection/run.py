@@ -48,16 +48,17 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
     return plan
 
 
-def check_learner(learner: Learner, inference: Inference, curator: LiveCurator) -> None:
+def check_learner(learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget) -> None:
     """Refuse, before anything is charged, a learner that trains on rounds: a session leaves one release, no records.
 
-    Nothing declares it, so it is asked to learn and stopped where it first asks for something.
+    Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the
+    workload's attributes, each alone. budget: of the session.
     """
-    learner.check(curator.structure, inference)  # its options; what is chosen is kept small enough by the selector
+    learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
-        learner.fitter(inference)
+        _fitter_of(learner, inference)
         return
-    probe = _Probe(structure=curator.structure, terms=curator.terms, budget=session_budget(curator.remaining))
+    probe = _Probe(structure=structure, terms=terms, budget=budget)
     with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
     if "rounds" in probe.asked:
@@ -103,14 +104,43 @@ class _Probe:
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
-    """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time."""
+    """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
+
+    What fails in it is said to be the learner's, as it comes up inside a selector.
+    """
     if isinstance(learner, Fitter):
-        return learner.fitter(inference)
+        own = _fitter_of(learner, inference)
+
+        def again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+            try:
+                found: object = own(release, structure, before)
+            except DpgmError:
+                raise
+            except Exception as error:
+                raise LearningFailed(
+                    f"learner {_learner(learner)} failed in its fitter, {type(error).__name__}: {error}", releases=()
+                ) from error
+            if not isinstance(found, Fit) or not isinstance(found.model, Model):
+                raise IncompatiblePlugin(
+                    f"the fitter of learner {_learner(learner)} returned {type(found).__name__}, not a Fit"
+                )
+            return found
+
+        return again
 
     def afresh(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
         return run(learner, ReplayCurator(release, structure), inference, randomness=randomness)
 
     return afresh
+
+
+def _fitter_of(learner: Fitter, inference: Inference) -> Fitting:
+    found: object = learner.fitter(inference)
+    if not callable(found):
+        raise IncompatiblePlugin(
+            f"learner {_learner(learner)} made a {type(found).__name__} of fitter(inference), not a function that fits"
+        )
+    return found
 
 
 def select_structure(
@@ -132,7 +162,7 @@ def select_structure(
     and in the error.
     """
     planned(selector, workload, curator, share)
-    check_learner(learner, inference, curator)
+    check_learner(learner, inference, curator.structure, curator.terms, session_budget(curator.remaining))
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
@@ -140,9 +170,12 @@ def select_structure(
         assert isinstance(session, LiveSession)
         try:
             session.set_aside(share)
-            found: object = selector.select(
-                session, inference=inference, fitting=fitting, randomness=source, progress=progress
-            )
+            try:
+                found: object = selector.select(
+                    session, inference=inference, fitting=fitting, randomness=source, progress=progress
+                )
+            except SystemExit as left:
+                raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(found, session, selector)
             notes = [*selection.notes, *_measure_rest(session, selection)]
             if share:
@@ -262,5 +295,5 @@ def _name(selector: Selector) -> str:
     return default_registry().name_of("selector", selector) or type(selector).__name__
 
 
-def _learner(learner: Learner) -> str:
+def _learner(learner: Learner | Fitter) -> str:
     return default_registry().name_of("learner", learner) or type(learner).__name__

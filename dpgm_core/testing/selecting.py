@@ -47,6 +47,7 @@ __all__ = [
     "first",
     "plain",
     "planted",
+    "served",
     "serves",
     "unlinked",
 ]
@@ -157,6 +158,7 @@ def choose(
     terms = Terms(neighbours=neighbours)
     each = session_budget(spent)
     plan = selector.plan(wanted, each, terms)
+    require(isinstance(plan, SelectionPlan), f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
@@ -250,6 +252,14 @@ def first(subject: SelectorSubject) -> str:
     kinds = [kind for kind in ("zcdp", "pure") if kind in subject.capabilities]
     require(kinds, "its plan refuses pure and zCDP budgets alike, at epsilon = 1 and rho = 1/2, of three small pairs")
     return kinds[0]
+
+
+def served(subject: SelectorSubject) -> list[tuple[Budget, str]]:
+    """Budgets at epsilon = 1 or its like, and relations, that its plan does not refuse."""
+    cases = [
+        (budget_of(kind, 1), one) for kind in sorted(subject.capabilities) for one in ("add-remove", "replace-one")
+    ]
+    return [case for case in cases if serves(subject, PAIRS, *case)]
 
 
 def plain(subject: SelectorSubject) -> Selected:

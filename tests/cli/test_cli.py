@@ -15,6 +15,12 @@ def test_usage_errors_are_one_line(refused, words):
     refused(*words)
 
 
+@pytest.mark.parametrize("flag", ["-v", "--debug"])
+def test_a_flag_of_the_whole_command_says_where_it_goes(refused, flag):
+    """`dpgm fit SPEC -v` is what people type first."""
+    assert f"it goes before the command: dpgm {flag} fit" in refused("fit", "spec.toml", flag)
+
+
 def test_help_is_no_failure(dpgm_command):
     """dpgm --help, of each command, and --version."""
     for words in (["--help"], ["fit", "--help"], ["ledger", "create", "-h"], ["--version"]):

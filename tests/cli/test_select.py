@@ -58,6 +58,11 @@ def test_select_then_learn(chosen, dpgm_command):
     assert {tuple(clique) for clique in json.loads(out)["structure"]} >= {tuple(one) for one in shown["structure"]}
     code, out, _ = dpgm_command("select", chosen)
     assert code == 0 and "chosen: " in out and "The structure was chosen privately" in out
+    both = (shown["release"], str(next(chosen.parent.glob("out/*-2.release.dpgm"))))
+    steps = [len(dpgm.load_release(file).steps) for file in both]
+    code, out, err = dpgm_command("learn", *both)
+    assert code == 0 and f" in {sum(steps)} steps of 2 sessions" in out, err
+    assert len(json.loads(dpgm_command("learn", *both, "--json")[1])["trace"]) == sum(steps)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,10 @@ def test_select_then_learn(chosen, dpgm_command):
         ("fit", "structure.cliques=[['sex']]", "both select and cliques"),
         ("fit", "mechanism=gaussian", "exact laplace noise"),
         ("fit", "learner=psgd", "trains on many releases of subsampled records"),
+        ("plan", "learner=psgd", "trains on many releases of subsampled records"),
         ("fit", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
+        ("plan", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
+        ("plan", "learner={name='eb-map', base='nowhere.dpgm'}", "there is no file nowhere.dpgm"),
         ("plan", "split=optimal", "divides a budget over named cliques"),
         ("fit", "workload.max_cells=1", "no table to measure"),
         ("select", "budget.epsilon=1e-7", "epsilon"),
@@ -104,6 +112,10 @@ def test_plan_of_a_selection(chosen, dpgm_command):
     shares = [dpgm.Budget.parse(one) for one in shown["shares"].values()]
     assert abs(sum(float(one.epsilon) for one in shares) - 1) < 1e-6
     assert shown["deviation"] > 0 and shown["detectable"] > 0 and shown["candidates"] > 0
+    assert shown["unmeasured"] == []
+    few = ("plan", chosen, "--set", "workload.never=[['town']]")
+    assert "not measured, so unknown to the model: town" in dpgm_command(*few)[1]
+    assert json.loads(dpgm_command(*few, "--json")[1])["unmeasured"] == ["town"]
     assert sorted(chosen.parent.rglob("*")) == before
 
 

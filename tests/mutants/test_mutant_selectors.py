@@ -344,6 +344,22 @@ class OneTableOnly(Plain):
         return super().deviation(moved, spent) / math.sqrt(float(moved.l1))
 
 
+@frozen(kw_only=True)
+class ForgetsTheOtherKind(Plain):
+    """Plans the noise of an epsilon as if it were 1, and that of a rho rightly."""
+
+    def deviation(self, moved, spent):
+        return 1.0 if spent.kind == "pure" else super().deviation(moved, spent)
+
+
+@frozen(kw_only=True)
+class ForgetsReplacing(Plain):
+    """Plans the noise for people who come or go, also where one is replaced."""
+
+    def deviation(self, moved, spent):
+        return super().deviation(moved, spent) / (math.sqrt(2) if float(moved.l1) > 5 else 1)
+
+
 # --- what it finds ------------------------------------------------------------------------------------------------
 
 
@@ -454,6 +470,8 @@ MUTANTS = [
     (ShortSum, "plan-adds-up"),
     (RoundedShares, "plan-adds-up"),
     (OneTableOnly, "plan-tells-the-noise"),
+    (ForgetsTheOtherKind, "plan-tells-the-noise"),
+    (ForgetsReplacing, "plan-tells-the-noise"),
     (TakesTheLast, "strong-dependence-is-found"),
     (TakesAll, "what-it-chooses-fits"),
     (GivesUpOnMany, "more-records-never-hurt"),

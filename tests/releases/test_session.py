@@ -14,6 +14,7 @@ from dpgm_core import (
     ModelFileError,
     SeededRandomness,
     Structure,
+    StructureError,
     Terms,
     bootstrap,
     learn,
@@ -271,6 +272,26 @@ def test_the_pool_has_every_table_once_and_none_of_the_check(files):
     assert made.variances[0] == pytest.approx(1 / sum(precisions))
     assert made.tables["c"].tolist() == [first.tables["c"][0], first.tables["c"][1:].sum()]
     assert made.published == (made,) and f"{len(made.steps)} adaptive steps" in made.guarantee()
+
+
+def test_a_session_is_shown_in_a_line(files):
+    """It and its steps; a fit and a selection that hold it stay readable too."""
+    made, _ = files["zcdp"]
+    assert repr(made).startswith(f"NoisyTables(a session of {len(made.steps)} steps, 4 tables, ")
+    assert all(len(repr(one)) < 200 and "array" not in repr(one) for one in (made, *made.steps))
+    assert "a structure check" in repr(next(one for one in made.steps if getattr(one, "check", False)))
+    assert len(repr(learn(made))) < 1000
+
+
+def test_merged_and_unmerged_tables_are_refused_in_words_that_say_why(files):
+    """In either order: the domain file was the same, so "another domain" would puzzle whoever wrote it."""
+    made, _ = files["zcdp"]
+    plain = release(
+        np.zeros((9, 3), int), Structure(DOMAIN, [("c",)]), Budget.zcdp(1), "gaussian", neighbours="add-remove"
+    )
+    for both in ([made, plain], [plain, made]):
+        with pytest.raises(StructureError, match=r"counted rare labels of 'c' together.*choose with merge = false"):
+            learn(both)
 
 
 def test_a_session_without_tables_is_no_release():

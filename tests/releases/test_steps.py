@@ -65,6 +65,21 @@ def test_scores_are_whole_multiples_of_a_1024th():
     assert scores.step_document(PLACE)["kind"] == "score"
 
 
+def test_what_a_session_hands_out_is_shown_in_a_line():
+    """Not a wall of arrays and fractions: the cliques, how many candidates, what it cost."""
+    mechanism, sensitivity = make("mechanism", "gaussian"), score_sensitivity(3, 1)
+    calibration = calibrated(mechanism, mechanism.noise(sensitivity, Budget.zcdp(1)), sensitivity, Budget.zcdp(1))
+    scores = NoisyScores(candidates=CLIQUES, values=np.zeros(3), calibration=calibration)
+    assert repr(scores).startswith("NoisyScores(3 candidates, deviation 1.22") and "Fraction" not in repr(scores)
+    one = choice()
+    assert repr(one) == f"Choice(a x b, a of 3 candidates, {one.cost})"
+    many = choice(candidates=CLIQUES * 9, chosen=(tuple(range(27)),))
+    assert "and 23 more of 27 candidates" in repr(many)
+    workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
+    assert repr(workload) == "Workload(1 cliques, 3 candidates of up to 10,000 cells)"
+    assert repr(Budget.pure("1/4")) == "Budget(epsilon = 0.25)"
+
+
 def test_the_noise_of_a_session():
     """By the kind of its budget, and what it was opened for as plain values."""
     assert (mechanism_of(Budget.pure(1)), mechanism_of(Budget.zcdp(1))) == ("laplace", "gaussian")

@@ -262,6 +262,62 @@ def test_tails_that_underflow_cost_no_budget(selector):
         assert fit(selector).releases
 
 
+@frozen(kw_only=True)
+class Looping:
+    """A learner with a fitter that is what a tired person wrote."""
+
+    made: object = None
+
+    def check(self, structure, inference):
+        pass
+
+    def learn(self, curator, inference, *, randomness, progress):
+        raise AssertionError("the selection never comes so far")
+
+    def fitter(self, inference):
+        return self.made
+
+
+def _fitter_raises(release, structure, before):
+    raise ValueError("no idea")
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda *_: None, "the fitter of learner Looping returned NoneType, not a Fit"),
+        (lambda release: None, "learner Looping failed in its fitter, TypeError"),
+        (_fitter_raises, "learner Looping failed in its fitter, ValueError: no idea"),
+    ],
+)
+def test_a_wrong_fitter_is_the_learner_s_fault(made, words):
+    """It comes up in the middle of a selector, which is not to blame; what was measured is kept."""
+    curator_fit = (CODES, Toy(), RHO, "gaussian", Looping(made=made))
+    with pytest.raises(LearningFailed, match=words) as failed:
+        pipeline.fit(*curator_fit, workload=WORKLOAD, terms=TERMS, randomness=SeededRandomness(1))
+    assert failed.value.releases[0].structure.cliques == (("a",), ("b",), ("c",), ("d",))
+
+
+def test_a_fitter_that_is_none_costs_nothing(tmp_path):
+    """It is asked for before the charge."""
+    ledger = Ledger.create(tmp_path / "l", name="x", budget=RHO, neighbours="add-remove")
+    more = {"workload": WORKLOAD, "terms": TERMS, "randomness": SeededRandomness(1), "ledger": ledger}
+    with pytest.raises(IncompatiblePlugin, match=r"learner Looping made a NoneType of fitter\(inference\)"):
+        pipeline.fit(CODES, Toy(), RHO, "gaussian", Looping(), **more)
+    assert ledger.remaining() == RHO
+
+
+def test_a_selector_cannot_end_the_program():
+    """Its budget is spent, so it is a failure that says what is kept, whatever exit code it wanted."""
+
+    def leave(session, choice):
+        raise SystemExit(0)
+
+    with pytest.raises(LearningFailed, match=r"failed, it tried to end the program \(0\)") as failed:
+        fit(Toy(does=leave))
+    assert len(failed.value.releases) == 1
+
+
 def test_a_learner_that_fails_in_the_end_loses_nothing():
     """The session's release is in the error."""
 
@@ -290,6 +346,7 @@ def test_a_learner_that_fails_in_the_end_loses_nothing():
         ({"split": "optimal"}, "divides it itself"),
         ({"mechanism": "gaussian", "budget": Budget.pure(1)}, "leave the mechanism out"),
         ({"structure": 3}, "needs a Structure after the data"),
+        ({"budget": "1"}, "budget must be a Budget such as"),
         ({"structure": Structure(DOMAIN, [ALL])}, "leave it out"),
         ({"terms": None}, "neighbours"),
     ],
@@ -300,6 +357,17 @@ def test_arguments_that_do_not_go_together(more, words):
     with pytest.raises(DpgmError, match=words) as caught:
         pipeline.fit(CODES, **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("terms", "words"), [(None, "must be stated"), ("add-remove", "terms must be Terms")])
+def test_terms_that_are_none(terms, words):
+    """A plan and a selection take them whole, and say so."""
+    for ask in (
+        lambda: pipeline.plan_selection(Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
+        lambda: pipeline.select(CODES, Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
+    ):
+        with pytest.raises(DpgmError, match=words):
+            ask()
 
 
 def test_an_engine_of_selectors_is_refused_by_its_type():

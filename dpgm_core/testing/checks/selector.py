@@ -31,6 +31,7 @@ from dpgm_core.testing.selecting import (
     first,
     plain,
     planted,
+    served,
     serves,
     unlinked,
 )
@@ -153,11 +154,7 @@ def spends_what_it_has(subject: SelectorSubject) -> None:
     """For each kind of budget, (epsilon, delta) too, and relation that `plan` does not refuse it never asks for more
     than remains, leaves less than 1 % unspent unless it says what to measure with it, and the session's release costs
     what was charged, whatever was left. Cannot show: that it is spent well."""
-    relations = ("add-remove", "replace-one")
-    cases = [(budget_of(kind, 1), one) for kind in sorted(subject.capabilities) for one in relations]
-    for budget, neighbours in cases if "zcdp" not in subject.capabilities else [*cases, _APPROX]:
-        if budget.kind != "approx" and not serves(subject, PAIRS, budget, neighbours):
-            continue
+    for budget, neighbours in [*served(subject), *([_APPROX] if "zcdp" in subject.capabilities else [])]:
         where = f"{budget}, {neighbours}"
         one = choose(subject, planted(1000, 1), budget=budget, neighbours=neighbours)
         _valid(one, where)

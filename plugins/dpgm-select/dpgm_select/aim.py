@@ -68,6 +68,7 @@ class Aim(Options):
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
         check_workload("aim", workload, budget)
+        notes = self.check_room(workload)
         rounds = self.rounds * len(single(workload))
         alone = share_of(budget, _ALONE)
         rest = budget - alone
@@ -88,6 +89,7 @@ class Aim(Options):
             detectable=None if ahead is None else ahead / weight,
             candidates=candidates,
             limits=self.limits_by_name(),
+            notes=notes,
         )
 
     def select(

@@ -20,6 +20,7 @@ from dpgm_core import (
     StructureError,
     TableDistance,
     Terms,
+    TooLarge,
     Workload,
     flag,
     option,
@@ -68,6 +69,23 @@ class Options:
         return Limits(
             model=max(least, math.floor(self.max_model_cells * min(share, 1.0))), clique=self.max_clique_cells
         )
+
+    def check_room(self, workload: Workload) -> list[str]:
+        """Refuse limits that no pair can meet; where only merged codes may meet them that is a note."""
+        sizes = workload.domain.sizes
+        alone = sum(sizes[name] for (name,) in single(workload))
+        for one, other in larger(workload, 2):
+            cells = sizes[one] * sizes[other]
+            model = alone - sizes[one] - sizes[other] + cells
+            if cells <= self.max_clique_cells and model <= self.max_model_cells:
+                return []
+        why = (
+            f"a model with any pair of attributes is larger than max_model_cells = {self.max_model_cells:,} or "
+            f"max_clique_cells = {self.max_clique_cells:,} allow"
+        )
+        if not self.merge:
+            raise TooLarge(f"{why}, so there is nothing to choose; raise them")
+        return [f"{why}, unless enough rare codes are merged; else the budget for pairs is lost, so raise them"]
 
     def limits_by_name(self) -> dict[str, int]:
         """As a plan states them."""
@@ -126,10 +144,13 @@ def noise_alone(alone: Budget, terms: Terms, workload: Workload) -> float:
 def check_workload(name: str, workload: Workload, budget: Budget) -> None:
     """Refuse a workload with nothing to choose from, and a budget of a session's that is none."""
     if not larger(workload, 2):
-        raise StructureError(
-            f"selector {name!r} chooses between pairs of attributes, and the workload has none that may be measured; "
-            "raise max_cells, take from `never`, or name the cliques of the model"
-        )
+        if len(workload.domain) == 1:
+            why = "domain has one attribute; name it as the one clique"
+        elif max(map(len, workload.weights)) == 1:
+            why = "workload is of single attributes; ask for larger sets, by order = 2, targets or weights"
+        else:
+            why = "workload has none that may be measured; raise max_cells, take from `never`, or name the cliques"
+        raise StructureError(f"selector {name!r} chooses between pairs of attributes, but the {why}")
     if budget.kind == "approx":
         raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
 

@@ -59,6 +59,7 @@ class Mst(Options):
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
         check_workload("mst", workload, budget)
+        notes = self.check_room(workload)
         edges = _edges(workload)
         each = share_of(budget, _CHOICES / edges)
         check_choice("mst", each, terms)
@@ -74,7 +75,7 @@ class Mst(Options):
             detectable=detectable(each, len(pairs), terms),
             candidates=len(pairs),
             limits=self.limits_by_name(),
-            notes=["mst models a tree of pairs, and nothing among three attributes beyond their pairs"],
+            notes=["mst models a tree of pairs, and nothing among three attributes beyond their pairs", *notes],
         )
 
     def select(

@@ -69,6 +69,7 @@ class Oneshot(Options):
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
         check_workload("oneshot", workload, budget)
+        notes = self.check_room(workload)
         if budget.kind == "pure":
             raise BudgetError(
                 f"selector 'oneshot' scores with Gaussian noise, which {budget} does not allow; use 'mst' or 'aim', or "
@@ -88,6 +89,7 @@ class Oneshot(Options):
             detectable=None if len(pairs) < 2 else noise * (1.645 + math.sqrt(2 * math.log(20 * len(pairs)))),
             candidates=len(larger(workload) if self.looks > 1 else pairs),
             limits=self.limits_by_name(),
+            notes=notes,
         )
 
     def select(

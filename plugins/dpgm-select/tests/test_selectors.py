@@ -20,6 +20,7 @@ from dpgm_core import (
     SeededRandomness,
     StructureError,
     Terms,
+    TooLarge,
     Workload,
     fit,
     make,
@@ -135,6 +136,26 @@ def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object
     alone = Workload.of(DOMAIN, [("a",), ("b",)])
     with pytest.raises(StructureError, match="pairs of attributes"):
         run(selector, Budget.zcdp(1), workload=alone)
+    one = Domain.from_sizes({"a": 3})
+    large = Domain.from_sizes({"a": 300, "b": 300})
+    wide = Domain.from_sizes({f"x{number}": 2 for number in range(300)})  # 44,850 pairs are too many, so none are asked
+    cases = [(one, "domain has one attribute"), (large, "raise max_cells"), (wide, "order = 2, targets or weights")]
+    for domain, words in cases:
+        with pytest.raises(StructureError, match=words):
+            selector.plan(Workload.default(domain), Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("selector", [Mst, Oneshot, Aim, Auto])
+def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: type) -> None:
+    """Where merging may yet help it is a note of the plan; a limit that one pair just meets is none."""
+    workload = Workload.all(DOMAIN, 2)
+    just = 3 * (len(NAMES) - 2) + 9
+    assert not [note for note in selector().plan(workload, Budget.zcdp(1), TERMS).notes if "raise them" in note]
+    assert selector(merge=False, max_model_cells=just).plan(workload, Budget.zcdp(1), TERMS)
+    for less in ({"max_model_cells": just - 1}, {"max_clique_cells": 8}):
+        with pytest.raises(TooLarge, match="nothing to choose; raise them"):
+            run(selector(merge=False, **less), Budget.zcdp(1), workload=workload)
+        assert "unless enough rare codes are merged" in selector(**less).plan(workload, Budget.zcdp(1), TERMS).notes[-1]
 
 
 def test_oneshot_refuses_pure_budgets_and_says_who_serves_them() -> None:
