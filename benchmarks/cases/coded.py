@@ -61,15 +61,17 @@ def wide(attributes: int, records: int, seed: int) -> Coded:
     return Coded(domain=Domain.from_sizes(dict(zip(names, map(int, sizes), strict=True))), codes=codes)
 
 
-def off(table: Coded, marginals: Callable[[list[Clique]], Mapping[Clique, FloatArray]]) -> dict[str, float]:
+def off(
+    table: Coded, marginals: Callable[[list[Clique]], Mapping[Clique, FloatArray]], largest: int = 3
+) -> dict[str, float]:
     """How far a model, or other records, are from the records.
 
     marginals: cliques -> shares, such as `Model.marginals_of`; no sampling is in them.
     error3: mean of |p - q|_1 over the marginals on three attributes of at most 1e4 cells, as in the AIM paper. error2:
-    mean total variation distance, which is half of that, over all pairs.
+    mean total variation distance, which is half of that, over all pairs. largest: attributes; 2 judges pairs alone.
     """
     found = {}
-    for name, order, scale in (("error3", 3, 1.0), ("error2", 2, 0.5)):
+    for name, order, scale in (("error3", 3, 1.0), ("error2", 2, 0.5))[3 - largest :]:
         cliques = [
             clique
             for clique in itertools.combinations(table.domain.names, order)

@@ -102,7 +102,7 @@ def _selection(
     # Before anything is judged: both are of the selection and its fits alone.
     found: dict[str, Any] = {"seconds": round(time.process_time() - start, 3), "peak": round(peak_megabytes(), 1)}
     sessions = [one for one in done.releases if one.session is not None]
-    found |= off(records(), done.model.marginals_of)
+    found |= off(records(), done.model.marginals_of, order)
     steps = [step for one in sessions for step in one.steps]
     return found | {
         "choices": sum(isinstance(step, Choice) for step in steps),
