@@ -180,11 +180,18 @@ class LiveSession(Turns):
             tables = [one.structure for one in self._steps if isinstance(one, NoisyTables)]
             if any(len(clique) > 1 for structure in tables for clique in structure.cliques):
                 raise StructureError("codes are merged before the first table of several attributes is measured")
-            exact = {name: tuple(int(code) for code in codes) for name, codes in merges.items()}
-            if not exact:
+            try:
+                given = {name: tuple(codes) for name, codes in merges.items()}
+            except (AttributeError, TypeError):
+                raise StructureError(
+                    "merges must be a list of new codes for each attribute, such as {'age': [0, 0, 1]}"
+                ) from None
+            if not given:
                 return self._domain
-            self._domain = self._domain.coarsened(exact)
-            self._persons = persons.recoded({name: np.asarray(codes) for name, codes in exact.items()}, self._domain)
+            domain = self._domain.coarsened(given)  # refuses what are no codes
+            exact = {name: tuple(map(int, codes)) for name, codes in given.items()}
+            self._persons = persons.recoded({name: np.asarray(codes) for name, codes in exact.items()}, domain)
+            self._domain = domain
             self._session = attrs.evolve(self._session, merges=exact)
             self._counted.clear()
             if self._release is not None:

@@ -39,16 +39,22 @@ def _copied(value: FloatArray) -> FloatArray:
 
 def _numbers(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
     try:
-        return tuple(tuple(operator.index(number) for number in group) for group in groups)
+        found = [tuple(group) for group in groups]
+        if not any(isinstance(number, bool) for group in found for number in group):
+            return tuple(tuple(operator.index(number) for number in group) for group in found)
     except TypeError:
-        raise StructureError("groups must be lists of numbers of candidates, such as [(0, 1), (1, 2)]") from None
+        pass
+    raise StructureError("groups must be lists of numbers of candidates, such as [(0, 1), (1, 2)]")
 
 
 def _records(offsets: Iterable[float]) -> tuple[float, ...]:
     try:
-        return tuple(float(one) for one in offsets)
+        found = tuple(offsets)
+        if not any(isinstance(one, bool) for one in found):
+            return tuple(float(one) for one in found)
     except (TypeError, ValueError):
-        raise StructureError("offsets must be finite numbers of records, one for each candidate") from None
+        pass
+    raise StructureError("offsets must be finite numbers of records, one for each candidate")
 
 
 def _shaped(instance: TableDistance, attribute: object, value: FloatArray) -> None:

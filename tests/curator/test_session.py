@@ -391,6 +391,17 @@ def test_merged_codes_are_counted_merged(tmp_path):
     assert (again.tables.values == pooled.tables.values).all() and again.steps[0].structure.domain == DOMAIN
 
 
+@pytest.mark.parametrize("code", [True, 1.5, -1, float("nan"), float("inf"), "1", None, 7])
+def test_codes_that_are_none_are_refused(code):
+    """A bool or a fraction once passed for the code it rounds to. Nothing is merged by what was refused."""
+    with curator().session(workload=WORKLOAD) as session:
+        for merges in ({"c": [0, code, 1, 1]}, {"c": code}, code, {"c": [0, 1, 1]}):
+            with pytest.raises(DpgmError) as caught:
+                session.coarsen(merges)
+            assert "\n" not in str(caught.value) and session.domain == DOMAIN
+        assert session.coarsen({"c": [0, 1, 1, 1]})["c"].size == 2
+
+
 def test_a_pair_must_not_be_measured_before_codes_are_merged():
     """Its cells would be nobody's."""
     with curator().session(workload=WORKLOAD) as session:

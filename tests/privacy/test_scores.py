@@ -92,6 +92,8 @@ WRONG = {
     "an empty group": {"groups": ((0,), ())},
     "twice": {"groups": ((0, 0),)},
     "float numbers": {"groups": ((0.0,),)},
+    "a bool for a number": {"groups": ((True,),)},
+    "a bool for an offset": {"offsets": (True, 0.0)},
     "no groups": {"groups": 3},
 }
 
