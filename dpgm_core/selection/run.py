@@ -243,7 +243,8 @@ def _checked(found: object, session: LiveSession, selector: Selector) -> Selecti
             raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
     if not measured and not asked:
         raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
-    if not all(isinstance(weight, Real) and 0 < weight < float("inf") for weight in found.measure.values()):
+    weights = found.measure.values()
+    if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):
         raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
     return found
 

@@ -214,6 +214,10 @@ WRONG = {
         lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): float("nan")}),
         "no positive number",
     ),
+    "weight True": (
+        lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): True}),
+        "no positive number",
+    ),
     "weight text": (
         lambda session, choice: Selection(structure=structure_of(session, ALL), measure={("a", "b"): "1"}),
         "no positive number",
