@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dpgm_core.curator.contract import Curator, Rounds, Session
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
+    from dpgm_core.dag import Dag
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.intervals import Interval, combine
     from dpgm_core.models.model import Model
+    from dpgm_core.models.networks import cpds, project
     from dpgm_core.models.reading import load_model
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
     from dpgm_core.noise.measurement import Calibration, Measurement
@@ -82,6 +84,7 @@ _LAZY = {
     "curator.contract": ["Curator", "Rounds", "Session"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
+    "dag": ["Dag"],
     "domain": ["Domain"],
     "errors": [
         "BudgetError",
@@ -108,6 +111,7 @@ _LAZY = {
     "ledger.ledger": ["Ledger"],
     "models.intervals": ["Interval", "combine"],
     "models.model": ["Model"],
+    "models.networks": ["cpds", "project"],
     "models.reading": ["load_model"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
     "noise.measurement": ["Calibration", "Measurement"],
@@ -149,6 +153,7 @@ __all__ = [
     "Component",
     "Contributions",
     "Curator",
+    "Dag",
     "DataError",
     "Domain",
     "DomainError",
@@ -219,6 +224,7 @@ __all__ = [
     "bootstrap",
     "combine",
     "component_option",
+    "cpds",
     "fit",
     "flag",
     "hookimpl",
@@ -233,6 +239,7 @@ __all__ = [
     "plan",
     "plan_selection",
     "positive",
+    "project",
     "release",
     "select",
     "share",

@@ -365,16 +365,17 @@ class Structure:
 
     @classmethod
     def from_dict(cls, domain: Domain, plain: Mapping[str, Any]) -> Structure:
-        """Read `{"cliques": [...], "tied": [...]}` or a graph helper such as `{"graph": "chain", "order": 3}`.
+        """Read `{"cliques": [...], "tied": [...]}`, a graph helper such as `{"graph": "chain", "order": 3}`, or
+        `{"parents": {"b": ["a"]}}`, the families of a directed graph over the whole domain, each child first.
 
-        Helpers and cliques add up. Raises StructureError.
+        Helpers, families and cliques add up. Raises StructureError.
 
         >>> Structure.from_dict(Domain.from_sizes({"a": 2, "b": 2}), {"graph": "chain"}).cliques
         (('a', 'b'),)
         """
         if not isinstance(plain, Mapping):
             raise StructureError(f"a structure must be a table such as {{ graph = 'chain' }}, got {plain!r}")
-        arguments = {key: value for key, value in plain.items() if key not in ("cliques", "tied", "graph")}
+        arguments = {key: value for key, value in plain.items() if key not in _KEYS}
         cliques = list(_clique_list("cliques", plain.get("cliques", [])))
         tied_plain = plain.get("tied", [])
         if not isinstance(tied_plain, (list, tuple)):
@@ -383,9 +384,10 @@ class Structure:
         if "graph" in plain:
             cliques = [*_graph(domain, plain["graph"], arguments), *cliques]
         elif arguments:
-            known = ("cliques", "tied", "graph")
             key = next(iter(arguments))
-            raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, known)}")
+            raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
+        if "parents" in plain:
+            cliques = [*graphs.families(domain.names, plain["parents"]), *cliques]
         return cls(domain, cliques, tied=tied)
 
     def __iter__(self) -> Iterator[Clique]:
@@ -407,6 +409,7 @@ class Structure:
         return f"Structure({len(self.domain)} attributes, {len(self.cliques)} cliques, {self.cells} cells)"
 
 
+_KEYS = ("cliques", "tied", "graph", "parents")
 _GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
     # name -> (function, {argument: required})
     "chain": (graphs.chain, {"order": False}),

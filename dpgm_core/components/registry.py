@@ -43,6 +43,7 @@ _DEFAULTS = {
     ("learner", "cgm-em"): "dpgm-cgm-em",
     ("learner", "eb-map"): "dpgm-eb-map",
     ("learner", "psgd"): "dpgm-psgd",
+    **{("learner", name): "dpgm-bayes-net" for name in ("bayes-net", "bayes-net-two-stage", "local")},
     **{("selector", name): "dpgm-select" for name in ("aim", "auto", "mst", "oneshot")},
 }
 

@@ -157,12 +157,14 @@ class Curator(Protocol):
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure).
 
-        accept: told the noise of each table before anything is read or charged; raises to refuse it. It may be called
-        again with what remains. Tables of normalised contributions come `levelled`; the release
+        split: how one budget is divided over the tables, "even" or "optimal" (None: as the curator was told); a replay
+        serves what there is. accept: told the noise of each table before anything is read or charged; raises to refuse
+        it. It may be called again with what remains. Tables of normalised contributions come `levelled`; the release
         itself is their `original`.
         """
         ...

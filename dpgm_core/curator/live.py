@@ -31,6 +31,7 @@ from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.measurement import Measurement, calibrated, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
+from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contributions import ClippedScore
@@ -152,26 +153,30 @@ class LiveCurator(Single, SetsAside):
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Spend `budget` (None: all that remains) on the tables of `cliques` (None: those of the structure).
 
         With a mapping clique -> Budget each table is charged on its own, and the budgets add up. Each clique must be
-        contained in one of the structure's. accept: told the noise of each table before anything is read or charged;
-        raises to refuse it. Tables come as `plausible` has them, with normalised contributions `levelled`. Raises
-        BudgetError or Overspent with nothing read, charged or released.
+        contained in one of the structure's. split: None is the curator's own. accept: told the noise of each table
+        before anything is read or charged; raises to refuse it. Tables come as `plausible` has them, with normalised
+        contributions `levelled`. Raises BudgetError or Overspent with nothing read, charged or released.
         """
         self.check_process()
         if accept is not None and not callable(accept):
             raise OptionError(f"accept must be a function of the noises, got {type(accept).__name__}")
+        over_tables = self._split if split is None else check_split(split)
         if isinstance(budget, Mapping):
             if not budget:
                 raise BudgetError("the budgets per clique are empty; name at least one clique")
+            if split is not None:
+                raise BudgetError(f"a budget for each clique was given, and split = {split!r}; leave one of them out")
             cliques = list(budget) if cliques is None else cliques
         else:
             budget = self._funds.asked(budget)
         measured = self._measured(cliques)
-        measurement = measure(self._mechanism, measured, self._terms, budget, self._split)
+        measurement = measure(self._mechanism, measured, self._terms, budget, over_tables)
         if accept is not None:
             accept(measurement.noise)
         with self._funds.paying(measurement.cost, self._conditions(measurement)) as receipt:

@@ -123,9 +123,12 @@ class ReplayCurator(Single, SetsAside):
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
-        """The next saved release, or all of them as one. Raises BudgetError when there is none, or another is asked."""
+        """The next saved release, or all of them as one, however split. Raises BudgetError if there is none, or another
+        is asked.
+        """
         served = self._served
         count, left = len(self._releases), len(self._releases) - served
         if not left:

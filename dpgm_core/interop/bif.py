@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute, parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.graphs import directed_cycle, spelled
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -23,8 +24,6 @@ MAX_BYTES = 2**26
 MAX_CELLS = 10**6
 # How far the probabilities of one row may be from 1 in sum: published networks are rounded to two digits.
 ROUNDING = 0.02
-# A cycle of more variables is spelled out at its ends only: an error is one line.
-MAX_SPELLED = 30
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
@@ -85,7 +84,7 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
     without = [name for name in domain.names if name not in tables]
     if without:
         raise DataError(f"{where}: variable {without[0]!r} has no table")
-    cycle = _cycle({child: clique[1:] for child, (clique, _) in tables.items()})
+    cycle = directed_cycle({child: clique[1:] for child, (clique, _) in tables.items()})
     if cycle:
         raise _round(where, cycle)
     structure = Structure(domain, [clique for clique, _ in tables.values()])
@@ -93,44 +92,10 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
         return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
 
 
-def _cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
-    """Variables each the parent of the next, and the last of the first; none if there is no directed cycle.
-
-    Linear in the number of parents: variables whose parents are all gone go (Kahn 1962); each that stays has a parent
-    that stays, so that walking from parent to parent must come back.
-    """
-    waiting = {child: len(above) for child, above in parents.items()}
-    children: dict[str, list[str]] = {name: [] for name in parents}
-    for child, above in parents.items():
-        for parent in above:
-            children[parent].append(child)
-    free = [name for name, count in waiting.items() if not count]
-    while free:
-        name = free.pop()
-        del waiting[name]
-        for child in children[name]:
-            waiting[child] -= 1
-            if not waiting[child]:
-                free.append(child)
-    if not waiting:
-        return []
-    walked: dict[str, int] = {}
-    name = next(iter(waiting))
-    while name not in walked:
-        walked[name] = len(walked)
-        name = next(parent for parent in parents[name] if parent in waiting)
-    found = list(walked)[walked[name] :][::-1]
-    first = min(range(len(found)), key=found.__getitem__)
-    return found[first:] + found[:first]
-
-
 def _round(where: str, cycle: Sequence[str]) -> DataError:
-    names = [name[:40] for name in (*cycle, cycle[0])]
-    if len(cycle) > MAX_SPELLED:
-        names[5:-5] = [f"... {len(names) - 10:,} more ..."]
     return DataError(
-        f"{where}: variables are their own ancestors: {' -> '.join(names)}; a Bayesian network has no directed cycle, "
-        "take a parent out"
+        f"{where}: variables are their own ancestors: {spelled(cycle)}; a Bayesian network has no directed cycle, take "
+        "a parent out"
     )
 
 

@@ -16,7 +16,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Fit", "Fitter", "Learner", "Refitter"]
+__all__ = ["Fit", "Fitter", "Foreseen", "Learner", "Refitter"]
 
 
 @frozen(kw_only=True)
@@ -87,4 +87,17 @@ class Fitter(Protocol):
         Each table of the release lies inside a clique of the structure. The previous fit may be to other cliques and
         other noise; its domain is the same. A learner without it is called through `learn` instead.
         """
+        ...
+
+
+@runtime_checkable
+class Foreseen(Protocol):
+    """A learner that measures other tables than the structure's, or divides a budget over them in its own way.
+
+    `dpgm plan` asks it; a learner without it is expected to release the structure's tables, split as the run says.
+    """
+
+    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
+        """What its release will measure for a model over `structure`, and how the budget is split ("even", "optimal",
+        None: as the run says). Raises what `check` raises."""
         ...

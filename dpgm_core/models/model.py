@@ -16,10 +16,12 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.dag import Dag
 from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference
 from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
+from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.facts import Facts
 from dpgm_core.models.intervals import Interval, checked_level, interval, widened
@@ -90,6 +92,26 @@ class Model(Facts):
         self._component: Component | None = None
 
     # --- what it is ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_cpds(cls, dag: Dag, cpds: Mapping[str, FloatArray], **facts: Any) -> Model:
+        """The Bayesian network with these conditional tables: child -> P(child | parents), axes child, then parents.
+
+        facts: releases, provenance, inference, conversion_delta, as in the constructor. Raises StructureError for what
+        are no conditional probabilities; rows sum to 1 within 1e-9.
+
+        >>> from dpgm_core.domain import Domain
+        >>> dag = Dag(Domain.from_sizes({"a": 2, "b": 2}), {"b": ["a"]})
+        >>> model = Model.from_cpds(dag, {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])})
+        >>> model.marginal("b").round(2).tolist()
+        [0.55, 0.45]
+        """
+        return cls(dag.structure(), log_cpds(dag, cpds), **facts)
+
+    @property
+    def inference(self) -> str | Inference:
+        """The component that answers queries, by name or as an object."""
+        return self._below.inference
 
     def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
         """The same model answering through another inference component, such as "loopy-bp", or about other attributes.

@@ -48,7 +48,8 @@ class SelectionPlan:
     cell of the one-way tables, records. detectable: the distance from independence, |n - m|_1 in records, that a pair
     of attributes needs to be chosen before unrelated ones with probability .9; None where there is nothing to choose.
     candidates: how many tables there are to choose from. limits: names of size limits -> their values. notes: what was
-    decided and why, and what to reconsider.
+    decided and why, and what to reconsider. directed: whether its structure will be a directed graph as `Dag.of` reads
+    it, which learners of Bayesian networks need.
     """
 
     shares: Mapping[str, Budget]
@@ -57,6 +58,7 @@ class SelectionPlan:
     candidates: int
     limits: Mapping[str, int]
     notes: Sequence[str] = ()
+    directed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -67,6 +69,7 @@ class SelectionPlan:
             "candidates": self.candidates,
             "limits": dict(self.limits),
             "notes": list(self.notes),
+            "directed": self.directed,
         }
 
 

@@ -147,10 +147,11 @@ class Door(Single):
         *,
         budget: Budget | Mapping[Clique, Budget] | None = None,
         cliques: Iterable[Clique] | None = None,
+        split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
         """Noisy tables."""
-        found: NoisyTables = self._call("release", budget=budget, cliques=cliques, accept=accept)
+        found: NoisyTables = self._call("release", budget=budget, cliques=cliques, split=split, accept=accept)
         self.handed.append(found)
         return found
 

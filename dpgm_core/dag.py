@@ -1,0 +1,172 @@
+"""Directed acyclic graphs over a domain: the structure of a Bayesian network."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from dpgm_core import graphs
+from dpgm_core.domain import Domain
+from dpgm_core.errors import StructureError, TooLarge, did_you_mean
+from dpgm_core.structure import Clique, Structure
+
+__all__ = ["MOST_CELLS", "Dag"]
+
+#: Of one family's table.
+MOST_CELLS = 10**7
+
+
+class Dag:
+    """A directed acyclic graph whose nodes are the attributes of a domain.
+
+    parents: attribute -> its parents; one without an entry is a root. Raises StructureError for names that are no
+    attributes, for parents named twice and for cycles, which it spells out; TooLarge, with its size, for a family of
+    more than 10,000,000 cells. Nothing of a table's size is made.
+
+    >>> dag = Dag(Domain.from_sizes({"rain": 2, "sprinkler": 2, "wet": 2}), {"wet": ["rain", "sprinkler"]})
+    >>> dag.families, dag.maximal
+    ((('rain',), ('sprinkler',), ('wet', 'rain', 'sprinkler')), (('wet', 'rain', 'sprinkler'),))
+    """
+
+    domain: Domain
+    families: tuple[Clique, ...]
+
+    def __init__(self, domain: Domain, parents: Mapping[str, Sequence[str]]) -> None:
+        if not isinstance(domain, Domain):
+            raise StructureError(f"a Dag needs a Domain first, got {type(domain).__name__}")
+        self.domain = domain
+        self.families = graphs.families(domain.names, parents)
+        for family in self.families:
+            cells = math.prod(domain.shape(family))
+            if cells > MOST_CELLS:
+                raise TooLarge(
+                    f"the family of {family[0]!r} with its {len(family) - 1} parents has {cells:,} cells; at most "
+                    f"{MOST_CELLS:,} can be counted, so take parents out or coarsen labels"
+                )
+
+    @classmethod
+    def of(cls, structure: Structure) -> Dag:
+        """The graph of a structure whose cliques are families: the first name is the child, the others its parents.
+
+        Every attribute heads one clique; `Structure.from_dict(domain, {"parents": ...})`, `read_bif` and
+        `Dag.structure` make such. Raises StructureError, naming the attribute, for any other.
+
+        >>> Dag.of(Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b", "a")])).parents
+        {'a': (), 'b': ('a',)}
+        """
+        wrong = (
+            "this structure is no directed graph: {}; a Bayesian network has one clique (child, parents...) for each "
+            "attribute, as parents = {{ ... }} or bif = ... in [structure] makes it"
+        )
+        if max(structure.multiplicities) > 1:
+            raise StructureError(wrong.format("some of its cliques are tied"))
+        parents: dict[str, Clique] = {}
+        for clique in structure.cliques:
+            if not clique:
+                raise StructureError(wrong.format("it has the empty clique"))
+            if clique[0] in parents:
+                raise StructureError(wrong.format(f"{clique[0]!r} stands first in two cliques"))
+            parents[clique[0]] = clique[1:]
+        for name in structure.domain.names:
+            if name not in parents:
+                raise StructureError(wrong.format(f"{name!r} stands first in no clique"))
+        return cls(structure.domain, parents)
+
+    @cached_property
+    def parents(self) -> dict[str, Clique]:
+        """Attribute -> its parents, in the order given; all attributes, in the domain's order."""
+        return {family[0]: family[1:] for family in self.families}
+
+    @cached_property
+    def children(self) -> dict[str, Clique]:
+        """Attribute -> its children, in the domain's order."""
+        found: dict[str, list[str]] = {name: [] for name in self.domain.names}
+        for child, *above in self.families:
+            for parent in above:
+                found[parent].append(child)
+        return {name: tuple(below) for name, below in found.items()}
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The attributes, parents before children; as near to the domain's order as that allows.
+
+        >>> Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"a": ["c"]}).order
+        ('b', 'c', 'a')
+        """
+        place = {name: at for at, name in enumerate(self.domain.names)}
+        waiting = {name: len(above) for name, above in self.parents.items()}
+        free = [place[name] for name, count in waiting.items() if not count]
+        heapq.heapify(free)
+        found = []
+        while free:
+            name = self.domain.names[heapq.heappop(free)]
+            found.append(name)
+            for child in self.children[name]:
+                waiting[child] -= 1
+                if not waiting[child]:
+                    heapq.heappush(free, place[child])
+        return tuple(found)
+
+    @cached_property
+    def maximal(self) -> tuple[Clique, ...]:
+        """The families that lie in no other one: their tables hold every family's counts."""
+        inside = set(self.structure().nested)
+        return tuple(family for family in self.families if family not in inside)
+
+    @cached_property
+    def heights(self) -> dict[str, int]:
+        """Attribute -> arcs of the longest directed path from it to a leaf; 0 for a leaf.
+
+        >>> Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"b": ["a"], "c": ["a", "b"]}).heights
+        {'a': 2, 'b': 1, 'c': 0}
+        """
+        found: dict[str, int] = {}
+        for name in reversed(self.order):
+            found[name] = max((1 + found[child] for child in self.children[name]), default=0)
+        return {name: found[name] for name in self.domain.names}
+
+    @property
+    def out_degrees(self) -> dict[str, int]:
+        """Attribute -> the number of its children."""
+        return {name: len(below) for name, below in self.children.items()}
+
+    @property
+    def parameters(self) -> int:
+        """Free parameters of all conditional tables together.
+
+        >>> Dag(Domain.from_sizes({"a": 2, "b": 3}), {"b": ["a"]}).parameters
+        5
+        """
+        return sum(
+            math.prod(self.domain.shape(above)) * (self.domain[name].size - 1) for name, above in self.parents.items()
+        )
+
+    def markov_blanket(self, name: str) -> frozenset[str]:
+        """Parents, children and the children's other parents. Raises StructureError for an unknown name.
+
+        >>> sorted(Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"c": ["a", "b"]}).markov_blanket("a"))
+        ['b', 'c']
+        """
+        if name not in self.parents:
+            raise StructureError(f"{name!r} is no attribute of the graph{did_you_mean(name, self.domain.names)}")
+        around = {*self.parents[name], *self.children[name]}
+        for child in self.children[name]:
+            around.update(self.parents[child])
+        return frozenset(around - {name})
+
+    def structure(self) -> Structure:
+        """Its families as cliques, children first, in the domain's order; `Dag.of` reads it back."""
+        return Structure(self.domain, self.families)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Dag) and self.families == other.families and self.domain == other.domain
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.domain, self.families))
+
+    def __repr__(self) -> str:
+        return f"Dag({len(self.families)} attributes, {sum(len(family) - 1 for family in self.families)} arcs)"

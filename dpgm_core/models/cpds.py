@@ -1,0 +1,77 @@
+"""Conditional probability tables as arrays: axes are the child, then its parents; along the first they sum to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.dag import Dag
+from dpgm_core.errors import StructureError, did_you_mean
+from dpgm_core.tables import Tables
+
+__all__ = ["cpds_of", "log_cpds"]
+
+#: How far a row may be from 1 in sum.
+_ROUNDING = 1e-9
+
+
+def cpds_of(joints: Mapping[str, FloatArray]) -> tuple[dict[str, FloatArray], int]:
+    """P(child | parents) from tables of child and parents, child's axis first, and how many rows had no mass.
+
+    joints: child -> anything non-negative and proportional to the joint, counts among them. Rows without mass are
+    uniform.
+
+    >>> found, empty = cpds_of({"a": np.array([[3.0, 0.0], [1.0, 0.0]])})
+    >>> found["a"].tolist(), empty
+    ([[0.75, 0.5], [0.25, 0.5]], 1)
+    """
+    found, empty = {}, 0
+    for child, joint in joints.items():
+        mass = joint.sum(axis=0, keepdims=True)
+        there = np.broadcast_to(mass > 0, joint.shape)
+        table = np.full(joint.shape, 1 / len(joint))
+        np.divide(joint, mass, out=table, where=there)
+        found[child] = table
+        empty += int(mass.size - np.count_nonzero(mass > 0))
+    return found, empty
+
+
+def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
+    """The logarithms, nats, over the graph's structure; -inf for zeros.
+
+    Raises StructureError for a missing or surplus table, a wrong shape, and for what are no probabilities: negative,
+    NaN or infinite values, rows that do not sum to 1 within 1e-9.
+
+    >>> from dpgm_core.domain import Domain
+    >>> log_cpds(Dag(Domain.from_sizes({"a": 2}), {}), {"a": np.array([1.0, 0.0])})["a"].tolist()
+    [0.0, -inf]
+    """
+    parts = []
+    for name in cpds:
+        if name not in dag.parents:
+            raise StructureError(
+                f"a conditional table is given for {name!r}, which is no attribute{did_you_mean(name, dag.parents)}"
+            )
+    for family in dag.families:
+        child, shape = family[0], dag.domain.shape(family)
+        if child not in cpds:
+            raise StructureError(f"there is no conditional table for {child!r}; give one for each attribute")
+        table = np.asarray(cpds[child])
+        if table.dtype.kind not in "iuf" or table.shape != shape:
+            raise StructureError(
+                f"the conditional table of {child!r} must hold numbers of shape {shape}, axes "
+                f"{' x '.join(family)}; got {table.dtype} of shape {table.shape}"
+            )
+        if not ((table >= 0) & (table < np.inf)).all():
+            raise StructureError(f"the conditional table of {child!r} holds negative, NaN or infinite values")
+        worst = float(np.abs(table.sum(axis=0) - 1).max())
+        if worst > _ROUNDING:
+            raise StructureError(
+                f"a row of the conditional table of {child!r} is off from 1 by {worst:.3g} in sum; its first axis is "
+                "the child's, and along it the probabilities of each parents' state sum to 1"
+            )
+        parts.append(table.astype(np.float64).reshape(-1))
+    with np.errstate(divide="ignore"):
+        return Tables(dag.structure(), np.log(np.concatenate(parts)))
