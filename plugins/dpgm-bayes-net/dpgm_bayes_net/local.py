@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from dpgm_bayes_net.tables import Counts, agreeing, conditionals, counts_of, faint, faint_note
+from dpgm_bayes_net.tables import Counts, agreeing, conditionals, counts_of, faint, faint_note, over
 from dpgm_core import (
     Clique,
     Curator,
@@ -51,27 +51,22 @@ class Local:
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and read the conditional tables off it. Raises StructureError for no directed graph."""
-        dag = Dag.of(curator.structure)
-        return self._fit(curator.release(), dag)
+        Dag.of(curator.structure)  # before anything is paid
+        return self._fit(curator.release(), curator.structure)
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
         """Each fit is one of its own; the last one helps nothing."""
-        return lambda release, structure, last: self._fit(release, Dag.of(structure))
+        return lambda release, structure, before: self._fit(release, structure)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
         """The potentials that `learn` finds from each release."""
-        dag = Dag.of(model.structure)
-        return lambda release: self._network(dag, self._counts(release, dag)).potentials
+        return lambda release: self._fit(release, model.structure).model.potentials
 
-    def _fit(self, release: NoisyTables, dag: Dag) -> Fit:
-        counts = self._counts(release, dag)
-        return Fit(model=self._network(dag, counts), notes=_notes(dag, counts))
-
-    def _counts(self, release: NoisyTables, dag: Dag) -> dict[str, Counts]:
-        return counts_of(*agreeing(release), dag.families)
-
-    def _network(self, dag: Dag, counts: dict[str, Counts]) -> Model:
-        return Model.from_cpds(dag, conditionals(counts, self.smoothing))
+    def _fit(self, release: NoisyTables, structure: Structure) -> Fit:
+        dag = Dag.of(structure)
+        counts = counts_of(*agreeing(release), dag.families)
+        network = Model.from_cpds(dag, conditionals(counts, self.smoothing))
+        return Fit(model=over(network, structure), notes=_notes(dag, counts))
 
 
 def _notes(dag: Dag, counts: dict[str, Counts]) -> list[str]:

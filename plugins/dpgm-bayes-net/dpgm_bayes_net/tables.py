@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Clique, FloatArray, NoisyTables, StructureError, Tables
+from dpgm_core import Clique, FloatArray, Model, NoisyTables, Structure, StructureError, Tables
 from dpgm_core.learning import consistent
 
-__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint", "faint_note", "matched"]
+__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint", "faint_note", "matched", "over"]
 
 #: Of the loudest noise, the least that another table is taken to have: weights stay finite at any budget.
 _QUIETEST = 1e-12
@@ -150,6 +150,20 @@ def faint_note(faint: int, rows: int) -> list[str]:
 def conditionals(counts: Mapping[str, Counts], smoothing: float) -> dict[str, FloatArray]:
     """P(child | parents) of every family, `matched`."""
     return {child: matched(one.table, one.sd, smoothing) for child, one in counts.items()}
+
+
+def over(network: Model, structure: Structure) -> Model:
+    """The same network over these families in this order, which `Dag.structure` has in the domain's."""
+    if structure == network.structure:
+        return network
+    return Model(
+        structure,
+        Tables.from_arrays(structure, dict(network.potentials.items())),
+        releases=network.releases,
+        provenance=network.provenance,
+        inference=network.inference,
+        conversion_delta=network.conversion_delta,
+    )
 
 
 def _finite(variances: FloatArray) -> FloatArray:
