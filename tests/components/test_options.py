@@ -153,20 +153,25 @@ def test_an_option_may_hold_an_object_that_no_file_does():
         build(Mine, {"thing": 3}, what="learner 'mine'")
 
 
+@attrs.frozen(kw_only=True)
+class Inner:
+    """A component that may hold an object."""
+
+    thing: Thing | str | None = option(None, help="what", holds=Thing)
+    count: int = option(1, help="how many")
+
+
+@attrs.frozen(kw_only=True)
+class Outer:
+    """A component with another one for an option."""
+
+    inner: Inner | str | Mapping[str, Any] = component_option("first", kind="learner", help="which")
+    often: int = option(3, help="how often")
+
+
 def test_an_option_that_is_a_component_is_changed_by_a_table():
     """`changed` sets the options named in the table and keeps the others, an object that a file only tells of among
     them; a component that was a name becomes the table."""
-
-    @attrs.frozen(kw_only=True)
-    class Inner:
-        thing: Thing | str | None = option(None, help="what", holds=Thing)
-        count: int = option(1, help="how many")
-
-    @attrs.frozen(kw_only=True)
-    class Outer:
-        inner: Inner | str | Mapping[str, Any] = component_option("first", kind="learner", help="which")
-        often: int = option(3, help="how often")
-
     held = Thing()
     outer = Outer(inner=Inner(thing=held), often=5)
     table = {"name": "inner", **plain_options(outer.inner), "count": 2}
