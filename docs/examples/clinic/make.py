@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 from dpgm_core import Model, SeededRandomness
-from dpgm_core.interop.bif import read_bif
+from dpgm_core.interop import read_bif
 
 HERE = Path(__file__).parent
 
