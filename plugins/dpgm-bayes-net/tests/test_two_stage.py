@@ -223,6 +223,16 @@ def test_what_cannot_end_well_is_refused_before_anything_is_read_or_paid(tmp_pat
     assert ledger.spent().is_zero
 
 
+def test_a_ledger_that_cannot_pay_for_both_stages_pays_for_none(tmp_path):
+    """There is enough for stage I alone: refused before it."""
+    ledger = dpgm.Ledger.create(
+        tmp_path / "a.ledger", name="a", budget=dpgm.Budget.pure("0.5"), neighbours="add-remove"
+    )
+    with pytest.raises(dpgm.Overspent, match=r"0\.5"):
+        fitted(Trap(), ledger=ledger)
+    assert ledger.spent().is_zero
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [
