@@ -60,6 +60,8 @@ def _rate(instance: object, attribute: Any, value: float) -> None:
 class BayesNetTwoStage:
     """A Bayesian network over the structure's directed graph, from a first look and a release that it steers.
 
+    It foresees nothing for a plan: how noisy each table of the second release is depends on the first.
+
     >>> BayesNetTwoStage(weights="error", pool=False).first_share
     0.1
     """
@@ -76,7 +78,7 @@ class BayesNetTwoStage:
         help="what divides the second stage's budget: the graph times the expected error, either alone, or nothing",
     )
     measure: Literal["families", "maximal"] = option(
-        "families", help="measure each family, or only those that lie in no other one; the latter is more accurate"
+        "families", help="measure each family, or only those that lie in no other one, mostly more accurate"
     )
     pool: bool = option(
         True, help="learn from both stages, weighted by their noise; else the first one only decides", validator=flag
