@@ -112,6 +112,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             "a workload was given with named cliques; it says what a selector may choose, so leave it out"
         )
     made.check(structure, engine)  # what it cannot learn is refused before anything is charged
+    opened = _opened(ledger)
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -119,11 +120,13 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         terms=stated,
         budget=budget,
         randomness=randomness,
-        ledger=_opened(ledger),
+        ledger=opened,
         save_to=save_release,
         split=split,
         progress=progress,
     )
+    if opened is not None:
+        opened.check(budget)  # of several releases the first would be paid for where the ledger lacks the rest
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
