@@ -290,7 +290,7 @@ def plan_selection(
     left, wanted = session_budget(budget), _wanted(workload)
     stated = Terms.stated(terms, None)
     told = _selector(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
-    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), stated, left)
+    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), told, stated, left)
     return told
 
 
@@ -324,10 +324,9 @@ def check(
         share = _share_only(split, mechanism, budget)
         wanted = _wanted(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        planned(_selector(structure), wanted, curator, share)
-        check_learner(made, engine, curator.structure, curator.terms, session_budget(budget))
+        told = planned(_selector(structure), wanted, curator, share)
+        check_learner(made, engine, curator.structure, told, curator.terms, session_budget(budget))
         structure = curator.structure
-        made.check(structure, engine)
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
