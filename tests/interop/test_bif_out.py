@@ -189,6 +189,14 @@ def test_half_a_character_is_refused(tmp_path):
     assert r'property k "a\ud800\x1b";' in (tmp_path / "x.bif").read_text()
 
 
+def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
+    """Signs that end a text, count as braces or start a comment are replaced; lines are joined."""
+    text = 'see "http://x/*y*/" ///\n{a; b}\t[c|d]'
+    write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": text, "empty": ""})
+    lines = (tmp_path / "x.bif").read_text().splitlines()
+    assert lines[1:3] == ["""  property k "see 'http:/ /x/ *y*/' / / / (a, b) [c|d]";""", '  property empty "";']
+
+
 @pytest.mark.parametrize(
     ("cpds", "message"),
     [
