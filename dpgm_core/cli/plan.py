@@ -56,11 +56,12 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         _say_selection(spec, run, chosen, asked["records"], as_json)
         return
     planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, **asked)
-    for note in planned.notes:
+    for note in (*run.remarks, *planned.notes):
         talk(f"dpgm: {note}")
     private = run.seed is None
     if as_json:
-        print_json({**planned.to_dict(), "private": private})
+        facts = planned.to_dict()
+        print_json({**facts, "notes": [*run.remarks, *facts["notes"]], "private": private})
         return
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
     one = planned.sensitivity
@@ -106,7 +107,7 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     from dpgm_core.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 
-    for note in filter(None, [delta_note(run.budget, records), *planned.notes]):
+    for note in filter(None, [*run.remarks, delta_note(run.budget, records), *planned.notes]):
         talk(f"dpgm: {note}")
     private = run.seed is None
     conditions = [] if run.terms.condition is None else [run.terms.condition]
@@ -115,10 +116,12 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     held = {name for clique in workload.candidates for name in clique}
     unmeasured = [name for name in workload.domain.names if name not in held]
     if as_json:
+        facts = planned.to_dict()
         print_json(
             {
                 "selector": selector_of(run),
-                **planned.to_dict(),
+                **facts,
+                "notes": [*run.remarks, *facts["notes"]],
                 "asked": run.budget.to_dict(),
                 "neighbours": run.terms.neighbours.value,
                 "workload": workload.to_dict(),
