@@ -75,10 +75,11 @@ class Network:
         codes = np.zeros((count, len(names)), dtype=np.int64)
         for name in self.dag.order:
             table = self.truth[name]
-            above = tuple(codes[:, names.index(parent)] for parent in self.dag.parents[name])
-            edges = np.cumsum(table, axis=0)[:-1]
-            rows = edges[(slice(None), *above)] if above else edges[:, None]
-            codes[:, names.index(name)] = (rng.random(count) >= rows).sum(axis=0)
+            edges = np.cumsum(table, axis=0)[:-1].reshape(len(table) - 1, -1)
+            rows = np.zeros(count, dtype=np.int64)
+            for parent in self.dag.parents[name]:
+                rows = rows * self.dag.domain[parent].size + codes[:, names.index(parent)]
+            codes[:, names.index(name)] = (rng.random(count) >= edges[:, rows]).sum(axis=0)
         return codes
 
     def divergence(self, tables: dict[str, FloatArray]) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpgm_core import Dag, Domain, StructureError
@@ -43,14 +41,20 @@ def wrong(domain: Domain) -> Dag:
 
     The first deal that joins no two attributes which the sensible graph joins, with families of at most 5,000 cells.
     """
-    rng = np.random.default_rng(0)
-    joined = {frozenset((child, parent)) for child, above in SENSE.items() for parent in above}
-    names = list(domain.names)
-    for _ in range(200_000):
-        other = dict(zip(names, rng.permutation(names).tolist(), strict=True))
-        parents = {other[child]: tuple(other[parent] for parent in above) for child, above in SENSE.items()}
-        if any(frozenset((child, parent)) in joined for child, above in parents.items() for parent in above):
-            continue
-        if all(math.prod(domain.shape((child, *above))) <= MOST for child, above in parents.items()):
-            return Dag(domain, parents)
+    rng, names = np.random.default_rng(0), domain.names
+    place = {name: at for at, name in enumerate(names)}
+    arcs = np.array([(place[child], place[parent]) for child, above in SENSE.items() for parent in above])
+    joined = np.zeros((len(names), len(names)), dtype=bool)
+    joined[arcs[:, 0], arcs[:, 1]] = joined[arcs[:, 1], arcs[:, 0]] = True
+    families = [[place[child], *(place[parent] for parent in above)] for child, above in SENSE.items()]
+    sizes = np.array(domain.shape(names))
+    for _ in range(1000):
+        deals = rng.permuted(np.tile(np.arange(len(names)), (2000, 1)), axis=1)
+        good = ~joined[deals[:, arcs[:, 0]], deals[:, arcs[:, 1]]].any(axis=1)
+        for family in families:
+            good &= np.prod(sizes[deals[:, family]], axis=1) <= MOST
+        if good.any():
+            deal = deals[int(np.argmax(good))]
+            named = [[names[deal[at]] for at in family] for family in families]
+            return Dag(domain, {child: above for child, *above in named})
     raise StructureError(f"no deal of the attributes makes a wrong graph with families of at most {MOST} cells")

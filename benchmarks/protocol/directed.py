@@ -83,20 +83,20 @@ METHODS: dict[str, Method | None] = {
     EXACT: None,
     BASELINE: Method(),
     "baseline + consistency": Method(agree=True),
-    "baseline, Gaussian": Method(gaussian=True),
-    "two-stage, the paper's": Method(two_stage(), agree=True),
-    "two-stage, all records first": Method(two_stage(sampling_rate=1), agree=True),
-    "two-stage, errors alone": Method(two_stage(sampling_rate=1, weights="error"), agree=True),
-    "two-stage, pooled, Gaussian": Method(
+    "baseline Gaussian": Method(gaussian=True),
+    "two-stage sampled": Method(two_stage(), agree=True),
+    "two-stage": Method(two_stage(sampling_rate=1), agree=True),
+    "two-stage errors alone": Method(two_stage(sampling_rate=1, weights="error"), agree=True),
+    "two-stage pooled Gaussian": Method(
         two_stage(sampling_rate=1, weights="error", pool=True, smoothing=0.25, measure="maximal"),
         gaussian=True,
         zcdp=True,
     ),
-    "bayes-net, local": Method({"name": "bayes-net", "learner": "local"}),
-    "bayes-net, local, Gaussian": Method({"name": "bayes-net", "learner": "local"}, gaussian=True),
+    "bayes-net local": Method({"name": "bayes-net", "learner": "local"}),
+    "bayes-net local Gaussian": Method({"name": "bayes-net", "learner": "local"}, gaussian=True),
     "bayes-net": Method({"name": "bayes-net"}),
-    "bayes-net, Gaussian, even": Method({"name": "bayes-net", "split": "even"}, gaussian=True),
-    "bayes-net, Gaussian": Method({"name": "bayes-net"}, gaussian=True),
+    "bayes-net even Gaussian": Method({"name": "bayes-net", "split": "even"}, gaussian=True),
+    "bayes-net Gaussian": Method({"name": "bayes-net"}, gaussian=True),
 }
 
 

@@ -14,11 +14,11 @@ from benchmarks.protocol.graphs_of_people import PEOPLE
 
 __all__ = ["budget_ratio", "over_baseline", "tables"]
 
-LOCAL = "bayes-net, local"
+LOCAL = "bayes-net local"
 #: At epsilon = 1: method -> network -> KL over the baseline's, at most.
 TARGETS = {
     "bayes-net": {"sachs": 0.52, "child": 0.38, "alarm": 0.40},
-    "bayes-net, Gaussian": {"sachs": 0.50, "child": 0.22, "alarm": 0.22},
+    "bayes-net Gaussian": {"sachs": 0.50, "child": 0.22, "alarm": 0.22},
 }
 #: `local` over the joint fit, at most; seconds on one thread.
 LOCAL_AT_MOST, HAILFINDER_SECONDS = 1.35, 60
@@ -47,9 +47,9 @@ def tables(lines: Sequence[Line]) -> str:
 
 
 _SAID_BUDGETS = (
-    "The baseline's budget over that with which a method has the same mean error, where the baseline spends 1 "
-    'and 3 (epsilon); by interpolation on logarithms. "<1": more than the baseline at every epsilon tried; ">": less error '
-    "at the smallest one.\n"
+    "The baseline's epsilon over the one with which a method has the same mean error, where the baseline spends 1 / 3; "
+    'by interpolation on logarithms. "<1": more error than the baseline at every epsilon tried; ">": less at the '
+    "smallest one.\n"
 )
 _SAID_QUERIES = "Mean L1 of single attributes' marginals / of P(target | two others), to the truth.\n"
 

@@ -30,7 +30,7 @@ from dpgm_core import (
 __all__ = ["DELTA", "GRAPHS", "PEOPLE", "of_people"]
 
 DELTA = "1e-9"
-GRAPHS = {"sense": sensible, "wrong": wrong}
+GRAPHS = {"sensible": sensible, "wrong": wrong}
 
 
 @frozen
@@ -45,11 +45,11 @@ class Method:
 
 
 PEOPLE = {
-    f"{name}, {graph}": method
+    f"{name} on {graph} graph": method
     for graph in GRAPHS
     for name, method in {
         "baseline": Method(graph),
-        "bayes-net, local": Method(graph, {"name": "bayes-net", "learner": "local"}),
+        "bayes-net local": Method(graph, {"name": "bayes-net", "learner": "local"}),
         "bayes-net": Method(graph, "bayes-net"),
         "undirected": Method(graph, "eb-map", undirected=True),
     }.items()
