@@ -13,7 +13,7 @@ from dpgm_core import Array, Clique, Dag, Domain, FloatArray, IntArray, Model
 from dpgm_core.interop.bif import read_bif
 from dpgm_core.models.cpds import cpds_of
 
-__all__ = ["MADE", "Network", "Question", "network", "row_smoothed", "there"]
+__all__ = ["MADE", "SMOOTHING", "Network", "Question", "network", "row_smoothed", "there"]
 
 #: Needs no file.
 MADE = "made"

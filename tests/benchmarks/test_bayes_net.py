@@ -15,7 +15,8 @@ from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
 from benchmarks.protocol.directed import by_counts
 from benchmarks.protocol.directed_tables import budget_ratio, over_baseline, tables
-from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, release
+from benchmarks.protocol.graphs_of_people import likelihood
+from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, log_likelihood, release
 
 NOWHERE = Path("/nowhere")
 SIZES = {
@@ -120,6 +121,16 @@ def test_the_wrong_graph_has_the_shape_of_the_sensible_one_and_none_of_its_arcs(
     assert len(joined[0]) == len(joined[1]) == sum(map(len, SENSE.values()))
     assert not joined[0] & joined[1]
     assert all(np.prod(domain.shape(family)) <= MOST for family in other.families)
+
+
+def test_the_likelihood_of_records_is_the_models():
+    """On the made-up network's truth; a record that is ruled out counts as the uniform share."""
+    net = small()
+    codes = net.records(300, 6)
+    exact = log_likelihood(net.model, codes, allow_non_private=True) / len(codes)
+    assert likelihood(net.model, codes) == pytest.approx(exact, abs=2e-3)
+    ruled_out = np.array([[0, 0, 1]])  # b = 1 given a = 0
+    assert likelihood(net.model, ruled_out) == pytest.approx(np.log(1e-4 / 12))
 
 
 def test_a_smoke_run_needs_no_data(tmp_path, capsys):
