@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge, did_you_mean
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["MOST_CELLS", "Dag"]
+__all__ = ["MOST_CELLS", "Dag", "check_dag"]
 
 #: Of one family's table.
 MOST_CELLS = 10**7
@@ -170,3 +170,14 @@ class Dag:
 
     def __repr__(self) -> str:
         return f"Dag({len(self.families)} attributes, {sum(len(family) - 1 for family in self.families)} arcs)"
+
+
+def check_dag(dag: object) -> Dag:
+    """The graph, or StructureError for what is none, such as a Structure.
+
+    >>> check_dag(Dag(Domain.from_sizes({"a": 2}), {}))
+    Dag(1 attributes, 0 arcs)
+    """
+    if not isinstance(dag, Dag):
+        raise StructureError(f"a Dag is needed, got {type(dag).__name__}; Dag.of(structure) makes one")
+    return dag

@@ -159,6 +159,8 @@ def build(cls: type[T], given: Mapping[str, Any], *, what: str, resolve: Resolve
 def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
     """The same component with some options set anew, as plain values. Raises OptionError.
 
+    A table for an option that is a component itself changes that component; its name is not looked at.
+
     >>> @attrs.frozen(kw_only=True)
     ... class Mine:
     ...     scales: tuple[float, ...] = option((), help="how much")
@@ -168,11 +170,25 @@ def changed(component: T, options: Mapping[str, Any], *, what: str) -> T:
     cls: Any = type(component)
     if not attrs.has(cls):
         raise OptionError(f"{what} is no attrs class, so it has no options that could be set to {dict(options)!r}")
-    kept = [one for one in _fields(cls) if "component" in one.metadata or _is_held(one, getattr(component, one.name))]
-    inner = [one.name for one in kept if one.name not in options]
-    plain = {name: value for name, value in plain_options(component).items() if name not in inner}
-    built: Any = build(cls, plain | dict(options), what=what)
-    made: T = attrs.evolve(built, **{name: getattr(component, name) for name in inner})
+    fields = {one.name: one for one in _fields(cls)}
+    # What stands in for an object in a file changes nothing: the object is here.
+    given = {
+        name: value
+        for name, value in options.items()
+        if name not in fields
+        or not (_is_held(fields[name], getattr(component, name)) and value == _stand_in(fields[name]))
+    }
+    kept = {}
+    for name, one in fields.items():
+        inside = getattr(component, name)
+        if "component" in one.metadata and isinstance(given.get(name), Mapping) and attrs.has(type(inside)):
+            table = {key: value for key, value in given.pop(name).items() if key != "name"}
+            kept[name] = changed(inside, table, what=f"option {name!r} of {what}")
+        elif name not in given and ("component" in one.metadata or _is_held(one, inside)):
+            kept[name] = inside
+    plain = {name: value for name, value in plain_options(component).items() if name not in kept}
+    built: Any = build(cls, plain | given, what=what)
+    made: T = attrs.evolve(built, **kept)
     return made
 
 

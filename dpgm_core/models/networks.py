@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.dag import Dag
+from dpgm_core.dag import Dag, check_dag
 from dpgm_core.errors import StructureError
 from dpgm_core.models.cpds import cpds_of
 from dpgm_core.models.model import Model
@@ -37,9 +37,9 @@ def cpds(model: Model, dag: Dag) -> dict[str, FloatArray]:
 def project(model: Model, dag: Dag) -> Model:
     """The network over `dag` that is nearest to the model: of all networks q over it, KL(model || q) is least.
 
-    Its tables are the model's own P(attribute | parents); it has the model's releases and facts, and log Z = 0. dag:
-    over the domain of `model.structure`. Rows of parents' states that the model rules out are uniform, and a note among
-    its provenance counts them. Free in privacy.
+    Its tables are the model's own P(attribute | parents); it has the model's releases and facts, but no refits
+    (`replicates`), and log Z = 0. dag: over the domain of `model.structure`. Rows of parents' states that the model
+    rules out are uniform, and a note among its provenance counts them. Free in privacy.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -50,7 +50,7 @@ def project(model: Model, dag: Dag) -> Model:
     >>> nearest.marginal("a").round(3).tolist(), round(model.kl(nearest), 4)
     ([0.5, 0.5], 0.0863)
     """
-    if dag.domain != model.structure.domain:
+    if check_dag(dag).domain != model.structure.domain:
         raise StructureError("a model is projected on a graph over the domain of its structure; this is over another")
     tables, uniform = _conditionals(model, dag)
     made = Model.from_cpds(
@@ -93,7 +93,7 @@ def _by_family(model: Model, dag: Dag) -> list[FloatArray]:
 
 def _conditionals(model: Model, dag: Dag) -> tuple[dict[str, FloatArray], int]:
     """The tables, and how many of their rows are uniform for want of any probability."""
-    asked = (model.coarse if dag.domain == model.structure.domain else model).using(unmeasured="uniform")
+    asked = (model.coarse if check_dag(dag).domain == model.structure.domain else model).using(unmeasured="uniform")
     if dag.domain != asked.domain:
         raise StructureError("the graph is over another domain than the model: attributes or labels differ")
     joints = asked.marginals_of(dag.families)

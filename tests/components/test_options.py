@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpgm_core.components.options import build, changed, describe, option, plain_options, still_known
+from dpgm_core.components.options import (
+    build,
+    changed,
+    component_option,
+    describe,
+    option,
+    plain_options,
+    still_known,
+)
 from dpgm_core.errors import DpgmError, OptionError
 
 
@@ -142,3 +151,32 @@ def test_an_option_may_hold_an_object_that_no_file_does():
         build(Mine, plain_options(mine), what="learner 'mine'")
     with pytest.raises(OptionError, match="option 'thing' of learner 'mine' must be Thing or text or none, got 3"):
         build(Mine, {"thing": 3}, what="learner 'mine'")
+
+
+@attrs.frozen(kw_only=True)
+class Inner:
+    """A component that may hold an object."""
+
+    thing: Thing | str | None = option(None, help="what", holds=Thing)
+    count: int = option(1, help="how many")
+
+
+@attrs.frozen(kw_only=True)
+class Outer:
+    """A component with another one for an option."""
+
+    inner: Inner | str | Mapping[str, Any] = component_option("first", kind="learner", help="which")
+    often: int = option(3, help="how often")
+
+
+def test_an_option_that_is_a_component_is_changed_by_a_table():
+    """`changed` sets the options named in the table and keeps the others, an object that a file only tells of among
+    them; a component that was a name becomes the table."""
+    held = Thing()
+    outer = Outer(inner=Inner(thing=held), often=5)
+    table = {"name": "inner", **plain_options(outer.inner), "count": 2}
+    assert changed(outer, {"inner": table}, what="x") == Outer(inner=Inner(thing=held, count=2), often=5)
+    assert changed(outer, {"often": 1}, what="x") == Outer(inner=outer.inner, often=1)
+    assert changed(Outer(), {"inner": table}, what="x").inner == table
+    with pytest.raises(OptionError, match="option 'inner' of x has no option 'cuont'; did you mean 'count'"):
+        changed(outer, {"inner": {"cuont": 2}}, what="x")

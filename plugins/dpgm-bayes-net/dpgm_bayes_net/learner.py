@@ -1,0 +1,226 @@
+"""One release of a network's largest families, fitted together by another learner, and the network nearest to the fit.
+
+Source of the projection: of all networks over a graph the one with P's own P(child | parents) has the least KL from P.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+from attrs import evolve, frozen
+
+from dpgm_bayes_net.engines import Engines
+from dpgm_bayes_net.local import Local
+from dpgm_bayes_net.measured import MeasuredCurator
+from dpgm_bayes_net.tables import counts_of, faint, faint_note, over
+from dpgm_core import (
+    Clique,
+    Curator,
+    Dag,
+    Fit,
+    Fitter,
+    FloatArray,
+    Inference,
+    Learner,
+    Model,
+    NoisyTables,
+    OptionError,
+    Progress,
+    Randomness,
+    Refitter,
+    Registry,
+    ReplayCurator,
+    Structure,
+    SystemRandomness,
+    Tables,
+    component_option,
+    make,
+    option,
+    project,
+    silent,
+)
+from dpgm_core.learning import Foreseen
+
+__all__ = ["BayesNet"]
+
+#: Nats; potentials of what a network rules out, where another learner starts from them.
+_RULED_OUT = -700.0
+
+
+@frozen(kw_only=True)
+class BayesNet:
+    """A Bayesian network over the structure's directed graph, from one release.
+
+    >>> BayesNet(learner="local").measure
+    'maximal'
+    """
+
+    measure: Literal["maximal", "families"] = option(
+        "maximal",
+        help="maximal: measure only families that lie in no other one, which hold the counts of all; families: measure "
+        "each family",
+    )
+    split: Literal["optimal", "even", "curator"] = option(
+        "optimal",
+        help="how the budget is divided over the tables measured: optimal: more for larger ones; even: the same noise "
+        "for all; curator: as the run says",
+    )
+    learner: Learner | str | Mapping[str, Any] = component_option(
+        "eb-map",
+        kind="learner",
+        help="what learns from the release, before conditional tables are read off; local: each table by itself, no "
+        "inference",
+    )
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse a structure that is no directed graph, StructureError; a learner that does not learn from a single
+        release, OptionError; and what that learner refuses."""
+        dag = Dag.of(structure)
+        self._inner().check(self._modelled(dag), inference)
+
+    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
+        """What the release will measure, and how the budget is split. Raises StructureError and OptionError."""
+        self._inner()
+        return self._measured(Dag.of(structure)), self._over_tables
+
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
+        """Take one release, let the other learner learn from it, and read the network off.
+
+        Raises StructureError, OptionError and BudgetError before anything is charged.
+        """
+        dag, inner = Dag.of(curator.structure), self._inner()
+        door = MeasuredCurator(curator, self._modelled(dag), self._measured(dag), self._over_tables)
+        found = inner.learn(door, inference, randomness=randomness, progress=progress)
+        fit = self._read_off(found, curator.structure, Engines(inference), door.handed)
+        return evolve(fit, notes=[*fit.notes, *door.notes])
+
+    def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
+        """Fits of the other learner, each from its last one where it can, and the networks nearest to them."""
+        inner, engines = self._inner(), Engines(inference)
+        own = inner.fitter(engines) if isinstance(inner, Fitter) else None
+        last: Fit | None = None
+
+        def fit(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
+            nonlocal last
+            modelled = self._modelled(Dag.of(structure))
+            last = (
+                self._afresh(inner, release, modelled, engines)
+                if own is None
+                else own(release, modelled, before and (last or before))
+            )
+            return self._read_off(last, structure, engines, release)
+
+        return fit
+
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """Refits of the other learner, started from the network where it can, and the networks nearest to them."""
+        inner, engines = self._inner(), Engines(inference)
+        dag = Dag.of(model.structure)
+        modelled = self._modelled(dag)
+        own: Callable[[NoisyTables], Tables] | None = None
+        if isinstance(inner, Refitter):
+            start = Tables(model.structure, np.maximum(model.potentials.values, _RULED_OUT)).embed(modelled)
+            facts: dict[str, Any] = {"provenance": model.provenance, "conversion_delta": model.conversion_delta}
+            with suppress(OptionError):  # it misses its own fit in a network's potentials; then it learns each time
+                own = inner.refitter(Model(modelled, start, releases=model.releases, **facts), engines)
+
+        def refit(release: NoisyTables) -> Tables:
+            found = self._afresh(inner, release, modelled, engines).model.potentials if own is None else own(release)
+            return self._network(Model(found.structure, found, inference=engines), dag, model.structure).potentials
+
+        return refit
+
+    def _afresh(self, inner: Learner, release: NoisyTables, modelled: Structure, inference: Inference) -> Fit:
+        return inner.learn(ReplayCurator(release, modelled), inference, randomness=SystemRandomness(), progress=silent)
+
+    @property
+    def _over_tables(self) -> str | None:
+        return None if self.split == "curator" else self.split
+
+    def _measured(self, dag: Dag) -> Structure:
+        return Structure(dag.domain, dag.maximal) if self.measure == "maximal" else dag.structure()
+
+    def _modelled(self, dag: Dag) -> Structure:
+        """Of the other learner's model: what is measured; `local` makes a network itself, and needs its graph."""
+        return dag.structure() if isinstance(self._inner(), Local) else self._measured(dag)
+
+    def _inner(self) -> Learner:
+        """The other learner. Raises OptionError for one that does not learn from a single release."""
+        inner: Learner = make("learner", self.learner)
+        name = _registry().name_of("learner", inner) or type(inner).__name__
+        if isinstance(inner, Foreseen):
+            wrong = "divides a budget over tables of its own choice, as bayes-net does"
+        elif "sampling_rate" in _options(inner):
+            wrong = "trains on rounds of subsampled records"
+        else:
+            return inner
+        raise OptionError(
+            f"bayes-net cannot use learner {name}, which {wrong}; take one that learns from a single release, such as "
+            "'eb-map', 'naive-mle' or 'local'"
+        )
+
+    def _network(self, model: Model, dag: Dag, structure: Structure) -> Model:
+        """The network over `structure` that is nearest to the other learner's model; that of `local` is one."""
+        return over(model if isinstance(self._inner(), Local) else project(model, dag), structure)
+
+    def _read_off(self, found: Fit, structure: Structure, inference: Inference, release: NoisyTables) -> Fit:
+        """The other learner's fit, its model replaced by the network."""
+        if isinstance(self._inner(), Local):
+            return evolve(found, model=over(found.model, structure))
+        dag, model = Dag.of(structure), found.model.using(inference)
+        network = self._network(model, dag, structure)
+        certificate, notes = dict(found.certificate), [*found.notes, *network.provenance.get("notes", ())]
+        joints = model.coarse.using(unmeasured="uniform").marginals_of(dag.families)
+        if model.engine.exact:
+            certificate |= _divergence(model.coarse, network, joints)
+        else:
+            notes.append(
+                "inference is approximate: the conditional tables are read off approximate marginals, so that the "
+                "network is near the fit and not the nearest"
+            )
+        notes += _drowned(release, dag, joints)
+        return evolve(found, model=network, certificate=certificate, notes=notes, tuning=self._tuning(found.tuning))
+
+    def _tuning(self, inner: Mapping[str, Any]) -> dict[str, Any]:
+        """The other learner as a table with what it chose; nothing if it chose nothing."""
+        if not inner:
+            return {}
+        record = _registry().record("learner", self._inner())
+        named = {"name": record["name"]} if "name" in record else {}
+        return {"learner": {**named, **record.get("options", {}), **inner}}
+
+
+def _divergence(model: Model, network: Model, joints: Mapping[Clique, FloatArray]) -> dict[str, float]:
+    """KL(model || network), nats: -H(model) - sum over families of E[log P(child | parents)]; left out if infinite."""
+    found = -model.entropy()
+    for family, joint in joints.items():
+        there = joint > 0
+        found -= float(joint[there] @ network.potentials[family][there])
+    return {"projection_kl": max(0.0, found)} if math.isfinite(found) else {}
+
+
+def _drowned(release: NoisyTables, dag: Dag, joints: Mapping[Clique, FloatArray]) -> list[str]:
+    """What a user is told of rows that expect little but noise."""
+    if max(release.structure.multiplicities) > 1:  # whose tables are of no family
+        return []
+    counts = counts_of(release.tables, release.variances, dag.families)
+    rows = {family[0]: release.total * joint.sum(axis=0) for family, joint in joints.items()}
+    return faint_note(sum(faint(rows[child], one) for child, one in counts.items()), sum(map(np.size, rows.values())))
+
+
+def _options(component: object) -> list[str]:
+    """The names of a component's options."""
+    cls: Any = type(component)
+    return [one.name for one in attrs.fields(cls)] if attrs.has(cls) else []
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Registry:
+    """Of what is installed, found once."""
+    return Registry.discover()

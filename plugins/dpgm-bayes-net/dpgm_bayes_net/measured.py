@@ -1,0 +1,138 @@
+"""A curator as another learner sees it: the tables that its one release is of are chosen for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from fractions import Fraction
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    ClippedScore,
+    Clique,
+    Curator,
+    Noise,
+    NoisyTables,
+    Rounds,
+    Session,
+    Structure,
+    Terms,
+    Workload,
+)
+
+__all__ = ["MeasuredCurator"]
+
+
+class MeasuredCurator:
+    """Hands out one release, of the cliques of `measured`, all the budget split over them as told.
+
+    structure: of the other learner's model. split: "optimal", "even" or None, the curator's own. A saved release is
+    handed out as it is. What else is asked for is refused, BudgetError, before anything is read or charged.
+
+    notes: what the user should know of it.
+    """
+
+    def __init__(self, curator: Curator, structure: Structure, measured: Structure, split: str | None) -> None:
+        self._curator, self._structure, self._measured, self._split = curator, structure, measured, split
+        self._handed: NoisyTables | None = None
+        self.notes: list[str] = []
+
+    @property
+    def structure(self) -> Structure:
+        """The other learner's."""
+        return self._structure
+
+    @property
+    def terms(self) -> Terms:
+        """The curator's."""
+        return self._curator.terms
+
+    @property
+    def budget(self) -> Budget:
+        """The curator's."""
+        return self._curator.budget
+
+    @property
+    def remaining(self) -> Budget:
+        """The curator's."""
+        return self._curator.remaining
+
+    @property
+    def released(self) -> tuple[NoisyTables, ...]:
+        """The curator's."""
+        return self._curator.released
+
+    @property
+    def conversion_delta(self) -> Fraction | None:
+        """The curator's."""
+        return self._curator.conversion_delta
+
+    @property
+    def replayed(self) -> bool:
+        """The curator's."""
+        return self._curator.replayed
+
+    @property
+    def pooled(self) -> bool:
+        """The curator's."""
+        return self._curator.pooled
+
+    def release(
+        self,
+        *,
+        budget: Budget | Mapping[Clique, Budget] | None = None,
+        cliques: Iterable[Clique] | None = None,
+        split: str | None = None,
+        accept: Callable[[Sequence[Noise]], None] | None = None,
+    ) -> NoisyTables:
+        """The release. Raises BudgetError, with nothing paid, for other cliques or budgets and for a second one."""
+        if budget is not None or cliques is not None or split is not None or self._handed is not None:
+            raise _refused("asks for other releases than one of all tables and all the budget")
+        self._handed = self._released(accept)
+        return self._handed
+
+    @property
+    def handed(self) -> NoisyTables:
+        """What was handed out. Raises BudgetError if nothing was."""
+        if self._handed is None:
+            raise _refused("asked for none")
+        return self._handed
+
+    def rounds(
+        self,
+        n: int,
+        *,
+        sampling_rate: float,
+        cliques: Iterable[Clique] | None = None,
+        budget: Budget | None = None,
+        clip: ClippedScore | None = None,
+    ) -> AbstractContextManager[Rounds]:
+        """Raises BudgetError: there is one release."""
+        raise _refused("trains on rounds of subsampled records")
+
+    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+        """Raises BudgetError: there is one release."""
+        raise _refused("opens a session")
+
+    def _released(self, accept: Callable[[Sequence[Noise]], None] | None) -> NoisyTables:
+        curator, cliques = self._curator, self._measured.cliques
+        if curator.replayed:
+            return curator.release(accept=accept)
+        before = curator.remaining
+        try:
+            return curator.release(cliques=cliques, split=self._split, accept=accept)
+        except BudgetError:
+            # Unequal noises spend (epsilon, delta) together only where they are Gaussian.
+            if self._split != "optimal" or before.kind != "approx" or curator.remaining != before:
+                raise
+        found = curator.release(cliques=cliques, split="even", accept=accept)
+        self.notes.append(f"every table has the same noise: {before} is split over tables for Gaussian noise only")
+        return found
+
+
+def _refused(asks: str) -> BudgetError:
+    return BudgetError(
+        f"bayes-net measures once and divides the budget itself, and its own learner {asks}; take one that learns from "
+        "a single release, such as 'eb-map'"
+    )
