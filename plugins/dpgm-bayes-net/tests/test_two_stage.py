@@ -143,6 +143,16 @@ def test_a_sampled_first_stage_has_the_noise_that_its_rate_allows():
     assert done.model.cost == dpgm.Budget.pure(1)
 
 
+def test_a_sampled_first_stage_under_replace_one():
+    """The scale is m / e with ln(1 + q (exp(e) - 1)) - ln(1 - q (1 - exp(-e))) = epsilon of stage I: section 4.4."""
+    rate, share = 0.1, 0.2
+    done = fitted(options={"sampling_rate": rate, "first_share": share}, terms=REPLACE)
+    base = 4 / done.releases[0].noise[0].event.scale
+    spent = math.log1p(rate * math.expm1(base)) - math.log1p(rate * math.expm1(-base))
+    assert spent == pytest.approx(share, rel=1e-6)
+    assert done.releases[0].cost == dpgm.Budget.pure("0.2") and done.model.cost == dpgm.Budget.pure(1)
+
+
 # --- what two stages cost ------------------------------------------------------------------------------------------
 
 PAIR = dpgm.Dag(dpgm.Domain.from_sizes({"a": 2, "b": 2}), {})
