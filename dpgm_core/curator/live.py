@@ -349,7 +349,7 @@ class LiveCurator(Single, SetsAside):
         self, check: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
         """The release of the check, where no learner sees it."""
-        release = self._published(check, receipt, tables, total, variance, check=True)
+        release = self._published(check, receipt, tables, total, variance, check=True, modelled=None)
         self._aside = (release,)
         return release
 
@@ -372,6 +372,7 @@ class LiveCurator(Single, SetsAside):
     ) -> NoisyTables:
         """The release; more: `cost` and `round` of one of many rounds, or whether it is of a check."""
         self.check_process()  # noise that forks while it is drawn must not come back twice
+        measured = measurement.structure
         return NoisyTables(
             tables=tables,
             measurement=measurement,
@@ -381,7 +382,7 @@ class LiveCurator(Single, SetsAside):
             private=bool(self._randomness.private),
             unsafe=measurement.unsafe,
             provenance=receipt.provenance,
-            **{"cost": measurement.cost} | more,
+            **{"cost": measurement.cost, "modelled": None if measured == self._structure else self._structure} | more,
         )
 
     def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:

@@ -113,7 +113,21 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
         check=converter.structure(document.get("check", False), bool),
+        modelled=_read_modelled(document.get("modelled"), structure),
     )
+
+
+def _read_modelled(plain: Any, measured: Structure) -> Structure | None:
+    """What a release was made to learn; spelled out, and with room for every table. Raises ModelFileError."""
+    if plain is None:
+        return None
+    if not isinstance(plain, Mapping) or not plain.keys() <= {"cliques", "tied"}:
+        raise ModelFileError("the model that the release was made for must be given by its cliques")
+    found = Structure.from_dict(measured.domain, plain)
+    for clique in measured.cliques:
+        if found.covering(clique) is None:
+            raise ModelFileError(f"the model that the release was made for has no clique that contains {clique!r}")
+    return found
 
 
 def check_format(archive: Archive, document: Mapping[str, Any], wanted: str, schema: int) -> None:
