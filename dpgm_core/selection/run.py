@@ -51,13 +51,17 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
 def check_learner(
     learner: Learner, inference: Inference, structure: Structure, plan: SelectionPlan, terms: Terms, budget: Budget
 ) -> None:
-    """Refuse, before anything is charged, a learner that trains on rounds, as a session leaves one release and no
-    records; and one that needs a directed graph, where the selector will not choose one.
+    """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
+    session leaves one release and no records; and one that needs a directed graph, where the selector chooses none.
 
     Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the
     workload's attributes, each alone. plan: the selector's. budget: of the session.
     """
-    _check_direction(learner, inference, structure, plan.directed)
+    if plan.directed:  # a graph has a node for each attribute, wanted or not
+        structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
+    learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
+    if not plan.directed:
+        _check_undirected(learner, inference, structure)
     if isinstance(learner, Fitter):
         _fitter_of(learner, inference)
         return
@@ -69,15 +73,15 @@ def check_learner(
             f"learner {_learner(learner)} trains on many releases of subsampled records, and a structure that is "
             "chosen leaves one release; take another learner, such as 'eb-map', or name the cliques"
         )
+    if "part" in probe.asked:
+        raise OptionError(
+            f"learner {_learner(learner)} spends a part of the budget first and then the rest, and a structure that is "
+            "chosen leaves one release; take another learner, such as 'eb-map', or name the structure"
+        )
 
 
-def _check_direction(learner: Learner, inference: Inference, structure: Structure, directed: bool) -> None:
-    """Ask it about attributes alone, for its options: what is chosen is kept small enough by the selector. Where that
-    has no direction, about one pair beside them, too."""
-    if directed:  # a graph has a node for each attribute, wanted or not
-        learner.check(Structure(structure.domain, [(name,) for name in structure.domain.names]), inference)
-        return
-    learner.check(structure, inference)
+def _check_undirected(learner: Learner, inference: Inference, structure: Structure) -> None:
+    """Ask it about one pair beside the attributes alone."""
     sizes = structure.domain.sizes
     names = sorted((name for clique in structure.cliques for name in clique), key=lambda name: sizes[name])
     if len(names) < 2:
@@ -109,9 +113,9 @@ class _Probe:
         """All of it."""
         return self.budget
 
-    def release(self, **_: object) -> NoReturn:
+    def release(self, *, budget: object = None, **_: object) -> NoReturn:
         """Raises BudgetError."""
-        self._refuse("release")
+        self._refuse("release" if budget in (None, self.budget) else "part")
 
     def rounds(self, n: int, **_: object) -> NoReturn:
         """Raises BudgetError."""

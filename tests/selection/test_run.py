@@ -16,6 +16,7 @@ from dpgm_core import (
     DpgmError,
     LearningFailed,
     Ledger,
+    OptionError,
     SeededRandomness,
     Structure,
     StructureError,
@@ -207,6 +208,21 @@ def test_a_selector_of_directed_graphs_serves_every_learner(learner):
         done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
         assert Dag.of(done.model.structure).parents["b"] == ("a",)
         assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # noise of half a record in 400
+
+
+@frozen(kw_only=True)
+class InParts(Network):
+    """A tenth first, then the rest."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        curator.release(budget=curator.remaining * Fraction(1, 10))
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
+    """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
+    with pytest.raises(OptionError, match="spends a part of the budget first"):
+        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------
