@@ -413,6 +413,16 @@ def test_the_budget_is_divided_by_the_weights_that_were_asked_for(weights, of, m
     assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum() / counts.sum()))
 
 
+def test_rows_are_guarded_by_the_noise_of_the_scaled_up_tables():
+    """Without records a subsample's noise over its rate is what a row may hide."""
+    done = fitted(np.zeros((0, 4), dtype=int), options={"sampling_rate": 0.4, "consistency": False})
+    counts, rate = done.releases[0].tables["a",], float(done.releases[0].round.sampling_rate)
+    guard = math.sqrt(2 * done.releases[0].variances[0]) / rate
+    assert counts.sum() / rate < guard
+    theta = np.maximum(counts, 0) / np.maximum(counts, 0).sum()
+    assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum()) / guard)
+
+
 def test_the_model_is_over_the_structure_as_it_was_given():
     """Families in another order than the domain's: the same numbers over that structure."""
     turned = dpgm.Structure(DOMAIN, DAG.families[::-1])
