@@ -45,8 +45,8 @@ from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
 
 __all__ = ["PrivBayes"]
 
-#: Of the budget: to every attribute alone; to all choices; to the tables of all rounds but the last.
-_ALONE, _CHOICES, _EARLIER = 0.3, 0.2, 0.1
+#: Of the budget: to every attribute alone, and to all choices. Rounds share both these and the rest alike.
+_ALONE, _CHOICES = 0.3, 0.2
 #: Of the noise in a family's table, what its score is less by: learners shrink noise.
 _SHRUNKEN = 0.3
 #: A `Dag` has no larger family.
@@ -159,8 +159,7 @@ class PrivBayes(Options):
             fit = fitting(session.pooled(), _graph(session, chosen), fit)
             total = session.pooled().total
             each = share_of(whole, _CHOICES / (rounds * len(families)))
-            last = number == rounds
-            tables = share_of(whole, _tables(number, rounds))
+            tables = share_of(whole, (1 - _ALONE - _CHOICES) / rounds)
             a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
             for place, (child, found) in enumerate(families.items(), 1):
                 used = ((number - 1) * len(families) + place) / (rounds * len(families))
@@ -183,7 +182,7 @@ class PrivBayes(Options):
                         "cells": growth.size.cells(),
                     }
                 )
-            if not last:
+            if number < rounds:
                 weights = _weights(session, chosen)
                 session.measure({clique: share_of(tables, part) for clique, part in weights.items()})
             progress("selecting parents", number, rounds)
@@ -231,12 +230,6 @@ def _families(order: Sequence[str], workload: Workload, parents: int) -> dict[st
 def _rounds(families: Mapping[str, Sequence[Clique]]) -> int:
     """As many as the largest family has parents."""
     return max((len(clique) - 1 for found in families.values() for clique in found), default=0)
-
-
-def _tables(number: int, rounds: int) -> float:
-    """What a round's tables have of the budget."""
-    earlier = _EARLIER if rounds > 1 else 0.0
-    return 1 - _ALONE - _CHOICES - earlier if number == rounds else earlier / (rounds - 1)
 
 
 def _graph(session: Session, chosen: Mapping[str, Clique]) -> Structure:
