@@ -29,7 +29,9 @@ from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 __all__ = [
     "BIF_FILE",
     "MODEL_FILE",
+    "NAMES_FILE",
     "RELEASE_FILE",
+    "UAI_FILE",
     "Archive",
     "atomic_write",
     "bounded_bytes",
@@ -47,6 +49,8 @@ T = TypeVar("T")
 BIF_FILE = "a BIF network"
 MODEL_FILE = "a dpgm model"
 RELEASE_FILE = "a dpgm release"
+UAI_FILE = "a UAI model"
+NAMES_FILE = "a names file"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -117,12 +121,12 @@ def _kind(path: Path) -> str:
     if _BIF_START.match(head):
         return BIF_FILE
     starts = {
-        b"MARKOV": "a UAI model",
-        b"BAYES": "a UAI model",
+        b"MARKOV": UAI_FILE,
+        b"BAYES": UAI_FILE,
         b"PR\n": "a UAI result",
         b"MAR\n": "a UAI result",
         b"MPE\n": "a UAI result",
-        b'{"domain"': "a names file",
+        b'{"domain"': NAMES_FILE,
     }
     return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
 

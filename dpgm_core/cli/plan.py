@@ -43,7 +43,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    make("learner", run.learner)
+    learner = make("learner", run.learner)
     as_source(records_of(run))
     asked: dict[str, Any] = {
         "terms": run.terms,
@@ -55,7 +55,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         chosen = plan_selection(run.select, run.budget, run.workload, run.learner, run.inference, **asked)
         _say_selection(spec, run, chosen, asked["records"], as_json)
         return
-    planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, **asked)
+    planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, learner=learner, **asked)
     for note in (*run.remarks, *planned.notes):
         talk(f"dpgm: {note}")
     private = run.seed is None
@@ -74,17 +74,24 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         f"noise scale {planned.scale:.6g} {unit} per cell"
     )
     say_lines(planned.structure)
-    cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
-    say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
+    if planned.seconds_per_inference is None:
+        say("inference: the engine cannot hold this structure; the learner does without it")
+    else:
+        cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
+        say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
+    if len(planned.tables) != len(run.structure.groups):
+        say(f"measured for the learner: {len(planned.tables)} tables instead of {len(run.structure.groups)}")
     say()
     what = "records" if weighted is None else "persons"
-    header = ["table", "cells", f"noise sd ({what})", "error of a probability"]
+    by_row = any(table.records_per_row is not None for table in planned.tables)
+    header = ["table", "cells", f"noise sd ({what})", "error of a probability", *["records per row"] * by_row]
     rows = [
         [
             " x ".join(table.clique) or "(total)",
             table.cells,
             f"{table.noise:.4g}",
             "-" if table.relative is None else f"{table.relative:.3g}",
+            *["-" if table.records_per_row is None else _count(table.records_per_row)] * by_row,
         ]
         for table in planned.tables
     ]
@@ -93,6 +100,10 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         say(unmeasured_note(planned.unmeasured))
     if all(table.relative is None for table in planned.tables):
         talk("for the error of a probability give a publicly known number of records: --records N")
+
+
+def _count(records: float) -> str:
+    return f"{records:,.0f}" if records >= 100 else f"{records:.3g}"
 
 
 def _say_ledger(run: Spec) -> None:

@@ -35,8 +35,9 @@ _TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|' + BARE.pattern)
 def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
     """Read a network: its graph, and variable -> P(variable | parents), axes the variable, then its parents.
 
-    The numbers are the doubles of the file, never renormalised; parents stand in the file's order. What else the reader
-    does is said at `read_bif`. Raises DataError, naming the file.
+    The numbers are the doubles of the file, never renormalised; parents stand in the file's order. Labels are read as
+    `read_bif` reads them: in its domain a value that is none of them counts as the first, so for records make one that
+    says where such values go, as `domain = "asia.bif"` in a spec does. Raises DataError, naming the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

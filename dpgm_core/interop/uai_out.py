@@ -14,7 +14,7 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.dag import Dag
 from dpgm_core.errors import DataError, StructureError
-from dpgm_core.files import atomic_write, check_writable, plain
+from dpgm_core.files import NAMES_FILE, UAI_FILE, atomic_write, check_writable, plain
 from dpgm_core.interop.uai_model import names_path
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -25,7 +25,6 @@ __all__ = ["write_uai"]
 WIDEST = 700.0
 #: How far a row of a network's tables may be from 1 in sum: published networks are rounded.
 ROUNDING = 1e-6
-_MODEL, _NAMES = "a UAI model", "a names file"
 
 
 def write_uai(
@@ -85,9 +84,9 @@ def write_uai(
     if stamp is not None:
         told["stamp"] = plain(stamp)
     # The names and the stamp come first: whatever ends this halfway, no model is without its own, nor with another's.
-    check_writable(path, _MODEL)
-    atomic_write(names_path(path), json.dumps(told, allow_nan=False).encode(), _NAMES)
-    atomic_write(path, content, _MODEL)
+    check_writable(path, UAI_FILE)
+    atomic_write(names_path(path), json.dumps(told, allow_nan=False).encode(), NAMES_FILE)
+    atomic_write(path, content, UAI_FILE)
 
 
 def _factors(potentials: Tables) -> list[tuple[Clique, FloatArray]]:

@@ -76,6 +76,30 @@ def test_what_is_read_is_what_was_written(tmp_path, network, name):
             assert potentials[family].tobytes() == np.log(table).tobytes()
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+@given(st.lists(st.text('{}()[],;|"/*ab \t\n\x85\u2003', max_size=4), min_size=3, max_size=3, unique=True))
+def test_any_words_are_refused_or_come_back(tmp_path, texts):
+    """As names and labels, next to each other, and in a property: nothing of them is taken for the file's own signs."""
+    name, first, second = texts
+    if not name:
+        return
+    dag = Dag(
+        Domain([Attribute.of_labels(name, [first, second], unknown=first), Attribute.of_size("z", 1)]), {"z": [name]}
+    )
+    cpds = {name: np.array([0.25, 0.75]), "z": np.ones((1, 2))}
+    try:
+        write_bif(tmp_path / "x.bif", dag, cpds, properties={"said": "".join(texts)})
+    except DataError as error:
+        assert "\n" not in str(error)
+        name = "fine"
+        dag = Dag(Domain([Attribute.of_size(name, 2), Attribute.of_size("z", 1)]), {"z": [name]})
+        write_bif(
+            tmp_path / "x.bif", dag, {"fine": cpds[texts[0]], "z": cpds["z"]}, properties={"said": "".join(texts)}
+        )
+    found, tables = read_network(tmp_path / "x.bif")
+    assert found == dag and tables[name].tolist() == [0.25, 0.75]
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_published_networks_survive(name, tmp_path):
     """Read, written and read again: the same network to the bit; written again: the same file."""
@@ -163,6 +187,14 @@ def test_half_a_character_is_refused(tmp_path):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name="a\ud800")
     write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": "a\ud800\x1b"})
     assert r'property k "a\ud800\x1b";' in (tmp_path / "x.bif").read_text()
+
+
+def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
+    """Signs that end a text, count as braces or start a comment are replaced; lines are joined."""
+    text = 'see "http://x/*y*/" ///\n{a; b}\t[c|d]'
+    write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": text, "empty": ""})
+    lines = (tmp_path / "x.bif").read_text().splitlines()
+    assert lines[1:3] == ["""  property k "see 'http:/ /x/ *y*/' / / / (a, b) [c|d]";""", '  property empty "";']
 
 
 @pytest.mark.parametrize(

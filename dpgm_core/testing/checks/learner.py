@@ -52,7 +52,8 @@ def _usable(fit: Fit, structure: Structure, where: str) -> None:
     values = fit.model.potentials.values
     require(not np.isnan(values).any() and not np.isposinf(values).any(), f"{where}: a log-potential is NaN or +inf")
     require(fit.model.structure.domain == structure.domain, f"{where}: the model is over another domain")
-    model = fit.model.using(unmeasured="uniform")  # a learner may measure less than it was given to model
+    # a learner may measure less than it was given to model, and have been given an engine that answers nothing
+    model = fit.model.using("junction-tree", unmeasured="uniform")
     for clique in filter(None, structure.cliques):
         table = model.marginal(clique)
         good = bool((table >= 0).all()) and abs(float(table.sum()) - 1) < 1e-6

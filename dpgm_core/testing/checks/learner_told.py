@@ -13,8 +13,12 @@ from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, DpgmError
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.learning.ahead import foreseen
+from dpgm_core.learning.contract import Foreseen
 from dpgm_core.models.model import Model
 from dpgm_core.models.networks import project
+from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.measurement import measure
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, Unserved, require
@@ -23,6 +27,7 @@ from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.evidence import torn
 from dpgm_core.testing.learning import CHAIN, draw, learn, replayed, truth
 from dpgm_core.testing.oracles import enumerated, incidence
+from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_core.testing.strategies import awkward_structures
 from dpgm_core.testing.subjects import LearnerSubject
 
@@ -76,6 +81,30 @@ def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
             f"P(b = 0) is {0.8 - 0.6 * quiet:.1f} in the table with little noise, {0.2 + 0.6 * quiet:.1f} in the one "
             f"with ten times as much, and {share:.4f} in the model",
         )
+
+
+@CHECKS.add()
+def what_it_foresees_it_measures(subject: LearnerSubject) -> None:
+    """A learner that foresees what it measures (`Foreseen`) releases those tables, once, each with the noise of the
+    split it states: a plan says what a fit does. Cannot show: learners that foresee nothing."""
+    if not isinstance(subject.component, Foreseen):
+        return
+    for name in ("nested", "cycle"):
+        structure = subject.served(awkward_structures()[name])
+        stated, split = foreseen(subject.component, structure)
+        door = learn(subject, np.zeros((50, len(structure.domain)), dtype=np.int64), structure).door
+        require(len(door.handed) == 1, f"{name}: it foresees one release, and asked for {len(door.handed)}")
+        mechanism: Mechanism = ReferenceLaplace() if door.budget.kind == "pure" else ReferenceGaussian()
+        planned = measure(mechanism, stated or structure, door.terms, door.budget, split or "even")
+        told, found = (
+            {frozenset(clique): float(value) for clique, value in zip(one.structure.cliques, variances, strict=True)}
+            for one, variances in ((planned, planned.variances), (door.handed[0], door.handed[0].variances))
+        )
+        require(
+            told.keys() == found.keys(), f"{name}: it foresees {len(told)} tables and measures {len(found)}, others"
+        )
+        near = all(abs(told[clique] - found[clique]) <= 1e-6 * found[clique] for clique in told)
+        require(near, f"{name}: the noise of its tables is not that of the split {split!r} which it foresees")
 
 
 def _asked(subject: LearnerSubject, structure: Structure) -> Structure:
