@@ -211,9 +211,15 @@ class LiveCurator(Single, SetsAside):
         cost = self._funds.asked(budget)
         measured = self._measured(cliques)
         sensitivity = terms.sensitivity(measured, clip)
-        rate = sampling_probability(sampling_rate, terms.neighbours)
+        rate = sampling_probability(sampling_rate)
         noise, each = round_noise(
-            self._mechanism, sensitivity, cost, rounds=n, sampling_rate=rate, neighbours=terms.neighbours
+            self._mechanism,
+            sensitivity,
+            cost,
+            rounds=n,
+            sampling_rate=rate,
+            neighbours=terms.neighbours,
+            presence=terms.presence(measured, clip),
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         aside: NoisyTables | None = None
