@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
+from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.ahead import Probe
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
@@ -65,7 +66,7 @@ def check_learner(
     if isinstance(learner, Fitter):
         _fitter_of(learner, inference)
         return
-    probe = _Probe(structure=structure, terms=terms, budget=budget)
+    probe = Probe(structure=structure, terms=terms, budget=budget)
     with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
     if "rounds" in probe.asked:
@@ -93,41 +94,6 @@ def _check_undirected(learner: Learner, inference: Inference, structure: Structu
             f"learner {_learner(learner)} does not take what the selector may choose: {error}; the selector chooses "
             "cliques without direction; take select = 'privbayes', which chooses a directed graph"
         ) from error
-
-
-@frozen(kw_only=True, eq=False)
-class _Probe:
-    """A curator that notes what it is asked for and gives nothing."""
-
-    structure: Structure
-    terms: Terms
-    budget: Budget
-    released: tuple[NoisyTables, ...] = ()
-    conversion_delta: Fraction | None = None
-    replayed: bool = False
-    pooled: bool = False
-    asked: list[str] = field(factory=list)
-
-    @property
-    def remaining(self) -> Budget:
-        """All of it."""
-        return self.budget
-
-    def release(self, *, budget: object = None, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("release" if budget in (None, self.budget) else "part")
-
-    def rounds(self, n: int, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("rounds")
-
-    def session(self, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("session")
-
-    def _refuse(self, what: str) -> NoReturn:
-        self.asked.append(what)
-        raise BudgetError("this curator only finds out what a learner asks for")
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
