@@ -56,18 +56,22 @@ def check_learner(
     """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
     session leaves one release and no records; and one that needs a directed graph, where the selector chooses none.
 
-    Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the
-    workload's attributes, each alone. plan: the selector's. budget: of the session.
+    Nothing declares any of it, so it is asked. structure: the workload's attributes, each alone. plan: the selector's.
+    budget: of the session.
     """
     if plan.directed:  # a graph has a node for each attribute, wanted or not
         structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
     learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
-    if not plan.directed:
-        _check_undirected(learner, inference, structure)
     if isinstance(learner, Fitter):
         _fitter_of(learner, inference)
-        return
-    probe = Probe(structure=structure, terms=terms, budget=budget)
+    else:
+        _check_one_release(learner, inference, Probe(structure=structure, terms=terms, budget=budget))
+    if not plan.directed:
+        _check_undirected(learner, inference, structure)
+
+
+def _check_one_release(learner: Learner, inference: Inference, probe: Probe) -> None:
+    """Ask it to learn, and stop it where it first asks for something."""
     with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
     if "rounds" in probe.asked:
