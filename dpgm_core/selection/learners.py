@@ -30,11 +30,11 @@ def check_learner(
     """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
     session leaves one release and no records; and one that needs a directed graph, where the selector chooses none.
 
-    Nothing declares any of it, so it is asked. structure: the workload's attributes, each alone. plan: the selector's.
-    budget: of the session.
+    Nothing declares any of it, so it is asked. structure: over the session's domain. plan: the selector's. budget: of
+    the session.
     """
-    if plan.directed:  # a graph has a node for each attribute, wanted or not
-        structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
+    # A directed graph has a node for each attribute, whether the workload wants it or not.
+    structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
     learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)
@@ -63,7 +63,7 @@ def _check_one_release(learner: Learner, inference: Inference, probe: _Probe) ->
 def _check_undirected(learner: Learner, inference: Inference, structure: Structure) -> None:
     """Ask it about one pair beside the attributes alone."""
     sizes = structure.domain.sizes
-    names = sorted((name for clique in structure.cliques for name in clique), key=lambda name: sizes[name])
+    names = sorted(structure.domain.names, key=lambda name: sizes[name])
     if len(names) < 2:
         return
     try:

@@ -77,6 +77,7 @@ def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path
         lambda: pipeline.select(CODES, never, RHO, WORKLOAD, Network(), terms=TERMS, ledger=book),
         lambda: pipeline.check(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS),
         lambda: pipeline.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
+        lambda: pipeline.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
     ):
         with pytest.raises(StructureError, match=r"without direction; take select = 'privbayes'"):
             refused()
