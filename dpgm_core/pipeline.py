@@ -36,7 +36,8 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import check_learner, chosen_fit, planned, select_structure
+from dpgm_core.selection.learners import check_learner
+from dpgm_core.selection.run import chosen_fit, planned, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
