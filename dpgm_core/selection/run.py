@@ -15,6 +15,7 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
+from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
@@ -89,6 +90,8 @@ def _check_undirected(learner: Learner, inference: Inference, structure: Structu
     try:
         learner.check(Structure(structure.domain, [*structure.cliques, (names[0], names[1])]), inference)
     except (OptionError, StructureError) as error:
+        graph = Dag(structure.domain, {names[0]: [names[1]]}).structure()
+        learner.check(graph, inference)  # where it is not for want of direction it refuses this, too
         raise type(error)(
             f"learner {_learner(learner)} does not take what the selector may choose: {error}; the selector chooses "
             "cliques without direction; take select = 'privbayes', which chooses a directed graph"

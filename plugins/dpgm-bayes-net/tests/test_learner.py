@@ -134,6 +134,17 @@ def test_a_replay_is_taken_as_it_is():
     assert learned(two).converged and two.pooled
 
 
+def test_its_release_alone_is_enough_to_learn_again(tmp_path):
+    """A release of the largest families names no roots; its file knows the graph that it was made for, so that whoever
+    learns from it again, as after a crash, gets a network over the same one."""
+    done = fitted()
+    done.releases[0].save(tmp_path / "r.dpgm")
+    saved = dpgm.load_release(tmp_path / "r.dpgm")
+    assert saved.structure.cliques == DAG.maximal
+    assert dpgm.learn(saved, "bayes-net").model.kl(done.model) < 1e-9
+    assert dpgm.learn(saved, "local").model.structure == DAG.structure()
+
+
 def test_a_structure_check_is_left_to_the_curator():
     """With a share set aside the release costs the rest, and the model carries both."""
     done = fitted(split={"tables": "even", "check": 0.1})
@@ -151,7 +162,7 @@ def test_it_is_the_projection_of_the_other_learners_fit(inner):
     has it."""
     curator = live()
     fit = learned(curator, learner=inner)
-    measured = dpgm.ReplayCurator(curator.released[0])
+    measured = dpgm.ReplayCurator(curator.released[0], curator.released[0].structure)
     alone = dpgm.make("learner", inner).learn(
         measured, ENGINE, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent
     )

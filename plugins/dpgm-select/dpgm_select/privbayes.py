@@ -45,10 +45,12 @@ from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
 
 __all__ = ["PrivBayes"]
 
-#: Of the budget: to every attribute alone; to all choices; to the tables of all rounds but the last.
-_ALONE, _CHOICES, _EARLIER = 0.3, 0.2, 0.1
+#: Of the budget, by its kind: to every attribute alone. And to all choices; rounds share these and the rest alike.
+_ALONE, _CHOICES = {"pure": 0.4, "zcdp": 0.3}, 0.2
 #: Of the noise in a family's table, what its score is less by: learners shrink noise.
 _SHRUNKEN = 0.3
+#: Of all records: where a dependence has to be larger to be found, there are fewer rounds, each with sharper choices.
+_BLUNT = 0.1
 #: A `Dag` has no larger family.
 _MOST_CELLS = 10**7
 
@@ -88,17 +90,17 @@ class PrivBayes(Options):
         if not self.parents:
             return self._plan({"every attribute alone": budget}, budget, terms, workload)
         check_workload("privbayes", workload, budget)
-        rounds, notes = _rounds(families), []
-        if rounds < self.parents:
+        largest, notes = _largest(families), []
+        if largest < self.parents:
             notes = [
                 f"no attribute can have {self.parents} parents: the workload has no candidate of more than "
-                f"{rounds + 1} attributes; raise its order or max_cells"
+                f"{largest + 1} attributes; raise its order or max_cells"
             ]
         notes += self.check_room(workload)
-        alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICES)
-        each = share_of(choices, 1 / (rounds * len(families)))
-        check_choice("privbayes", each, terms)
-        pairs = max(sum(len(family) == 2 for family in found) for found in families.values())
+        check_choice("privbayes", _each(budget, families, largest), terms)
+        rounds = _rounds(budget, families, terms, records)
+        notes += _fewer(rounds, largest)
+        alone, choices = share_of(budget, _ALONE[budget.kind]), share_of(budget, _CHOICES)
         shares = {
             "every attribute alone": alone,
             f"choosing parents of {len(families)} attributes": choices,
@@ -109,7 +111,7 @@ class PrivBayes(Options):
             alone,
             terms,
             workload,
-            detectable=detectable(each, pairs, terms),
+            detectable=_detectable(budget, families, terms, rounds),
             candidates=sum(map(len, families.values())),
             notes=notes,
         )
@@ -148,19 +150,20 @@ class PrivBayes(Options):
         workload, whole = session.workload, session.budget
         order = self._ordered(workload)
         families = _families(order, workload, self.parents)
-        growth, notes = opened(session, share_of(whole, _ALONE) if families else whole, self.merge and bool(families))
+        share = _ALONE[whole.kind] if families else 1.0
+        growth, notes = opened(session, share_of(whole, share), self.merge and bool(families))
+        rounds = _rounds(whole, families, session.terms, session.pooled().total)
+        notes += _fewer(rounds, _largest(families))
         chosen: dict[str, Clique] = {name: (name,) for name in order}
         trace: list[dict[str, Any]] = []
-        rounds = _rounds(families)
         fit: Fit | None = None
         left_out = set[Clique]()
         progress("selecting parents", 0, rounds)
         for number in range(1, rounds + 1):
             fit = fitting(session.pooled(), _graph(session, chosen), fit)
             total = session.pooled().total
-            each = share_of(whole, _CHOICES / (rounds * len(families)))
-            last = number == rounds
-            tables = share_of(whole, _tables(number, rounds))
+            each = _each(whole, families, rounds)
+            tables = share_of(whole, (1 - share - _CHOICES) / rounds)
             a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
             for place, (child, found) in enumerate(families.items(), 1):
                 used = ((number - 1) * len(families) + place) / (rounds * len(families))
@@ -183,7 +186,7 @@ class PrivBayes(Options):
                         "cells": growth.size.cells(),
                     }
                 )
-            if not last:
+            if number < rounds:
                 weights = _weights(session, chosen)
                 session.measure({clique: share_of(tables, part) for clique, part in weights.items()})
             progress("selecting parents", number, rounds)
@@ -228,15 +231,42 @@ def _families(order: Sequence[str], workload: Workload, parents: int) -> dict[st
     return {child: cliques for child, cliques in found.items() if cliques}
 
 
-def _rounds(families: Mapping[str, Sequence[Clique]]) -> int:
-    """As many as the largest family has parents."""
+def _largest(families: Mapping[str, Sequence[Clique]]) -> int:
+    """Parents in the largest family."""
     return max((len(clique) - 1 for found in families.values() for clique in found), default=0)
 
 
-def _tables(number: int, rounds: int) -> float:
-    """What a round's tables have of the budget."""
-    earlier = _EARLIER if rounds > 1 else 0.0
-    return 1 - _ALONE - _CHOICES - earlier if number == rounds else earlier / (rounds - 1)
+def _each(budget: Budget, families: Mapping[str, Sequence[Clique]], rounds: int) -> Budget:
+    """What one choice costs."""
+    return share_of(budget, _CHOICES / (rounds * len(families)))
+
+
+def _detectable(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, rounds: int) -> float | None:
+    """Records by which a pair must be ahead of all others that one child chooses from; see `spending.detectable`."""
+    pairs = max(sum(len(family) == 2 for family in found) for found in families.values())
+    return detectable(_each(budget, families, rounds), pairs, terms)
+
+
+def _rounds(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, records: float | None) -> int:
+    """How many parents each may have: as the largest family, or fewer where choices would be too blunt for N.
+
+    records: N, noisy or guessed; None: not known.
+    """
+    for rounds in range(_largest(families), 1, -1):
+        ahead = _detectable(budget, families, terms, rounds)
+        if records is None or ahead is None or ahead <= _BLUNT * records:
+            return rounds
+    return min(1, _largest(families))
+
+
+def _fewer(rounds: int, largest: int) -> list[str]:
+    """That they are fewer, in words."""
+    if rounds == largest:
+        return []
+    return [
+        f"at most {rounds} parent(s) each instead of {largest}: in more choices the budget would not tell a dependence "
+        f"below {_BLUNT:.0%} of the records from none"
+    ]
 
 
 def _graph(session: Session, chosen: Mapping[str, Clique]) -> Structure:

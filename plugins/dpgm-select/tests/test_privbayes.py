@@ -152,3 +152,15 @@ def test_a_plan_is_directed_and_says_what_the_workload_leaves() -> None:
     assert plan.directed and any("no attribute can have 3 parents" in note for note in plan.notes)
     assert plan.candidates == 15 + 20
     assert not PrivBayes().plan(Workload.all(DOMAIN, 3), Budget.pure(1), TERMS).notes
+
+
+def test_fewer_parents_where_choices_would_be_blunt() -> None:
+    """By N, which a plan is told and a selection reads off what was released; of 4,000 records a tenth is 400."""
+    selector, budget = PrivBayes(parents=2), Budget.pure("0.5")
+    some, more = (selector.plan(Workload.all(DOMAIN), budget, TERMS, records) for records in (4_000, 40_000))
+    assert some.detectable is not None and more.detectable is not None
+    assert more.detectable > 400 > some.detectable / 2  # half as many choices, each twice as sharp
+    assert any("at most 1 parent(s) each instead of 2" in note for note in some.notes) and not more.notes
+    done = run(selector, budget)
+    assert any("at most 1 parent(s) each instead of 2" in note for note in done.notes)
+    assert max(map(len, parents_of(done).values())) == 1
