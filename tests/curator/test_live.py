@@ -153,7 +153,7 @@ def run(tmp_path, fail=(), log=None):
 
 
 def test_the_order_of_a_release(tmp_path):
-    """Funds for the whole run, then for the release, count, charge, noise (one draw per table), save, learn; the file is
+    """Funds of the run, then of the release, count, charge, noise (one draw per table), save, learn; the file is
     there before the ledger's mark."""
     log = run(tmp_path)
     assert log == ["funds", "funds", "count", "charge", "noise", "noise", "mark", "learn"]
