@@ -39,7 +39,7 @@ from benchmarks.peers.mbi_peer import mbi_missing
 from benchmarks.peers.whole_peer import WHOLE, whole, whole_missing
 from benchmarks.protocol.selecting import DELTA, METHODS, compared_fits, noise, selection, selection_of_wide
 
-__all__ = ["STUDY", "tables", "work"]
+__all__ = ["STUDY", "arguments", "check", "folder_of", "tables", "work"]
 
 EPSILONS = ("0.1", "1", "10")
 SEEDS = 5
@@ -88,11 +88,12 @@ def cells(asked: Namespace) -> dict[str, int]:
     smoke = asked.extent == "smoke"
     epsilons = ("1",) if smoke else EPSILONS
     found = {f"noise {epsilon}": 1 for epsilon in epsilons}
-    if (_folder(asked) / "adult.csv").is_file():
+    if (folder_of(asked) / "adult.csv").is_file():
         found |= {f"adult {epsilon}": 1 if smoke else asked.seeds for epsilon in epsilons}
         found |= {} if smoke else {f"release {epsilon}": 1 for epsilon in epsilons}
     else:
-        say(f"there is no {_folder(asked) / 'adult.csv'}: cells on the Adult table are left out; name a folder with it")
+        path = folder_of(asked) / "adult.csv"
+        say(f"there is no {path}: cells on the Adult table are left out; name a folder with it")
     attributes, records = SMALL if smoke else WIDE
     return found | {f"wide {attributes} x {records}": 1}
 
@@ -261,19 +262,20 @@ def check(asked: Namespace, cells: Sequence[str]) -> None:
     """The table can be read."""
     if any(cell.startswith(("adult", "release")) for cell in cells):
         try:
-            adult(_folder(asked))
+            adult(folder_of(asked))
         except (OSError, ValueError, KeyError) as error:
-            refuse(f"selection cannot read {_folder(asked)}: {str(error).splitlines()[0]}")
+            refuse(f"selection cannot read {folder_of(asked)}: {str(error).splitlines()[0]}")
 
 
-def _folder(asked: Namespace) -> Path:
+def folder_of(asked: Namespace) -> Path:
+    """Where adult.csv is, or would be."""
     folder: Path = asked.folder
     return (folder if (folder / "adult.csv").is_file() else folder / "adult").absolute()
 
 
 def working(asked: Namespace) -> Work:
     """`work` on the data."""
-    return partial(work, folder=_folder(asked), limit=asked.limit)
+    return partial(work, folder=folder_of(asked), limit=asked.limit)
 
 
 STUDY = Study(

@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -26,8 +27,11 @@ from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 
 __all__ = [
+    "BIF_FILE",
     "MODEL_FILE",
+    "NAMES_FILE",
     "RELEASE_FILE",
+    "UAI_FILE",
     "Archive",
     "atomic_write",
     "bounded_bytes",
@@ -42,8 +46,11 @@ __all__ = [
 T = TypeVar("T")
 
 #: Kinds of files, for `replaces`.
+BIF_FILE = "a BIF network"
 MODEL_FILE = "a dpgm model"
 RELEASE_FILE = "a dpgm release"
+UAI_FILE = "a UAI model"
+NAMES_FILE = "a names file"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -58,7 +65,8 @@ _DEEPEST = 100
 _BLOCK = 2**20
 _HEADER = 4096  # bytes around the numbers of an array
 _LOCAL_HEADER = 30  # of a zip file's member
-_HEAD = 100  # bytes that tell the kind of a file
+_HEAD = 512  # bytes that tell the kind of a file
+_BIF_START = re.compile(rb"network\s+[^\s{}()\[\],;|\"]+\s*\{")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal content gives equal bytes
 
 
@@ -110,13 +118,15 @@ def _kind(path: Path) -> str:
     if head.startswith(b"PK\3\4"):
         members = {b"model.json": MODEL_FILE, b"release.json": RELEASE_FILE}
         return members.get(head[30 : 30 + int.from_bytes(head[26:28], "little")], "another file")
+    if _BIF_START.match(head):
+        return BIF_FILE
     starts = {
-        b"MARKOV": "a UAI model",
-        b"BAYES": "a UAI model",
+        b"MARKOV": UAI_FILE,
+        b"BAYES": UAI_FILE,
         b"PR\n": "a UAI result",
         b"MAR\n": "a UAI result",
         b"MPE\n": "a UAI result",
-        b'{"domain"': "a names file",
+        b'{"domain"': NAMES_FILE,
     }
     return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
 

@@ -14,15 +14,16 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError
+from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.ahead import foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import read_split
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import measure
+from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.planning import Plan, checked_records, make_plan
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
@@ -112,6 +113,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             "a workload was given with named cliques; it says what a selector may choose, so leave it out"
         )
     made.check(structure, engine)  # what it cannot learn is refused before anything is charged
+    opened = _opened(ledger)
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -119,11 +121,13 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         terms=stated,
         budget=budget,
         randomness=randomness,
-        ledger=_opened(ledger),
+        ledger=opened,
         save_to=save_release,
         split=split,
         progress=progress,
     )
+    if opened is not None:
+        opened.check(budget)  # of several releases the first would be paid for where the ledger lacks the rest
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
@@ -255,20 +259,38 @@ def plan(
     neighbours: Neighbours | str | None = None,
     records: float | None = None,
     split: str | Mapping[str, Any] = "even",
+    learner: str | Mapping[str, Any] | Learner | None = None,
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
-    records: a publicly known or guessed number of records, for relative errors. split: as in `fit`.
+    records: a publicly known or guessed number of records, for relative errors. split: as in `fit`. learner: what it
+    refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); None:
+    the structure's tables, whoever learns from them.
+
+    >>> from dpgm_core import Budget, Domain, Structure
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b"), ("b",)])
+    >>> [(one.clique, one.cells) for one in plan(structure, Budget.pure(1), neighbours="add-remove").tables]
+    [(('a', 'b'), 6), (('b',), 3)]
     """
-    return make_plan(
-        structure,
-        budget,
-        make("mechanism", mechanism),
-        make("inference", inference),
-        terms=Terms.stated(terms, neighbours),
-        records=records,
-        split=split,
-    )
+    check_structure(structure)
+    engine: Inference = make("inference", inference)
+    measured: Structure | None = None
+    if learner is not None:
+        made: Learner = make("learner", learner)
+        made.check(structure, engine)
+        measured, its_own = foreseen(made, structure)
+        if its_own is not None:
+            split = {"tables": its_own, "check": read_split(split)[1]}
+    asked: dict[str, Any] = {
+        "terms": Terms.stated(terms, neighbours), "records": records, "split": split, "measured": measured
+    }  # fmt: skip
+    noise: Mechanism = make("mechanism", mechanism)
+    try:
+        return make_plan(structure, budget, noise, engine, **asked)
+    except TooLarge:
+        if learner is None:
+            raise
+        return make_plan(structure, budget, noise, None, **asked)  # it learns without the engine, as its check said
 
 
 def plan_selection(
@@ -290,7 +312,7 @@ def plan_selection(
     left, wanted = session_budget(budget), _wanted(workload)
     stated = Terms.stated(terms, None)
     told = _selector(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
-    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), stated, left)
+    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), told, stated, left)
     return told
 
 
@@ -324,10 +346,9 @@ def check(
         share = _share_only(split, mechanism, budget)
         wanted = _wanted(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        planned(_selector(structure), wanted, curator, share)
-        check_learner(made, engine, curator.structure, curator.terms, session_budget(budget))
+        told = planned(_selector(structure), wanted, curator, share)
+        check_learner(made, engine, curator.structure, told, curator.terms, session_budget(budget))
         structure = curator.structure
-        made.check(structure, engine)
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from attrs import asdict, frozen
 from numpy.random import default_rng
 
-from dpgm_core.errors import BudgetError
+from dpgm_core.dag import Dag
+from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
@@ -33,22 +34,25 @@ class TableError:
 
     noise: standard deviation of the noise, records (persons, with normalised contributions). relative: root mean
     squared error of a cell's probability (Proposition 4) at the average cell 1/K, or None without a number of records.
+    records_per_row: of the conditional table of a network's family, on average; None of other tables.
     """
 
     clique: Clique
     cells: int
     noise: float
     relative: float | None
+    records_per_row: float | None = None
 
 
 @frozen(kw_only=True)
 class Plan:
     """Everything that can be said before any record is read.
 
-    sensitivity, scale (of the widest noise): in the unit of the tables, 1/grid of a person with contributions.
-    inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider. unsafe: why the guarantee
-    would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table, of which a model will know
-    nothing.
+    structure: of the model; tables, sensitivity, scale: of what will be measured for it. sensitivity, scale (of the
+    widest noise): in the unit of the tables, 1/grid of a person with contributions. seconds_per_inference: None where
+    no engine is asked. inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
+    unsafe: why the guarantee would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table,
+    of which a model will know nothing.
     """
 
     structure: StructureReport
@@ -58,7 +62,7 @@ class Plan:
     cost: Budget
     scale: float
     tables: tuple[TableError, ...]
-    seconds_per_inference: float
+    seconds_per_inference: float | None
     inference_cost: str | None = None
     notes: tuple[str, ...] = ()
     unsafe: str | None = None
@@ -88,38 +92,38 @@ def make_plan(
     structure: Structure,
     budget: Budget,
     mechanism: Mechanism,
-    inference: Inference,
+    inference: Inference | None,
     *,
     terms: Terms,
     records: float | None = None,
     split: str | Mapping[str, Any] = "even",
+    measured: Structure | None = None,
 ) -> Plan:
     """Calibrate, compile and price; touches no data. The calibration is the one that a curator draws from.
 
-    records: a publicly known or guessed number of records. split: how the budget is divided over tables, as a curator
-    does it. Raises BudgetError, OptionError and TooLarge.
+    inference: None: of an engine nothing is said. records: a publicly known or guessed number of records. split: how
+    the budget is divided over tables, as a curator does it. measured: the tables that will be, for a model over the
+    structure; its own when None. Raises BudgetError, OptionError and TooLarge.
     """
     checked_records(records)
     check_structure(structure)
     terms.check(structure)
     over_tables, share = read_split(split)
     aside, left = divided(budget, share)
-    measurement = measure(mechanism, structure, terms, left, over_tables)
+    tables = structure if measured is None else measured
+    measurement = measure(mechanism, tables, terms, left, over_tables)
     checking = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
-    tied = np.asarray(structure.multiplicities, np.float64)
-    units = np.ones_like(tied) if weighted is None else tied / weighted.wholes(structure)
-    engine = inference.compile(structure)
-    zeros = Tables.zeros(structure)
-    engine.infer(zeros)
-    started = time.perf_counter()
-    engine.infer(zeros)
-    seconds = time.perf_counter() - started
+    tied = np.asarray(tables.multiplicities, np.float64)
+    units = np.ones_like(tied) if weighted is None else tied / weighted.wholes(tables)
+    deviations = [unit * math.sqrt(one.variance) for one, unit in zip(noise, units.tolist(), strict=True)]
+    seconds, words = (None, None) if inference is None else _timed(inference, structure)
+    dag = None if measured is None else _graph(structure)
     return Plan(
         structure=structure.describe(),
         terms=terms,
-        sensitivity=terms.sensitivity(structure),
+        sensitivity=terms.sensitivity(tables),
         asked=budget,
         cost=measurement.cost if checking is None else measurement.cost + checking.cost,
         scale=max(one.event.scale for one in noise),
@@ -127,18 +131,78 @@ def make_plan(
             TableError(
                 clique=group[0],
                 cells=cells,
-                noise=unit * math.sqrt(one.variance),
-                relative=None
-                if records is None
-                else cell_error(1 / cells, unit**2 * one.variance, records * len(group)),
+                noise=deviation,
+                relative=None if records is None else cell_error(1 / cells, deviation**2, records * len(group)),
+                records_per_row=None if records is None or dag is None else _per_row(dag, group[0], records),
             )
-            for group, cells, one, unit in zip(structure.groups, structure.sizes, noise, units.tolist(), strict=True)
+            for group, cells, deviation in zip(tables.groups, tables.sizes, deviations, strict=True)
         ),
         seconds_per_inference=seconds,
-        inference_cost=engine.cost,
-        notes=tuple(filter(None, [delta_note(budget, records), _check_note(checking, structure)])),
+        inference_cost=words,
+        notes=tuple(
+            filter(
+                None,
+                [
+                    delta_note(budget, records),
+                    _check_note(checking, structure),
+                    None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
+                ],
+            )
+        ),
         unsafe=measurement.unsafe,
-        unmeasured=structure.uncovered,
+        unmeasured=tables.uncovered,
+    )
+
+
+def _timed(inference: Inference, structure: Structure) -> tuple[float, str | None]:
+    """Seconds of one call, and the engine's own words on its cost."""
+    engine = inference.compile(structure)
+    zeros = Tables.zeros(structure)
+    engine.infer(zeros)
+    started = time.perf_counter()
+    engine.infer(zeros)
+    return time.perf_counter() - started, engine.cost
+
+
+def _graph(structure: Structure) -> Dag | None:
+    try:
+        return Dag.of(structure)
+    except StructureError:
+        return None
+
+
+def _rows(dag: Dag, child: str) -> int:
+    """How many states the parents have together."""
+    return math.prod(dag.domain.shape(dag.parents[child]))
+
+
+def _per_row(dag: Dag, clique: Clique, records: float) -> float | None:
+    """Records in a row of the family's conditional table, on average; None of what is no family."""
+    if not clique or clique[1:] != dag.parents[clique[0]]:
+        return None
+    return records / _rows(dag, clique[0])
+
+
+def _rows_note(dag: Dag, tables: Structure, deviations: Sequence[float], records: float) -> str | None:
+    """How many rows of conditional tables the noise leaves unknown: it is wider than the row has records.
+
+    A row's number of records is a sum of cells of the measured table that holds the family; so is its noise.
+    """
+    lost = every = 0
+    for child, *above in dag.families:
+        rows = _rows(dag, child)
+        held = tables.covering((child, *above))
+        every += rows
+        if held is None:
+            continue
+        group, _ = tables.find(held)
+        if records / rows < deviations[group] * math.sqrt(tables.sizes[group] / rows):
+            lost += rows
+    if not lost:
+        return None
+    return (
+        f"{lost:,} of the {every:,} rows of conditional tables have fewer records on average than the noise of their "
+        "number has standard deviation: there the model will be what it is without data"
     )
 
 

@@ -13,6 +13,7 @@ from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.files import bounded_bytes
+from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.check import checked_share
 from dpgm_core.noise.split import check_split
@@ -88,6 +89,7 @@ class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
 
     Either structure is stated, or select is, a selector as `make` takes it, and then workload says what it is for.
+    remarks: what the owner should know of what was made of the file, one line each.
     """
 
     name: str
@@ -107,12 +109,14 @@ class Spec:
     intervals: IntervalsSpec | None = None
     check: Fraction = Fraction(0)
     seed: int | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def load_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
     """Read a spec file, apply `KEY.KEY=VALUE` settings to it, and check every key.
 
-    Raises OptionError, DomainError, StructureError or BudgetError; touches no data.
+    Raises OptionError, DomainError, StructureError, TooLarge or BudgetError, and DataError for a BIF file; touches no
+    data.
     """
     path = Path(path)
     try:
@@ -133,19 +137,22 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         if key not in plain:
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
-    domain = plain["domain"]
-    read = Domain.load(folder / _text(where, "domain", domain)) if isinstance(domain, str) else Domain.from_dict(domain)
+    read, remarks = _domain(where, plain["domain"], folder)
     output = _table(where, "output", plain.get("output", {}), ("folder",))
     simulation = _table(where, "simulation", plain.get("simulation", {}), ("seed",))
     budget = Budget.parse(plain["budget"])
     select = _select(where, plain)
+    structure = None
     if select is not None:
         _check_selectable(where, plain, budget)
+    else:
+        structure, more = _structure(where, plain["structure"], read, folder)
+        remarks += more
     return Spec(
         name=_file_stem(where, plain.get("name", path.stem)),
         data=_data(where, plain["data"], folder),
         domain=read,
-        structure=Structure.from_dict(read, plain["structure"]) if select is None else None,
+        structure=structure,
         select=select,
         workload=None if select is None else Workload.from_dict(read, plain.get("workload", {})),
         budget=budget,
@@ -166,7 +173,32 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
+        remarks=tuple(dict.fromkeys(remarks)),
     )
+
+
+def _domain(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
+    """The domain, from a file or as it stands, and remarks. A table with a text as its `bif` is no attribute."""
+    if isinstance(plain, str):
+        path = folder / _text(where, "domain", plain)
+        return bif_domain(path) if path.suffix.lower() == ".bif" else (Domain.load(path), [])
+    if isinstance(plain, Mapping) and isinstance(plain.get("bif"), str):
+        table = _table(where, "domain", plain, ("bif", "unknown"))
+        return bif_domain(folder / _text(where, "domain.bif", table["bif"]), table.get("unknown", UNKNOWN))
+    return Domain.from_dict(plain), []
+
+
+def _structure(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:
+    """The structure that is named, and remarks."""
+    if not isinstance(plain, Mapping) or "bif" not in plain:
+        return Structure.from_dict(domain, plain), []
+    other = next((key for key in plain if key != "bif"), None)
+    if other is not None:
+        raise OptionError(
+            f"{where}: [structure] has both bif and {other}; the graph in a BIF file is a whole structure, so leave "
+            "one of them out"
+        )
+    return bif_structure(folder / _text(where, "structure.bif", plain["bif"]), domain)
 
 
 def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
@@ -179,7 +211,7 @@ def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | N
                 "out, or say select = 'auto' instead of the cliques"
             )
         if table == {}:
-            raise OptionError(f"{where}: [structure] needs cliques or a graph, or select = 'auto' to have them chosen")
+            raise OptionError(f"{where}: [structure] needs cliques, a graph, parents or bif, or select = 'auto'")
         return None
     other = next((key for key in table if key != "select"), None)
     if other is not None:

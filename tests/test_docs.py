@@ -10,10 +10,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 import dpgm_core
 from dpgm_core.faces import FACES
+from dpgm_core.interop import read_network
 from dpgm_core.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,12 +52,14 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
 
 
 def run_page(page: Path, folder: Path) -> None:
-    """Every `dpgm` line and every Python block of a page, in its order, beside a copy of the example.
+    """Every `dpgm` line and every Python block of a page, in its order, beside a copy of the examples.
 
     Python blocks share one interpreter, as a reader's do, and so do the commands, which starts it once and not for each
     (tests/e2e starts `dpgm` as a shell does); `pip` lines are the reader's machine, not ours.
     """
-    shutil.copytree(DOCS / "examples" / "health", folder / "docs/examples/health", ignore=shutil.ignore_patterns("out"))
+    for example in ("health", "clinic"):
+        place = folder / "docs/examples" / example
+        shutil.copytree(DOCS / "examples" / example, place, ignore=shutil.ignore_patterns("out"))
     shell = [line for language, _, content in blocks(page) if language == "sh" for line in content.splitlines()]
     commands = [shlex.split(line, comments=True)[1:] for line in shell if line.startswith("dpgm ")]
     python = [content for language, _, content in blocks(page) if language == "python"]
@@ -94,6 +99,41 @@ def test_the_page_on_choosing_runs(tmp_path):
     assert max(map(len, model.structure.cliques)) > 1
     for made in (model, dpgm_core.load_release(out / "health-select-2.release.dpgm")):
         assert "The structure was chosen privately, within the stated budget." in made.guarantee()
+
+
+def test_the_page_on_networks_runs(tmp_path):
+    """And those of the page on Bayesian networks: two fits are charged, and the model goes into a file as its graph.
+
+    The noise would have to move a cell by over a hundred records: false alarm below 1e-6.
+    """
+    run_page(DOCS / "bayes-networks.md", tmp_path)
+    clinic = tmp_path / "docs/examples/clinic"
+    ledger = dpgm_core.Ledger.open(clinic / "out/clinic.ledger")
+    assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
+    truth, _ = read_network(clinic / "clinic.bif")
+    learned, tables = read_network(clinic / "out/learned.bif")
+    model = dpgm_core.load_model(clinic / "out/clinic.dpgm")
+    assert learned == truth == dpgm_core.Dag.of(model.structure)
+    assert len(model.release.structure.cliques) == len(truth.maximal) == 5
+    assert tables["cough"][1, 0, 0] < 0.2 and tables["cough"][1, 1, 0] > 0.4
+
+
+def test_the_clinic_s_records_are_those_of_its_network():
+    """Chi-squared of the committed records against the network, family by family; false alarm 1e-6 in all."""
+    dag, tables = read_network(DOCS / "examples/clinic/clinic.bif")
+    truth = dpgm_core.Model.from_cpds(dag, tables)
+    header, *lines = (DOCS / "examples/clinic/clinic.csv").read_text().splitlines()
+    assert header.split(",") == list(dag.domain.names) and len(lines) == 5000
+    codes = np.array(
+        [[one.labels.index(label) for one, label in zip(dag.domain, line.split(","), strict=True)] for line in lines]
+    )
+    for family in dag.families:
+        seen = np.zeros(dag.domain.shape(family))
+        np.add.at(seen, tuple(codes[:, dag.domain.names.index(name)] for name in family), 1)
+        expected = 5000 * truth.marginal(family)
+        assert expected.min() > 3
+        distance = ((seen - expected) ** 2 / expected).sum()
+        assert distance < stats.chi2.ppf(1 - 1e-6 / 7, expected.size - 1)
 
 
 def test_the_workload_of_the_page_on_choosing_is_one():

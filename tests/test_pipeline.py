@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -29,7 +30,7 @@ def test_the_signature_of_fit():
     assert (defaults["inference"], defaults["split"]) == ("junction-tree", "even")
     assert defaults["randomness"] is defaults["ledger"] is None
     assert len(parameters) <= 14 and len(inspect.signature(dpgm.release).parameters) <= 11
-    assert len(inspect.signature(dpgm.plan).parameters) <= 8
+    assert len(inspect.signature(dpgm.plan).parameters) <= 9
     assert len(inspect.signature(dpgm.LiveCurator).parameters) <= 10
 
 
@@ -222,6 +223,27 @@ def test_the_learner_decides_what_is_too_large():
     codes = np.zeros((50, 20), np.uint8)
     fit = dpgm.fit(codes, pairs, Budget.pure(1), learner=Independent(), neighbours="add-remove")
     assert fit.release.structure == pairs
+
+
+@attrs.frozen(kw_only=True)
+class Twice(Independent):
+    """Half of the budget, and then the other half."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        curator.release(budget=curator.budget * Fraction(1, 2))
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+def test_a_ledger_pays_for_all_that_a_learner_may_ask_or_for_nothing(tmp_path):
+    """Where it has enough for the first of two releases alone, the first is not made."""
+    pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    ledger = dpgm.Ledger.create(tmp_path / "a.ledger", name="a", budget=Budget.pure("0.7"), neighbours="add-remove")
+    codes = np.zeros((50, 2), np.uint8)
+    with pytest.raises(dpgm.Overspent):
+        dpgm.fit(codes, pair, Budget.pure(1), learner=Twice(), neighbours="add-remove", ledger=ledger)
+    assert ledger.spent().is_zero
+    dpgm.fit(codes, pair, Budget.pure("0.7"), learner=Twice(), neighbours="add-remove", ledger=ledger)
+    assert ledger.spent() == Budget.pure("0.7")
 
 
 def test_the_check_asks_for_batches_and_takes_none(tmp_path):

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DpgmError, OptionError
+from dpgm_core.errors import DpgmError, OptionError, StructureError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.spec import load_spec
 from dpgm_core.workload import Workload
@@ -63,6 +64,11 @@ KEYS = [
     "budget.delta",
     "structure.graph",
     "structure.tied",
+    "structure.parents",
+    "structure.parents.a",
+    "structure.bif",
+    "domain.bif",
+    "domain.unknown",
     "structure.select",
     "structure.select.name",
     "workload",
@@ -161,7 +167,7 @@ def test_a_structure_is_named_or_chosen(tmp_path):
         ("structure.cliques=[['a']]", "has both select and cliques; name the cliques or have them chosen"),
         ("structure.graph=chain", "both select and graph"),
         ("structure.tied=[[['a'], ['b']]]", "both select and tied"),
-        ("structure={}", "needs cliques or a graph, or select = 'auto'"),
+        ("structure={}", "needs cliques, a graph, parents or bif, or select = 'auto'"),
         ("structure.select=3", "structure.select must be a text"),
         ("structure.select={order = 2}", "structure.select.name must be a text"),
         ("workload.ordr=2", "did you mean 'order'"),
@@ -248,3 +254,129 @@ def test_a_spec_file_is_not_read_whole_whatever_its_size(tmp_path):
         file.truncate(2**26 + 1)
     with pytest.raises(OptionError, match="larger than 67,108,864 bytes"):
         load_spec(path)
+
+
+# --- graphs and BIF files -----------------------------------------------------------------------------------------
+
+ASIA = """network asia { }
+variable asia { type discrete [ 2 ] { yes, no }; }
+variable tub { type discrete [ 2 ] { yes, no }; }
+variable xray { type discrete [ 3 ] { clear, dark, unknown }; }
+probability ( xray | tub, asia ) { default 0.2, 0.3, 0.5; }
+probability ( asia ) { table 0.01, 0.99; }
+probability ( tub | asia ) { (yes) 0.05, 0.95; (no) 0.01, 0.99; }
+"""
+FAMILIES = (("asia",), ("tub", "asia"), ("xray", "tub", "asia"))
+NAMES = "domain={asia=['yes','no'], tub=['no','yes'], xray=2}"
+IGNORED = "the probabilities in asia.bif are ignored: what is learned comes from the records alone"
+
+
+@pytest.fixture
+def asia(tmp_path):
+    """A spec whose structure is a BIF file's, over a domain of its own with other labels."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "asia.bif").write_text(ASIA)
+    (tmp_path / "nets" / "ASIA.BIF").write_text(ASIA)
+    path = tmp_path / "x.toml"
+    path.write_text(
+        SPEC.replace('{ cliques = [["a", "b"]] }', '{ bif = "nets/asia.bif" }').replace(
+            "{ a = 2, b = 3 }", NAMES.removeprefix("domain=").replace("'", '"')
+        )
+    )
+    return path
+
+
+def test_a_graph_is_named_by_parents(tmp_path):
+    """Each attribute's family, child first; the order of parents is the spec's; a cycle is spelled out."""
+    path = tmp_path / "x.toml"
+    path.write_text(SPEC)
+    run = load_spec(path, ["domain={a=2, b=3, c=2}", "structure={parents={b=['c', 'a']}}"])
+    assert run.structure is not None and run.structure.cliques == (("a",), ("b", "c", "a"), ("c",))
+    assert Dag.of(run.structure).parents["b"] == ("c", "a") and run.remarks == ()
+    with pytest.raises(StructureError, match="a -> b -> a"):
+        load_spec(path, ["structure={parents={b=['a'], a=['b']}}"])
+
+
+def test_a_graph_is_read_from_a_bif_file(asia):
+    """Its families over the spec's own domain, in the domain's order; its probabilities are ignored, which is said."""
+    run = load_spec(asia)
+    assert run.structure is not None and run.structure.cliques == FAMILIES
+    assert run.structure.domain == run.domain and run.domain["tub"].labels == ("no", "yes")
+    assert run.remarks == (IGNORED,)
+
+
+def test_attributes_that_a_bif_file_lacks_have_no_parents(asia):
+    """They are measured by themselves, and named."""
+    run = load_spec(asia, [NAMES.replace("xray=2", "xray=2, age=4")])
+    assert run.structure is not None and run.structure.cliques == (*FAMILIES, ("age",))
+    assert run.remarks[0] == IGNORED
+    assert run.remarks[1].startswith("independent of all others, as asia.bif does not have them: age; ")
+
+
+@pytest.mark.parametrize("name", ["nets/asia.bif", "nets/ASIA.BIF"])
+def test_a_domain_from_a_bif_file_counts_no_answer_that_nobody_gave(asia, name):
+    """Values that are none of the file's labels get one of their own after them, said on a line; one that is there by
+    that name takes them. So records with every label spelled otherwise do not become a population of first labels."""
+    run = load_spec(asia, [f"domain={name}"])
+    assert {one.name: one.labels for one in run.domain} == {
+        "asia": ("yes", "no", "unknown"), "tub": ("yes", "no", "unknown"), "xray": ("clear", "dark", "unknown"),
+    }  # fmt: skip
+    for one in run.domain:
+        assert [one.labels[one.code(text)] for text in (b"Yes", b"", None)] == ["unknown"] * 3
+    assert run.structure is not None and run.structure.cliques == FAMILIES
+    told = run.remarks[1]
+    assert "2 of 3 attributes have a label more than in" in told and ": asia, tub; " in told and "'unknown'" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("unknown", "codes"),
+    [("'no'", {"asia": 1, "tub": 1, "xray": 3}), ("{asia='no', tub='yes'}", {"asia": 1, "tub": 0, "xray": 2})],
+)
+def test_the_owner_may_say_what_unknown_values_count_as(asia, unknown, codes):
+    """A label of the file, for all or for each: then the domain has the file's labels, where they have it."""
+    run = load_spec(asia, ["domain={bif='nets/asia.bif', unknown=" + unknown + "}"])
+    assert {one.name: one.code(b"?") for one in run.domain} == codes
+    assert [one.size for one in run.domain] == [2, 2, 4 if codes["xray"] == 3 else 3]
+    longer = [one for one in run.remarks if "label more" in one]
+    assert len(longer) == (codes["xray"] == 3) and all(": xray; " in one for one in longer)
+
+
+def test_an_attribute_may_be_called_bif(tmp_path):
+    """A size, a list of labels or a table is an attribute; only a text is a file."""
+    path = tmp_path / "x.toml"
+    path.write_text(SPEC)
+    for plain in ("3", "['x','y','z']", "{size=3}"):
+        run = load_spec(path, ["domain={a=2, b=3, bif=" + plain + "}"])
+        assert run.domain["bif"].size == 3 and run.remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("structure.cliques=[['asia']]", r"both bif and cliques; .* a whole structure"),
+        ("structure.graph='chain'", "both bif and graph"),
+        ("structure.parents={}", "both bif and parents"),
+        ("structure.tied=[]", "both bif and tied"),
+        ("structure.order=1", "both bif and order"),
+        ("structure.select='auto'", "both select and bif"),
+        ("structure.bif=3", "structure.bif must be a text"),
+        ("structure.bif=''", "structure.bif must be a text"),
+        ("structure.bif='none.bif'", r"cannot read .*none\.bif: No such file"),
+        ("structure.bif='x.toml'", r"x\.toml: network, variable or probability is expected"),
+        ("workload.order=2", "workload"),
+        ("domain={asia=2, tub=2, xrays=2}", "asia.bif has the variable 'xray', which is no attribute .*'xrays'"),
+        ("domain='none.bif'", r"cannot read .*none\.bif"),
+        ("domain={asia=300, tub=300, xray=300}", "family of 'xray' .* 27,000,000 cells"),
+        ("domain={bif='nets/asia.bif', size=2}", r"\[domain\] has no setting 'size'"),
+        ("domain={bif='nets/asia.bif', unknown=2}", "domain.unknown: a label in quotes"),
+        ("domain={bif='nets/asia.bif', unknown=''}", "domain.unknown: a label in quotes"),
+        ("domain={bif='nets/asia.bif', unknown={tub=2}}", "a label in quotes is needed for 'tub'"),
+        ("domain={bif='nets/asia.bif', unknown={tab='no'}}", "'tab', which is no variable of asia.bif.*'tub'"),
+    ],
+)
+def test_what_does_not_go_with_a_bif_file_is_refused_by_name(asia, change, words):
+    """One line each, before any record is read."""
+    with pytest.raises(DpgmError, match=words) as refusal:
+        load_spec(asia, [change])
+    assert "\n" not in str(refusal.value)

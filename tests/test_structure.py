@@ -33,6 +33,7 @@ plain_structures = st.fixed_dictionaries(
         "p": st.floats(0.5, 1) | odd,
         "seed": st.integers(0, 3) | odd,
         "connected": odd,
+        "parents": st.dictionaries(names, st.lists(names, max_size=2), max_size=3) | odd,
     },
 )
 
@@ -41,6 +42,8 @@ plain_structures = st.fixed_dictionaries(
 @example({"graph": "complete", "order": 10**30})
 @example({"graph": "chain", "order": 10**30})
 @example({"tied": [[["a", "b"]], [["b", "a"]]]})
+@example({"parents": {"b": ["a"], "c": ["b", "a"]}, "cliques": [["a", "d"]]})
+@example({"parents": {3: ["a"]}})
 @example({"cliques": [["b", "a"]], "tied": [[["a", "b"]], [["a", "d"], ["b", "d"]]]})
 def test_any_plain_value_is_a_structure_or_a_refusal(plain):
     """from_dict raises nothing foreign; what it accepts goes through JSON unchanged, the order of groups included."""
@@ -126,12 +129,28 @@ def test_wrong_cliques_and_groups_are_refused(cliques, tied, words):
         ({"graph": "complete", "order": 5}, "got 4"),
         ({"cliques": "ab"}, "list of lists"),
         ({"cliques": [["a", 1]]}, "list of attribute names"),
+        ({"parent": {"b": ["a"]}}, "did you mean 'parents'"),
+        ({"parents": {"b": ["a"], "order": 2}}, "parents are given to 'order', which is no attribute; known: a, b"),
+        ({"parents": {"b": ["a"]}, "order": 2}, "no setting 'order'"),
+        ({"parents": {"a": ["c"], "c": ["b"], "b": ["a"]}}, "their own ancestors: a -> b -> c -> a;"),
+        ({"parents": [["b", "a"]]}, "parents must be a table"),
     ],
 )
 def test_wrong_tables_are_refused(plain, words):
     """Wrong keys of a spec's [structure], with what would do."""
     with pytest.raises(StructureError, match=words):
         Structure.from_dict(DOMAIN, plain)
+
+
+def test_parents_add_the_families_of_all_attributes():
+    """Child first, roots too, in the domain's order; then what else is said, equal cliques merged."""
+    plain = {"parents": {"c": ["b", "a"], "d": []}}
+    assert Structure.from_dict(DOMAIN, plain).cliques == (("a",), ("b",), ("c", "b", "a"), ("d",))
+    more = Structure.from_dict(DOMAIN, {**plain, "cliques": [["a", "d"], ["b"]]})
+    assert more.cliques == (("a",), ("b",), ("c", "b", "a"), ("d",), ("a", "d"))
+    both = Structure.from_dict(DOMAIN, {"graph": "chain", **plain})
+    assert both.cliques == (("a",), ("b",), ("c", "b", "a"), ("d",), ("a", "b"), ("b", "c"), ("c", "d"))
+    assert Structure.from_dict(DOMAIN, {"parents": {}}).cliques == tuple((name,) for name in NAMES)
 
 
 def test_sizes_and_buffer_layout():

@@ -6,12 +6,12 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from benchmarks.cases.census import TREES
 from benchmarks.cases.coded import Coded, adult, adult_domain, off, wide
@@ -38,7 +38,17 @@ from dpgm_core import (
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.releases.pool import pool
 
-__all__ = ["DELTA", "METHODS", "Method", "compared_fits", "noise", "selection", "selection_of_wide"]
+__all__ = [
+    "DELTA",
+    "DIRECTED",
+    "METHODS",
+    "Method",
+    "compared_fits",
+    "directed",
+    "noise",
+    "selection",
+    "selection_of_wide",
+]
 
 DELTA = "1e-9"
 TERMS = Terms(neighbours="add-remove")
@@ -48,12 +58,15 @@ STEPS, MST_STEPS = 1000, 10_000
 
 @frozen
 class Method:
-    """selector: its name. steps: of mirror descent; None: the fit is `eb-map`, untouched. again: the selection is made
-    with `eb-map`, and mirror descent learns from the release that it left."""
+    """selector: its name, or a table with its options. steps: of mirror descent; None: `learner` learns, untouched.
+    again: the selection is made with `eb-map`, and mirror descent learns from the release that it left. order: of the
+    sets of attributes that may be measured."""
 
-    selector: str
+    selector: str | Mapping[str, Any]
     steps: int | None = None
     again: bool = False
+    learner: str = "eb-map"
+    order: int = 3
 
 
 METHODS = {
@@ -68,32 +81,60 @@ METHODS = {
     "mst + mirror descent": Method("mst", MST_STEPS),
 }
 
+#: An order of Adult's attributes written down before any run: what people are born with, where and how they live, what
+#: they do for it, what it brings; a sampling weight last.
+ORDER = (
+    *("sex", "race", "native-country", "age", "education-num", "marital-status", "relationship", "workclass"),
+    *("occupation", "hours-per-week", "capital-gain", "capital-loss", "income>50K", "fnlwgt"),
+)
+
+DIRECTED = {
+    "mst": Method("mst"),
+    "aim": Method("aim"),
+    "oneshot": Method("oneshot"),
+    "privbayes 1": Method({"name": "privbayes", "parents": 1}),
+    "privbayes": Method("privbayes"),
+    "privbayes 3": Method({"name": "privbayes", "parents": 3}, order=4),
+    "privbayes sense": Method({"name": "privbayes", "order": ORDER}),
+    "privbayes + bayes-net": Method("privbayes", learner="bayes-net"),
+    "privbayes sense + bayes-net": Method({"name": "privbayes", "order": ORDER}, learner="bayes-net"),
+}
+
 
 def selection(method: str, folder: Path, epsilon: str, seed: int) -> dict[str, Any]:
     """One method on the table in a folder, all marginals on three attributes of at most 1e4 cells wanted."""
+    return _on_adult(METHODS[method], folder, Budget.approx(epsilon, DELTA), seed)
+
+
+def directed(method: str, folder: Path, kind: str, epsilon: str, seed: int) -> dict[str, Any]:
+    """The same of those beside `privbayes`. kind: of the budget, "pure" or "approx"."""
+    budget = Budget.pure(epsilon) if kind == "pure" else Budget.approx(epsilon, DELTA)
+    return _on_adult(DIRECTED[method], folder, budget, seed)
+
+
+def _on_adult(method: Method, folder: Path, budget: Budget, seed: int) -> dict[str, Any]:
     # The records for judging are read afterwards, not to be there when the peak is.
-    return _selection(
-        METHODS[method], folder / "adult.csv", adult_domain(folder), 3, epsilon, seed, lambda: adult(folder)
-    )
+    return _selection(method, folder / "adult.csv", adult_domain(folder), 3, budget, seed, lambda: adult(folder))
 
 
 def selection_of_wide(method: str, attributes: int, records: int, seed: int) -> dict[str, Any]:
     """One method on a made-up table, all pairs wanted, epsilon = 1."""
     table = wide(attributes, records, seed)
-    return _selection(METHODS[method], table.codes, table.domain, 2, "1", seed, lambda: table)
+    found = evolve(METHODS[method], order=2)
+    return _selection(found, table.codes, table.domain, 2, Budget.approx(1, DELTA), seed, lambda: table)
 
 
 def _selection(
-    method: Method, data: object, domain: Domain, order: int, epsilon: str, seed: int, records: Callable[[], Coded]
+    method: Method, data: object, domain: Domain, order: int, budget: Budget, seed: int, records: Callable[[], Coded]
 ) -> dict[str, Any]:
     mirror = None if method.steps is None else MirrorDescent(steps=method.steps)
     start = time.process_time()
     done = fit(
         data,
         method.selector,
-        Budget.approx(epsilon, DELTA),
-        learner="eb-map" if mirror is None or method.again else mirror,
-        workload=Workload.all(domain, order=order),
+        budget,
+        learner=method.learner if mirror is None or method.again else mirror,
+        workload=Workload.all(domain, order=method.order),
         terms=TERMS,
         randomness=SeededRandomness(seed),
     )

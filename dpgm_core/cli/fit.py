@@ -71,7 +71,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
     if as_json:
-        print_json(summary(done, path, saved_files(done.releases), left))
+        print_json(summary(done, path, saved_files(done.releases), left, run.remarks))
         return
     level = None if run.intervals is None else run.intervals.level
     print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)

@@ -43,7 +43,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings)
-    make("learner", run.learner)
+    learner = make("learner", run.learner)
     as_source(records_of(run))
     asked: dict[str, Any] = {
         "terms": run.terms,
@@ -55,12 +55,13 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         chosen = plan_selection(run.select, run.budget, run.workload, run.learner, run.inference, **asked)
         _say_selection(spec, run, chosen, asked["records"], as_json)
         return
-    planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, **asked)
-    for note in planned.notes:
+    planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, learner=learner, **asked)
+    for note in (*run.remarks, *planned.notes):
         talk(f"dpgm: {note}")
     private = run.seed is None
     if as_json:
-        print_json({**planned.to_dict(), "private": private})
+        facts = planned.to_dict()
+        print_json({**facts, "notes": [*run.remarks, *facts["notes"]], "private": private})
         return
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
     one = planned.sensitivity
@@ -73,17 +74,24 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         f"noise scale {planned.scale:.6g} {unit} per cell"
     )
     say_lines(planned.structure)
-    cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
-    say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
+    if planned.seconds_per_inference is None:
+        say("inference: the engine cannot hold this structure; the learner does without it")
+    else:
+        cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
+        say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
+    if len(planned.tables) != len(run.structure.groups):
+        say(f"measured for the learner: {len(planned.tables)} tables instead of {len(run.structure.groups)}")
     say()
     what = "records" if weighted is None else "persons"
-    header = ["table", "cells", f"noise sd ({what})", "error of a probability"]
+    by_row = any(table.records_per_row is not None for table in planned.tables)
+    header = ["table", "cells", f"noise sd ({what})", "error of a probability", *["records per row"] * by_row]
     rows = [
         [
             " x ".join(table.clique) or "(total)",
             table.cells,
             f"{table.noise:.4g}",
             "-" if table.relative is None else f"{table.relative:.3g}",
+            *["-" if table.records_per_row is None else _count(table.records_per_row)] * by_row,
         ]
         for table in planned.tables
     ]
@@ -92,6 +100,10 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         say(unmeasured_note(planned.unmeasured))
     if all(table.relative is None for table in planned.tables):
         talk("for the error of a probability give a publicly known number of records: --records N")
+
+
+def _count(records: float) -> str:
+    return f"{records:,.0f}" if records >= 100 else f"{records:.3g}"
 
 
 def _say_ledger(run: Spec) -> None:
@@ -106,7 +118,7 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     from dpgm_core.planning import delta_note
     from dpgm_core.privacy.terms import flaws
 
-    for note in filter(None, [delta_note(run.budget, records), *planned.notes]):
+    for note in filter(None, [*run.remarks, delta_note(run.budget, records), *planned.notes]):
         talk(f"dpgm: {note}")
     private = run.seed is None
     conditions = [] if run.terms.condition is None else [run.terms.condition]
@@ -115,10 +127,12 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     held = {name for clique in workload.candidates for name in clique}
     unmeasured = [name for name in workload.domain.names if name not in held]
     if as_json:
+        facts = planned.to_dict()
         print_json(
             {
                 "selector": selector_of(run),
-                **planned.to_dict(),
+                **facts,
+                "notes": [*run.remarks, *facts["notes"]],
                 "asked": run.budget.to_dict(),
                 "neighbours": run.terms.neighbours.value,
                 "workload": workload.to_dict(),

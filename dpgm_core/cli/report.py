@@ -23,8 +23,8 @@ __all__ = ["print_chosen", "print_fit", "_print_margins", "_records", "session_f
 _MOST_SHOWN = 20
 
 
-def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str, Any]:
-    """A fit as plain values, for `--json`. saved: the files of its releases."""
+def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
+    """A fit as plain values, for `--json`. saved: the files of its releases. remarks: those of its spec."""
     from dpgm_core.releases.stamps import stamp_of
 
     surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
@@ -38,7 +38,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any) -> dict[str
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
-        "notes": list(done.notes),
+        "notes": [*remarks, *done.notes],
         "unmeasured": list(done.model.unmeasured),
         "misfit": _scores(done.model),
         "structure_error": _structure_error(done.model),

@@ -98,6 +98,8 @@ def say_remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
     from dpgm_core.planning import delta_note
 
+    for remark in run.remarks:
+        talk(f"dpgm: {remark}")
     note = delta_note(run.budget, run.terms.declared)
     if note:
         talk(f"dpgm: {note}")

@@ -60,7 +60,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json:
                 "left": None if left is None else left.to_dict(),
                 "selector": selector_of(run),
                 "structure": [list(clique) for clique in selection.structure.cliques],
-                "notes": list(selection.notes),
+                "notes": [*run.remarks, *selection.notes],
                 "rounds": list(selection.trace),
                 **session_facts([noisy]),
                 "unmeasured": list(noisy.structure.uncovered),

@@ -44,7 +44,7 @@ _DEFAULTS = {
     ("learner", "eb-map"): "dpgm-eb-map",
     ("learner", "psgd"): "dpgm-psgd",
     **{("learner", name): "dpgm-bayes-net" for name in ("bayes-net", "bayes-net-two-stage", "local")},
-    **{("selector", name): "dpgm-select" for name in ("aim", "auto", "mst", "oneshot")},
+    **{("selector", name): "dpgm-select" for name in ("aim", "auto", "mst", "oneshot", "privbayes")},
 }
 
 

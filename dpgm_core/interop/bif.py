@@ -11,22 +11,48 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute, parse_number
+from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.graphs import directed_cycle, spelled
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["parse_bif", "read_bif"]
+__all__ = ["BARE", "ROUNDING", "parse_bif", "read_bif", "read_network"]
 
 MAX_BYTES = 2**26
 # Cells of all tables, beyond the words in the file: a few words can declare parents whose table no memory holds.
 MAX_CELLS = 10**6
-# How far the probabilities of one row may be from 1 in sum: published networks are rounded to two digits.
+#: How far the probabilities of one row may be from 1 in sum: published networks are rounded to two digits.
 ROUNDING = 0.02
+#: A word that stands without quotes. No word is reserved: where a name or a label stands, none is looked for.
+BARE = re.compile(r'[^\s{}()\[\],;|"]+')
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+')
+_TOKEN = re.compile(r'"[^"]*"|[{}()\[\],;|]|' + BARE.pattern)
+
+
+def read_network(path: str | Path) -> tuple[Dag, dict[str, FloatArray]]:
+    """Read a network: its graph, and variable -> P(variable | parents), axes the variable, then its parents.
+
+    The numbers are the doubles of the file, never renormalised; parents stand in the file's order. Labels are read as
+    `read_bif` reads them: in its domain a value that is none of them counts as the first, so for records make one that
+    says where such values go, as `domain = "asia.bif"` in a spec does. Raises DataError, naming the file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "coin.bif"
+    ...     _ = path.write_text("variable c { type discrete [2] {h, t}; } probability ( c ) { table 0.25, 0.75; }")
+    ...     dag, cpds = read_network(path)
+    >>> dag.parents, cpds["c"].tolist()
+    ({'c': ()}, [0.25, 0.75])
+    """
+    domain, tables = _parsed(_text(path), str(path))
+    try:
+        dag = Dag(domain, {child: clique[1:] for child, (clique, _) in tables.items()})
+    except DpgmError as error:
+        raise DataError(f"{path}: {error}") from None
+    return dag, {name: tables[name][1] for name in domain.names}
 
 
 def read_bif(path: str | Path) -> tuple[Structure, Tables]:
@@ -44,15 +70,7 @@ def read_bif(path: str | Path) -> tuple[Structure, Tables]:
     >>> structure.domain["c"].labels, np.exp(potentials["c"]).round(6).tolist()
     (('h', 't'), [0.25, 0.75])
     """
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(raw) > MAX_BYTES:
-        raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes, more than is read")
-    return parse_bif(raw.decode("utf-8", "replace"), where=str(path))
+    return parse_bif(_text(path), where=str(path))
 
 
 def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tables]:
@@ -61,6 +79,26 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
     >>> parse_bif("variable c { type discrete [1] {x}; } probability (c) { table 1; }")[0].cliques
     (('c',),)
     """
+    domain, tables = _parsed(text, where)
+    structure = Structure(domain, [clique for clique, _ in tables.values()])
+    with np.errstate(divide="ignore"):
+        return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
+
+
+def _text(path: str | Path) -> str:
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes, more than is read")
+    return raw.decode("utf-8", "replace")
+
+
+def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, FloatArray]]]:
+    """The variables, and child -> its family and its table, in the file's order; checked to be a network."""
     words = _Words(where, _TOKEN.findall(_COMMENT.sub(" ", text)))
     attributes: list[Attribute] = []
     tables: dict[str, tuple[Clique, FloatArray]] = {}
@@ -87,9 +125,7 @@ def parse_bif(text: str, *, where: str = "the network") -> tuple[Structure, Tabl
     cycle = directed_cycle({child: clique[1:] for child, (clique, _) in tables.items()})
     if cycle:
         raise _round(where, cycle)
-    structure = Structure(domain, [clique for clique, _ in tables.values()])
-    with np.errstate(divide="ignore"):
-        return structure, Tables(structure, np.log(np.concatenate([t.reshape(-1) for _, t in tables.values()])))
+    return domain, tables
 
 
 def _round(where: str, cycle: Sequence[str]) -> DataError:
@@ -220,7 +256,7 @@ def _probability(words: _Words, domain: Domain) -> tuple[Clique, FloatArray]:
         if default is None:
             raise DataError(f"{words.where}: the table of {child!r} lacks {int(missing.sum())} rows")
         rows[missing] = default
-    return tuple(names), np.moveaxis(rows, -1, 0)
+    return tuple(names), np.ascontiguousarray(np.moveaxis(rows, -1, 0))
 
 
 def _row(words: _Words, child: str, size: int) -> list[float]:

@@ -12,7 +12,8 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import DataError, InferenceError
 from dpgm_core.inference.contract import Beliefs, Inference, Maximizer
-from dpgm_core.interop.uai_model import UaiModel, names_path, parse_uai, read_bounded, read_uai, write_uai
+from dpgm_core.interop.uai_model import UaiModel, names_path, parse_uai, read_bounded, read_uai
+from dpgm_core.interop.uai_out import write_uai
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 

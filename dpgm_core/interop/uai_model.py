@@ -1,4 +1,4 @@
-"""The UAI competition's model files, read and written.
+"""The UAI competition's model files, read.
 
 A `.uai` file holds `MARKOV` or `BAYES`, the sizes of the variables, the scopes of the factors and their tables, last
 variable fastest. It knows no names, so a sidecar `X.uai.names` (JSON) may carry them: `{"domain": {...}}` in the
@@ -21,18 +21,15 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import parse_number
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
-from dpgm_core.files import atomic_write
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["UaiModel", "names_path", "parse_uai", "read_bounded", "read_uai", "write_uai"]
+__all__ = ["UaiModel", "names_path", "parse_uai", "read_bounded", "read_uai"]
 
 # Bytes of a model file that are read at all; its numbers take about ten times as much while they are parsed.
 MAX_BYTES = 2**28
 # Labels of all variables together, beyond the numbers in the file: a header may declare sizes that no table backs.
 MAX_LABELS = 10**5
-# exp(700) and exp(-700) are ordinary doubles; a wider table is written as a product of several.
-WIDEST = 700.0
 
 
 @frozen(kw_only=True)
@@ -171,54 +168,6 @@ class _Numbers:
         if self.next < self.values.size:
             left = self.values.size - self.next
             raise DataError(f"{self.where}: {left:,} numbers are left after the last table; check the counts")
-
-
-def write_uai(path: str | Path, structure: Structure, potentials: Tables, *, kind: str = "MARKOV") -> None:
-    """Write a model file and its names sidecar; `read_uai` gives back the same structure and potentials exactly.
-
-    Tables are exp(potentials), each number with the digits that identify its double. A table with finite potentials
-    beyond +-700 is written as a product of n equal factors exp(potentials / n) on the same variables, so nothing
-    overflows and no possible record becomes impossible. Tied groups are written out clique by clique. Older models are
-    replaced, other files are not. Raises DataError for NaN, +inf and finite potentials beyond +-700,000; ModelFileError
-    when the files cannot be written.
-
-    >>> import tempfile
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_uai(Path(folder) / "m.uai", structure, Tables(structure, np.array([0.1, -1e3])))
-    ...     read_uai(Path(folder) / "m.uai").potentials["a"].tolist()
-    [0.1, -1000.0]
-    """
-    if potentials.structure != structure:
-        raise DataError(f"write {path}: the potentials are over {potentials.structure}, not over {structure}")
-    values = potentials.values.astype(np.float64, copy=False)
-    if not (values < np.inf).all():
-        raise DataError(f"write {path}: the potentials hold NaN or +inf; they must be finite or -inf")
-    place = {name: str(i) for i, name in enumerate(structure.domain.names)}
-    scopes, tables = [], []
-    for group, table in zip(structure.groups, potentials.arrays(), strict=True):
-        flat = table.reshape(-1).astype(np.float64, copy=False)
-        widest = float(np.abs(flat[flat > -np.inf]).max(initial=0.0))
-        if widest > 1000 * WIDEST:
-            raise DataError(
-                f"write {path}: a potential of {widest:g} nats cannot be written as numbers; at most 700,000"
-            )
-        factors = max(1, math.ceil(widest / WIDEST))
-        text = f"{flat.size}\n" + " ".join(map(repr, np.exp(flat / factors).tolist()))
-        for clique in group:
-            scopes += [" ".join([str(len(clique)), *(place[name] for name in clique)])] * factors
-            tables += [text] * factors
-    sizes = " ".join(str(size) for size in structure.domain.sizes.values())
-    head = [kind, str(len(structure.domain)), sizes, str(len(scopes))]
-    content = "\n".join([*head, *scopes, "", *tables, ""]).encode()
-    plain = {
-        "domain": structure.domain.to_dict(),
-        "groups": [[list(clique) for clique in group] for group in structure.groups],
-        "log_potentials": [value if value > -math.inf else None for value in values.tolist()],
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    atomic_write(path, content, "a UAI model")
-    atomic_write(names_path(path), json.dumps(plain, allow_nan=False).encode(), "a names file")
 
 
 def _with_names(model: UaiModel, sidecar: Path, digest: str) -> UaiModel:

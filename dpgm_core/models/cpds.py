@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.dag import Dag
+from dpgm_core.dag import Dag, check_dag
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.tables import Tables
 
@@ -48,6 +48,9 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
     >>> log_cpds(Dag(Domain.from_sizes({"a": 2}), {}), {"a": np.array([1.0, 0.0])})["a"].tolist()
     [0.0, -inf]
     """
+    check_dag(dag)
+    if not isinstance(cpds, Mapping):
+        raise StructureError(f"a network needs a table for each attribute, by its name, got {type(cpds).__name__}")
     parts = []
     for name in cpds:
         if name not in dag.parents:
@@ -58,20 +61,25 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
         child, shape = family[0], dag.domain.shape(family)
         if child not in cpds:
             raise StructureError(f"there is no conditional table for {child!r}; give one for each attribute")
-        table = np.asarray(cpds[child])
+        try:
+            table = np.asarray(cpds[child])
+        except ValueError:  # lists of unequal length
+            table = np.asarray(None)
         if table.dtype.kind not in "iuf" or table.shape != shape:
             raise StructureError(
                 f"the conditional table of {child!r} must hold numbers of shape {shape}, axes "
                 f"{' x '.join(family)}; got {table.dtype} of shape {table.shape}"
             )
+        table = table.astype(np.float64)  # first: sums of whole numbers wrap, and of short floats are rounded
         if not ((table >= 0) & (table < np.inf)).all():
             raise StructureError(f"the conditional table of {child!r} holds negative, NaN or infinite values")
-        worst = float(np.abs(table.sum(axis=0) - 1).max())
+        with np.errstate(over="ignore"):
+            worst = float(np.abs(table.sum(axis=0) - 1).max())
         if worst > _ROUNDING:
             raise StructureError(
                 f"a row of the conditional table of {child!r} is off from 1 by {worst:.3g} in sum; its first axis is "
                 "the child's, and along it the probabilities of each parents' state sum to 1"
             )
-        parts.append(table.astype(np.float64).reshape(-1))
+        parts.append(table.reshape(-1))
     with np.errstate(divide="ignore"):
         return Tables(dag.structure(), np.log(np.concatenate(parts)))

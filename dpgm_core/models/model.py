@@ -106,7 +106,8 @@ class Model(Facts):
         >>> model.marginal("b").round(2).tolist()
         [0.55, 0.45]
         """
-        return cls(dag.structure(), log_cpds(dag, cpds), **facts)
+        potentials = log_cpds(dag, cpds)
+        return cls(potentials.structure, potentials, **facts)
 
     @property
     def inference(self) -> str | Inference:

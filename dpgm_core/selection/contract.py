@@ -48,8 +48,8 @@ class SelectionPlan:
     cell of the one-way tables, records. detectable: the distance from independence, |n - m|_1 in records, that a pair
     of attributes needs to be chosen before unrelated ones with probability .9; None where there is nothing to choose.
     candidates: how many tables there are to choose from. limits: names of size limits -> their values. notes: what was
-    decided and why, and what to reconsider. directed: whether its structure will be a directed graph as `Dag.of` reads
-    it, which learners of Bayesian networks need.
+    decided and why, and what to reconsider. directed: whether its structure, and each that it shows the learner on the
+    way, will be a directed graph as `Dag.of` reads it, which learners of Bayesian networks need.
     """
 
     shares: Mapping[str, Budget]

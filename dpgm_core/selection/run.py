@@ -15,7 +15,8 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError
+from dpgm_core.dag import Dag
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
@@ -48,13 +49,20 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
     return plan
 
 
-def check_learner(learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget) -> None:
-    """Refuse, before anything is charged, a learner that trains on rounds: a session leaves one release, no records.
+def check_learner(
+    learner: Learner, inference: Inference, structure: Structure, plan: SelectionPlan, terms: Terms, budget: Budget
+) -> None:
+    """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
+    session leaves one release and no records; and one that needs a directed graph, where the selector chooses none.
 
     Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the
-    workload's attributes, each alone. budget: of the session.
+    workload's attributes, each alone. plan: the selector's. budget: of the session.
     """
+    if plan.directed:  # a graph has a node for each attribute, wanted or not
+        structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
     learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
+    if not plan.directed:
+        _check_undirected(learner, inference, structure)
     if isinstance(learner, Fitter):
         _fitter_of(learner, inference)
         return
@@ -66,6 +74,28 @@ def check_learner(learner: Learner, inference: Inference, structure: Structure, 
             f"learner {_learner(learner)} trains on many releases of subsampled records, and a structure that is "
             "chosen leaves one release; take another learner, such as 'eb-map', or name the cliques"
         )
+    if "part" in probe.asked:
+        raise OptionError(
+            f"learner {_learner(learner)} spends a part of the budget first and then the rest, and a structure that is "
+            "chosen leaves one release; take another learner, such as 'eb-map', or name the structure"
+        )
+
+
+def _check_undirected(learner: Learner, inference: Inference, structure: Structure) -> None:
+    """Ask it about one pair beside the attributes alone."""
+    sizes = structure.domain.sizes
+    names = sorted((name for clique in structure.cliques for name in clique), key=lambda name: sizes[name])
+    if len(names) < 2:
+        return
+    try:
+        learner.check(Structure(structure.domain, [*structure.cliques, (names[0], names[1])]), inference)
+    except (OptionError, StructureError) as error:
+        graph = Dag(structure.domain, {names[0]: [names[1]]}).structure()
+        learner.check(graph, inference)  # where it is not for want of direction it refuses this, too
+        raise type(error)(
+            f"learner {_learner(learner)} does not take what the selector may choose: {error}; the selector chooses "
+            "cliques without direction; take select = 'privbayes', which chooses a directed graph"
+        ) from error
 
 
 @frozen(kw_only=True, eq=False)
@@ -86,9 +116,9 @@ class _Probe:
         """All of it."""
         return self.budget
 
-    def release(self, **_: object) -> NoReturn:
+    def release(self, *, budget: object = None, **_: object) -> NoReturn:
         """Raises BudgetError."""
-        self._refuse("release")
+        self._refuse("release" if budget in (None, self.budget) else "part")
 
     def rounds(self, n: int, **_: object) -> NoReturn:
         """Raises BudgetError."""
@@ -161,8 +191,8 @@ def select_structure(
     Raises what can be refused before the charge, and LearningFailed for any error after it: the release so far is saved
     and in the error.
     """
-    planned(selector, workload, curator, share)
-    check_learner(learner, inference, curator.structure, curator.terms, session_budget(curator.remaining))
+    plan = planned(selector, workload, curator, share)
+    check_learner(learner, inference, curator.structure, plan, curator.terms, session_budget(curator.remaining))
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.

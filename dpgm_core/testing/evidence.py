@@ -92,16 +92,24 @@ def solved(
     return component.compile(engine, evidence).infer(theta_on(evidence.structure), evidence_weight=weight, start=start)
 
 
-def torn(quiet: int, noise: str = "Laplace", total: int = 5000) -> NoisyTables:
+def torn(quiet: int, noise: str = "Laplace", total: int = 5000, measured: Structure | None = None) -> NoisyTables:
     """Two tables on a chain that contradict each other: b = 0 in four of five records, and in one of five.
 
-    quiet: the table, 0 or 1, with a tenth of the other's noise.
+    quiet: the table, 0 or 1, with a tenth of the other's noise. measured: other tables over a, b and c, in this order;
+    those with a and b are as the first, those with b alone or with c are as the second; a and c are even.
 
     >>> [torn(0).tables[clique].tolist() for clique in torn(0).structure.cliques]
     [[[2000, 500], [2000, 500]], [[500, 500], [2000, 2000]]]
     """
-    structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
-    first = np.array([[0.4, 0.1], [0.4, 0.1]])
-    values = np.concatenate([first.reshape(-1), first[:, ::-1].T.reshape(-1)])
-    tables = np.rint(total * values).astype(np.int64)
-    return uneven_release(structure, tables, total=total, loud={1 - quiet}, noise=noise)
+    structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))) if measured is None else measured
+    values, loud = [], set()
+    for number, clique in enumerate(structure.cliques):
+        second = int("a" not in clique)
+        share = np.array([0.2, 0.8] if second else [0.8, 0.2])
+        along = [-1 if name == "b" else 1 for name in clique]
+        of_b = share.reshape(along) if "b" in clique else np.ones(())
+        table = np.broadcast_to(of_b, structure.domain.shape(clique))
+        values.append(np.rint(total * table / table.sum()).astype(np.int64).reshape(-1))
+        if "b" in clique and second != quiet:
+            loud.add(number)
+    return uneven_release(structure, np.concatenate(values), total=total, loud=loud, noise=noise)

@@ -9,7 +9,6 @@ from attrs import frozen
 
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -19,13 +18,12 @@ from dpgm_core.randomness import SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
+from dpgm_core.testing.directed import CHAIN
 from dpgm_core.testing.doors import Door, SunkMechanism, TrappedRecords, live_curator
 from dpgm_core.testing.oracles import all_records, enumerated
 from dpgm_core.testing.subjects import LearnerSubject
 
 __all__ = ["CHAIN", "Run", "clique_marginals", "draw", "learn", "replayed", "truth"]
-
-CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
 
 
 @frozen(kw_only=True)
@@ -57,8 +55,12 @@ def learn(
     sunk: bool = False,
     source: TrappedRecords | None = None,
 ) -> Run:
-    """Learn with the first budget that the learner takes: pure epsilon with Laplace noise, else (epsilon, delta)."""
+    """Learn with the first budget that the learner takes: pure epsilon with Laplace noise, else (epsilon, delta).
+
+    structure: is learned as `LearnerSubject.served` has it. Raises Unserved.
+    """
     engine: Inference = JunctionTree() if inference is None else inference
+    structure = subject.served(structure)
     refusal: BudgetError | None = None
     for kind in ("pure", "approx"):
         records = TrappedRecords(codes) if source is None else source

@@ -28,7 +28,7 @@ class Learning:
     """A quick learner for loops, which notes how it was called: penalised likelihood on an exact engine.
 
     settles: whether its fits say that they converged. finds: whether it finds more than main effects, which takes
-    longer. wrong: what was wrong with a call.
+    longer. wrong: what was wrong with a call. shown: the structures that it was to fit.
     """
 
     def __init__(self, *, settles: bool = True, finds: bool = True) -> None:
@@ -36,6 +36,7 @@ class Learning:
         self._last: Fit | None = None
         self.calls = 0
         self.wrong: list[str] = []
+        self.shown: list[Structure] = []
 
     def __call__(self, release: NoisyTables, structure: Structure, previous: Fit | None) -> Fit:
         """The fit; the start is always the same, so that equal releases give equal fits."""
@@ -44,6 +45,7 @@ class Learning:
             raise Endless(f"it had not stopped after {self.calls:,} fits")
         if previous is not None and previous is not self._last:
             self.wrong.append("the previous fit it hands to the learner is not the one the learner returned last")
+        self.shown.append(structure)
         homeless = [clique for clique in release.structure.cliques if structure.covering(clique) is None]
         if homeless:
             self.wrong.append(f"it fits a structure with no clique that holds {homeless[0]!r}, which the release has")

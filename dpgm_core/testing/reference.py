@@ -80,7 +80,7 @@ class ReferenceLaplaceNoise:
 
 @frozen(kw_only=True)
 class ReferenceLaplace:
-    """Discrete Laplace noise of scale L1 / epsilon; pure budgets only.
+    """Discrete Laplace noise of scale L1 / epsilon, wider by up to 1/1024 where no sampler draws that; pure budgets.
 
     >>> ReferenceLaplace().noise(Sensitivity(l0=3, l1=3, l2_squared=3, linf=1), Budget.pure("0.1")).scale
     Fraction(30, 1)
@@ -95,7 +95,10 @@ class ReferenceLaplace:
         if budget.kind != "pure" or budget.is_zero:
             raise BudgetError(f"the reference Laplace noise takes a positive pure budget, got {budget}")
         l1 = max(sensitivity.l1, 1)
-        return ReferenceLaplaceNoise(scale=l1 / budget.epsilon, l1=l1, cost=budget)
+        scale = l1 / budget.epsilon
+        if max(scale.as_integer_ratio()) >= 2**32:  # of a subsampled round, say
+            scale = Fraction(math.ceil(scale * 2**10), 2**10)
+        return ReferenceLaplaceNoise(scale=scale, l1=l1, cost=budget)
 
 
 @frozen(kw_only=True)

@@ -88,10 +88,10 @@ class Selected:
     """One call of `select` and what it left behind.
 
     budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
-    was told. log, touched: of the session's door. wrong: of its calls of the learner. trespassers: who read the records
-    besides core. paid: what the session's release says it cost. charged: what the curator has less. model: fitted to
-    all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code of each
-    of its codes.
+    was told. log, touched: of the session's door. wrong, shown: of its calls of the learner. trespassers: who read the
+    records besides core. paid: what the session's release says it cost. charged: what the curator has less. model:
+    fitted to all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code
+    of each of its codes.
     """
 
     plan: SelectionPlan
@@ -104,6 +104,7 @@ class Selected:
     log: Sequence[Request]
     touched: Sequence[str]
     wrong: Sequence[str]
+    shown: Sequence[Structure]
     trespassers: Sequence[str]
     paid: Budget
     charged: Budget
@@ -187,6 +188,7 @@ def choose(
         log=tuple(watched.door.log),
         touched=tuple(watched.door.touched),
         wrong=tuple(watched.learning.wrong),
+        shown=tuple(watched.learning.shown),
         trespassers=tuple(records.trespassers),
         paid=Budget.sum([one.cost for one in curator.released]),
         charged=spent - curator.remaining,

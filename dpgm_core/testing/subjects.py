@@ -11,6 +11,7 @@ from dpgm_core.collective.contract import Collective
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Engine, Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.contract import Learner
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.privacy.budget import Budget
@@ -21,6 +22,7 @@ from dpgm_core.selection.contract import Selector
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
+from dpgm_core.testing.directed import CHAIN, DIRECTED_CHAIN, directed_form
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -201,9 +203,44 @@ class CollectiveSubject(Subject):
 
 
 class LearnerSubject(Subject):
-    """A learner."""
+    """A learner; its capability is "directed" if it takes directed graphs alone."""
 
     component: Learner
+
+    @cached_property
+    def directed(self) -> bool:
+        """Whether it takes directed graphs alone: `check` refuses a chain with StructureError, not its graph."""
+        try:
+            self.component.check(CHAIN, JunctionTree())
+        except StructureError:
+            pass
+        except Exception:  # not a refusal: the checks shall run, and say so
+            return False
+        else:
+            return False
+        try:
+            self.component.check(DIRECTED_CHAIN, JunctionTree())
+        except Exception:  # nor is this its structure
+            return False
+        return True
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """Of "directed" what it shows by what it refuses."""
+        return frozenset({"directed"} if self.directed else ())
+
+    def why_skipped(self, needs: str) -> str:
+        """It takes any structure."""
+        return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
+
+    def served(self, structure: Structure) -> Structure:
+        """The structure, in its directed form for a learner that takes no other; Unserved where there is none."""
+        if not self.directed:
+            return structure
+        form = directed_form(structure)
+        if form is None:
+            raise Unserved(f"{structure} has no directed form, and {self.name} takes no other")
+        return form
 
 
 class SelectorSubject(Subject):

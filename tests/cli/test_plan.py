@@ -5,6 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+from attrs import frozen
+
+from dpgm_core import Dag, Structure
+from dpgm_core.components.registry import default_registry
+from dpgm_core.plugin import Component
+
 
 def files(folder: Path) -> set[str]:
     return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.name.endswith(("-wal", "-shm"))}
@@ -51,3 +58,39 @@ def test_plan_lists_what_would_not_be_measured(spec, dpgm_command):
     free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
     for command in ("release", "fit"):
         assert json.loads(dpgm_command(command, *alone, *free)[1])["unmeasured"] == ["age"]
+
+
+@frozen(kw_only=True)
+class Largest:
+    """A learner of directed graphs that measures the largest families alone, and asks no engine."""
+
+    def check(self, structure, inference):
+        Dag.of(structure)
+
+    def learn(self, curator, inference, *, randomness, progress):
+        raise NotImplementedError
+
+    def foreseen(self, structure):
+        return Structure(structure.domain, Dag.of(structure).maximal), "optimal"
+
+
+@pytest.fixture
+def largest(monkeypatch):
+    """It is installed, for one test."""
+    registry = default_registry()
+    monkeypatch.setattr(registry, "_offers", list(registry._offers))
+    registry.add(Component(kind="learner", name="largest", target="a_test:Largest", summary="of a test"), Largest)
+
+
+def test_plan_shows_the_tables_of_the_learner(largest, spec, dpgm_command, refused):
+    """Its tables, records per row and the rows that noise leaves unknown; its refusal is the plan's."""
+    network = (spec, "--set", "learner=largest", "--set", "structure={parents={age=['sex']}}")
+    code, out, err = dpgm_command("plan", *network, "--records", "2")
+    assert code == 0, err
+    assert "measured for the learner: 1 tables instead of 2" in out
+    assert "records per row" in out and out.split("age x sex")[1].split()[-1] == "1"
+    assert "3 of the 3 rows of conditional tables have fewer records" in err
+    told = json.loads(dpgm_command("plan", *network, "--records", "6000", "--json")[1])
+    assert [(one["clique"], one["records_per_row"]) for one in told["tables"]] == [(["age", "sex"], 3000.0)]
+    assert "records per row" not in dpgm_command("plan", spec, "--records", "6")[1]
+    assert "no directed graph" in refused("plan", spec, "--set", "learner=largest")

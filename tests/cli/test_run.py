@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
+
+import pytest
 
 from dpgm_core.cli.run import learn_again, selector_of, terms_of, wanted
 from dpgm_core.spec import load_spec
@@ -23,3 +26,36 @@ def test_the_last_word_can_be_typed():
     """Names with blanks are quoted, and a check's release goes along."""
     said = learn_again([Path("a b.dpgm"), Path("check.dpgm")], [Path("check.dpgm")])
     assert shlex.split(said.split("with: ")[1]) == ["dpgm", "learn", "a b.dpgm", "check.dpgm"]
+
+
+NET = """network n { }
+variable sex { type discrete [ 2 ] { F, M }; }
+variable age { type discrete [ 2 ] { 30, 50 }; }
+probability ( sex ) { table 0.5, 0.5; }
+probability ( age | sex ) { default 0.5, 0.5; }
+"""
+REMARKS = (
+    "the probabilities in net.bif are ignored: what is learned comes from the records alone",
+    "2 of 2 attributes have a label more than in net.bif, 'unknown', for values that are none of its labels: sex, age",
+)
+
+
+@pytest.mark.parametrize("command", ["fit", "release", "plan", "select", "plan of a selection", "validate"])
+def test_every_command_says_what_was_made_of_a_spec(command, spec, dpgm_command):
+    """A BIF file's remarks, each once, on standard error; among the notes of JSON where there are notes."""
+    (spec.parent / "net.bif").write_text(NET)
+    chosen = command in ("select", "plan of a selection")
+    settings = ["budget.epsilon=0.5", "domain=net.bif"]
+    settings.append("structure={select='mst'}" if chosen else "structure={bif='net.bif'}")
+    words = [command.split()[0], spec]
+    if command == "validate":
+        spec.write_text(spec.read_text().replace('"domain.toml"', '"net.bif"'))
+    else:
+        words += [word for setting in settings for word in ("--set", setting)] + ["--json"]
+    code, out, err = dpgm_command(*words)
+    assert code == 0, err
+    for remark in REMARKS:
+        assert err.count(f"dpgm: {remark}") == 1
+    if command not in ("release", "validate"):
+        notes = json.loads(out)["notes"]
+        assert notes[0] == REMARKS[0] and notes[1].startswith(REMARKS[1])

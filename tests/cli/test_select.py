@@ -75,6 +75,9 @@ def test_select_then_learn(chosen, dpgm_command):
         ("plan", "structure.select=mts", "did you mean 'mst'"),
         ("fit", "structure.cliques=[['sex']]", "both select and cliques"),
         ("fit", "mechanism=gaussian", "exact laplace noise"),
+        ("fit", "learner=bayes-net", "take select = 'privbayes'"),
+        ("plan", "learner=bayes-net", "take select = 'privbayes'"),
+        ("select", "structure.select={name='privbayes', order=['sex']}", "leaves out 'age', 'job', 'town'"),
         ("fit", "learner=psgd", "trains on many releases of subsampled records"),
         ("plan", "learner=psgd", "trains on many releases of subsampled records"),
         ("fit", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
@@ -90,6 +93,21 @@ def test_wrong_requests_write_nothing(chosen, refused, command, setting, words):
     before = sorted(chosen.parent.rglob("*"))
     assert words in refused(command, chosen, "--set", setting)
     assert sorted(chosen.parent.rglob("*")) == before
+
+
+def test_a_graph_on_an_order(chosen, dpgm_command):
+    """Planned, chosen alone, and learned as a network whose graph keeps to the order."""
+    graph = ("--set", "structure.select={name='privbayes', parents=1, order=['town', 'job', 'age', 'sex']}")
+    graph += ("--set", "learner=bayes-net", "--set", "budget.epsilon=10")
+    code, out, err = dpgm_command("plan", chosen, *graph, "--json")
+    assert code == 0 and json.loads(out)["directed"] and json.loads(out)["candidates"] == 6, err
+    code, out, err = dpgm_command("select", chosen, *graph, "--json")
+    assert code == 0 and ["sex", "age"] in json.loads(out)["structure"], err
+    code, out, err = dpgm_command("fit", chosen, *graph, "--json")
+    assert code == 0, err
+    model = dpgm.load_model(json.loads(out)["model"])
+    assert dpgm.Dag.of(model.structure).parents["sex"] == ("age",)
+    assert dpgm.cpds(model, dpgm.Dag.of(model.structure))["sex"].sum(axis=0) == pytest.approx(1.0)
 
 
 def test_plan_of_a_selection(chosen, dpgm_command):

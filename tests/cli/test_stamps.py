@@ -60,6 +60,7 @@ ANSWERS = {
     "intervals": ["query", "m.dpgm", "sex", "--intervals", "0.5", "--replicates", "2"],
     "sample": ["sample", "m.dpgm", "-n", "3", "-o", "s.csv"],
     "datasets": ["sample", "m.dpgm", "-n", "3", "-o", "s.parquet", "--datasets", "2"],
+    "export": ["export", "m.dpgm", "--uai", "m.uai"],
     "evaluate": ["evaluate", "m.dpgm"],
     "against": ["evaluate", "plain.dpgm", "--against", "m.dpgm"],
     "learn": ["learn", "m.release", "-o", "again.dpgm"],

@@ -414,6 +414,9 @@ def test_budgets_per_clique_add_up():
         ({"budget": {7: Budget.pure(1)}}, StructureError, "a list of attribute names"),
         ({"accept": 5}, OptionError, "accept must be a function"),
         ({"budget": Budget.zcdp(1)}, BudgetError, "different kinds"),
+        ({"split": "evn"}, OptionError, "split must be one of even, optimal; got 'evn'; did you mean 'even'"),
+        ({"split": 2}, OptionError, "split must be one of"),
+        ({"split": "even", "budget": {("a", "b"): Budget.pure(1)}}, BudgetError, "each clique was given, and split ="),
     ],
 )
 def test_wrong_releases_are_refused(arguments, error, words):
@@ -422,6 +425,44 @@ def test_wrong_releases_are_refused(arguments, error, words):
     with pytest.raises(error, match=words):
         made.release(**arguments)
     assert made.remaining == made.budget
+
+
+def of_two_sizes(**settings):
+    """A curator over one table of two cells and one of four."""
+    return curator(structure=Structure(DOMAIN, [("a",), ("b", "c")]), **settings)
+
+
+def test_a_learner_may_ask_for_another_split():
+    """Either way, for one release; the curator's own is used again after it; the cost is the same."""
+    scales = {}
+    for own in ("even", "optimal"):
+        made = of_two_sizes(split=own, budget=Budget.pure(3))
+        for asked in (None, "even", "optimal"):
+            release = made.release(budget=Budget.pure(1), split=asked)
+            assert release.cost == Budget.pure(1)
+            scales[own, asked] = [noise.scale for noise in release.noise]
+        assert made.remaining.is_zero
+    even, optimal = scales["even", "even"], scales["even", "optimal"]
+    # epsilon in proportion to the cube root of the cells
+    assert even == [2, 2] and [float(scale) for scale in optimal] == pytest.approx(
+        [1 + 2 ** (1 / 3), 1 + 2 ** (-1 / 3)], rel=1e-4
+    )
+    assert scales == {("even", None): even, ("optimal", None): optimal} | {
+        (own, asked): {"even": even, "optimal": optimal}[asked]
+        for own in ("even", "optimal")
+        for asked in ("even", "optimal")
+    }
+
+
+def test_a_split_that_is_asked_for_holds_for_gaussian_noise_under_epsilon_and_delta():
+    """Unequal standard deviations, both charged together as the whole; variances by the square root of the cells."""
+    budget = Budget.approx(1, "1e-5")
+    release = of_two_sizes(mechanism=dpgm.make("mechanism", "gaussian"), budget=budget).release(split="optimal")
+    assert release.cost == budget
+    one, two = release.variances
+    assert one / two == pytest.approx(2**0.5, rel=1e-3)
+    even = of_two_sizes(mechanism=dpgm.make("mechanism", "gaussian"), budget=budget).release()
+    assert two < even.variances[0] == even.variances[1] < one
 
 
 def test_tied_groups_are_measured_whole():
@@ -578,7 +619,7 @@ def test_a_replay_serves_what_it_holds_and_nothing_else():
             made.release(**wrong)
     with pytest.raises(BudgetError):
         made.rounds(2, sampling_rate=0.5)
-    assert made.release(cliques=[("b", "a")], budget=Budget.pure(1)) is one
+    assert made.release(cliques=[("b", "a")], budget=Budget.pure(1), split="optimal") is one  # split as it once was
     assert made.remaining == Budget.pure(2)
     assert made.release(budget=Budget.pure(2)) is two
     with pytest.raises(BudgetError, match="cannot make new ones"):

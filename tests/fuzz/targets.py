@@ -37,7 +37,8 @@ from dpgm_core import (
     load_release,
     make,
 )
-from dpgm_core.interop.bif import read_bif
+from dpgm_core.interop.bif import read_bif, read_network
+from dpgm_core.interop.bif_out import write_bif
 from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.sources import as_source
@@ -268,7 +269,19 @@ remark */ }
 
 
 def read_bif_file(path: Path, sound: bytes) -> str:
-    read_bif(path)
+    """What can be written is the same when it is read again."""
+    dag, cpds = read_network(path)
+    if set(read_bif(path)[0].cliques) != set(dag.families):
+        raise Broken("the two readers disagree")
+    again = path.with_name("again.bif")
+    try:
+        write_bif(again, dag, cpds)
+    except DataError:
+        return "read, not to be written"
+    found, tables = read_network(again)
+    again.unlink()
+    if found != dag or any(tables[name].tobytes() != cpds[name].tobytes() for name in cpds):
+        raise Broken("another network than was written")
     return "read"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import DataError
-from dpgm_core.interop.bif import parse_bif, read_bif
+from dpgm_core.interop.bif import parse_bif, read_bif, read_network
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))
 NETWORKS = {
@@ -53,6 +53,19 @@ def test_two_parents_keep_their_order():
     """
     _, potentials = parse_bif(text)
     np.testing.assert_allclose(np.exp(potentials["c", "b", "a"][0]), [[0.3, 0.1], [0.2, 0.4]])
+
+
+def test_the_numbers_are_the_files_own(tmp_path):
+    """`read_network`: axes child, then parents in the file's order, nothing renormalised, variables in their order."""
+    path = tmp_path / "two.bif"
+    path.write_text(TWO.replace("0.25, 0.75", "0.25, 0.7512345678901234"))
+    dag, cpds = read_network(path)
+    assert dag.parents == {"Age": (), "X ray": ("Age",)} and list(cpds) == ["Age", "X ray"]
+    assert cpds["X ray"].tolist() == [[1.0, 0.25, 0.5], [0.0, 0.7512345678901234, 0.5]]
+    assert dag.structure() == read_bif(path)[0]
+    path.write_text(TWO.replace("0.25, 0.75", "0.25"))
+    with pytest.raises(DataError, match=r"two\.bif: a row of 'X ray' needs 2"):
+        read_network(path)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from dpgm_core import (
     learn,
 )
 from dpgm_core.evaluate import log_likelihood, total_variation
-from dpgm_core.interop.uai_model import read_uai, write_uai
+from dpgm_core.interop.uai import read_uai, write_uai
 from dpgm_core.models import merged
 from dpgm_core.models.reading import load_model
 from dpgm_core.releases.session import session_release

@@ -1,6 +1,7 @@
 """Deliberately wrong selectors, each killed by the check meant for it."""
 
 import gc
+import itertools
 import math
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from attrs import frozen
 from dpgm_core import (
     Budget,
     BudgetError,
+    Dag,
     DpgmError,
     Selection,
     SelectionPlan,
@@ -238,6 +240,40 @@ class ForgetsTheLast(Plain):
 
 
 @frozen(kw_only=True)
+class Directed(Plain):
+    """No mutant: each attribute's parent is the one before it in the domain, if that pair may be measured."""
+
+    def plan(self, workload, budget, terms, records=None):
+        return attrs.evolve(super().plan(workload, budget, terms, records), directed=True)
+
+    def tables(self, workload):
+        singles, pairs = super().tables(workload)
+        return singles, [pair for pair in pairs if pair in list(itertools.pairwise(workload.domain.names))]
+
+    def fit(self, fitting, session, singles, chosen, fit):
+        return fitting(session.pooled(), self.structure(session, singles, chosen), fit)
+
+    def structure(self, session, singles, chosen):
+        return Dag(session.domain, {child: (parent,) for parent, child in chosen}).structure()
+
+
+@frozen(kw_only=True)
+class ParentsFirst(Directed):
+    """Says directed, and puts the parent first in a clique."""
+
+    def structure(self, session, singles, chosen):
+        return Plain.structure(self, session, singles, chosen)
+
+
+@frozen(kw_only=True)
+class DirectsAtTheEnd(Directed):
+    """Says directed, but what it shows the learner on the way is no such graph."""
+
+    def fit(self, fitting, session, singles, chosen, fit):
+        return fitting(session.pooled(), Plain.structure(self, session, singles, chosen), fit)
+
+
+@frozen(kw_only=True)
 class NegativeWeights(Leaves):
     """Weights that are no weights."""
 
@@ -459,6 +495,8 @@ MUTANTS = [
     (LeavesAnyPair, "measures-within-the-workload"),
     (NoRoom, "measures-within-the-workload"),
     (ForgetsTheLast, "measures-within-the-workload"),
+    (ParentsFirst, "measures-within-the-workload"),
+    (DirectsAtTheEnd, "measures-within-the-workload"),
     (NegativeWeights, "measures-within-the-workload"),
     (ArrayInTheTrace, "measures-within-the-workload"),
     (FitsWithoutRoom, "measures-within-the-workload"),
@@ -489,6 +527,11 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
     found = verdict(mutant, "selector", check)
     KEPT.clear()
     assert found is not None
+
+
+def test_a_directed_original_passes(verdict):
+    """The one that the mutants of direction are made from."""
+    assert verdict(Directed, "selector", "measures-within-the-workload") is None
 
 
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))

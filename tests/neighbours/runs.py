@@ -20,7 +20,7 @@ __all__ = ["SELECTORS", "TERMS", "Pair", "by_selector", "file_run", "python_run"
 TERMS = {"add": "add-remove", "replace": "replace-one"}
 
 #: With budgets that they serve; steps of all kinds are among them.
-SELECTORS = (("oneshot", "rho"), ("mst", "epsilon"), ("aim", "rho"), ("auto", "epsilon"))
+SELECTORS = (("oneshot", "rho"), ("mst", "epsilon"), ("aim", "rho"), ("auto", "epsilon"), ("privbayes", "rho"))
 
 _SPEC = """
 name = "x"

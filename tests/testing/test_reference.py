@@ -1,9 +1,11 @@
 """Releases for examples take any mechanism."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, Domain, Sensitivity, Structure
+from dpgm_core import Budget, Domain, SeededRandomness, Sensitivity, Structure
 from dpgm_core.testing import (
     ReferenceGaussian,
     ReferenceLaplace,
@@ -27,3 +29,11 @@ def test_an_example_release_takes_any_mechanism():
     )
     assert release.noise[0].sigma_squared == 20 and release.cost == Budget.zcdp("1/10")
     assert worst_loss(ReferenceLaplace().noise(ONE, Budget.pure(2)), ONE)[0] == pytest.approx(2)
+
+
+def test_a_scale_that_no_sampler_draws_is_rounded_up():
+    """As a subsampled round asks for: wider, never narrower, and by less than 1/1024."""
+    exact = Fraction(2**50 + 1, 2**49)
+    noise = ReferenceLaplace().noise(ONE, Budget.pure(1 / exact))
+    assert exact < noise.scale <= exact + Fraction(1, 2**10)
+    assert noise.draw((3,), SeededRandomness(1)).shape == (3,)

@@ -27,14 +27,15 @@ def loops_agree_with_learning(subject: LearnerSubject) -> None:
     codes = draw(truth(), 500, 1)
     run = learn(subject, codes)
     release = run.door.released[-1]
-    learned = replayed(subject.component, release, CHAIN)
+    chain = subject.served(CHAIN)
+    learned = replayed(subject.component, release, chain)
     alone = Structure(CHAIN.domain, [(name,) for name in CHAIN.domain.names])
     before = live_curator(TrappedRecords(codes), alone, run.door.budget.kind, seed=2).release()
     loop = subject.component.fitter(JunctionTree())
-    _agree(loop(release, CHAIN, None), learned, CHAIN, "from nothing")
+    _agree(loop(release, chain, None), learned, chain, "from nothing")
     start = loop(before, alone, None)
     kept = start.model.potentials.values.copy()
-    roomy = Structure(CHAIN.domain, [CHAIN.domain.names])
+    roomy = subject.served(Structure(CHAIN.domain, [CHAIN.domain.names]))
     _agree(loop(release, roomy, start), learned, roomy, "from an earlier fit, with room to spare")
     require(np.array_equal(start.model.potentials.values, kept), "the earlier fit that it started from was changed")
 

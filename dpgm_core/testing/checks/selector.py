@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import Overspent, StructureError
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -66,10 +67,20 @@ def _valid(one: Selected, where: str) -> None:
     left_out = {name for clique in candidates for name in clique} - {name for clique in wanted for name in clique}
     require(not left_out, f"{where}: nothing is measured of {', '.join(sorted(left_out))}")
     JunctionTree().compile(structure)
+    for told in (structure, *one.shown) if one.plan.directed else ():
+        require(_directed(told), f"{where}: its plan says directed, but {told.cliques} is no graph that Dag.of reads")
     for row in one.selection.trace:
         require(_has_a_form(row), f"{where}: a row of the trace has no form in a file: {dict(row)!r}")
     for note in one.selection.notes:
         require(isinstance(note, str) and note.strip(), f"{where}: notes must be sentences")
+
+
+def _directed(structure: Structure) -> bool:
+    try:
+        Dag.of(structure)
+    except StructureError:
+        return False
+    return True
 
 
 def _has_a_form(row: Mapping[str, Any]) -> bool:
@@ -135,8 +146,9 @@ def same_seed_same_selection(subject: SelectorSubject) -> None:
 @CHECKS.add()
 def measures_within_the_workload(subject: SelectorSubject) -> None:
     """Triples, pairs, targets, weights, `never`, few cells, one attribute, one label: what is measured is a candidate
-    and lies in a clique of the structure, every attribute that may be measured is, and trace and notes are plain; or
-    `plan` refuses the workload. Cannot show: large ones."""
+    and lies in a clique of the structure, every attribute that may be measured is, and trace and notes are plain; where
+    the plan says directed, the structure and those that it fits are such graphs; or `plan` refuses the workload. Cannot
+    show: large ones."""
     served = 0
     for where, workload in _workloads().items():
         if not serves(subject, workload, budget_of(first(subject), 1)):

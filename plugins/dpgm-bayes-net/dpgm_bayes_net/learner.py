@@ -98,7 +98,7 @@ class BayesNet:
         door = MeasuredCurator(curator, self._modelled(dag), self._measured(dag), self._over_tables)
         found = inner.learn(door, inference, randomness=randomness, progress=progress)
         fit = self._read_off(found, curator.structure, Engines(inference), door.handed)
-        return evolve(fit, model=fit.model.using(inference), notes=[*fit.notes, *door.notes])
+        return evolve(fit, notes=[*fit.notes, *door.notes])
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
         """Fits of the other learner, each from its last one where it can, and the networks nearest to them."""
@@ -114,8 +114,7 @@ class BayesNet:
                 if own is None
                 else own(release, modelled, before and (last or before))
             )
-            made = self._read_off(last, structure, engines, release)
-            return evolve(made, model=made.model.using(inference))
+            return self._read_off(last, structure, engines, release)
 
         return fit
 

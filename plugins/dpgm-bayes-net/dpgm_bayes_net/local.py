@@ -82,8 +82,8 @@ def _notes(dag: Dag, counts: dict[str, Counts]) -> list[str]:
     needed = 8 * dag.structure().elimination.peak
     if needed > _ROOMY:
         notes.append(
-            f"the largest table of exact inference over this graph has {needed / 2**30:,.1f} GiB, so that queries may "
-            "not fit; learning took no inference"
+            "learning took no inference, but queries may not fit: exact inference over this graph needs a table of "
+            f"10^{len(str(needed)) - 1} bytes; model.using('loopy-bp') answers approximately"
         )
     return notes
 

@@ -122,13 +122,13 @@ class MeasuredCurator:
         before = curator.remaining
         try:
             return curator.release(cliques=cliques, split=self._split, accept=accept)
-        except BudgetError as error:
+        except BudgetError:
             # Unequal noises spend (epsilon, delta) together only where they are Gaussian.
             if self._split != "optimal" or before.kind != "approx" or curator.remaining != before:
                 raise
-            found = curator.release(cliques=cliques, split="even", accept=accept)
-            self.notes.append(f"every table has the same noise: split = 'optimal' was refused, {error}")
-            return found
+        found = curator.release(cliques=cliques, split="even", accept=accept)
+        self.notes.append(f"every table has the same noise: {before} is split over tables for Gaussian noise only")
+        return found
 
 
 def _refused(asks: str) -> BudgetError:

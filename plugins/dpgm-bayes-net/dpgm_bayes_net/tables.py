@@ -154,14 +154,11 @@ def conditionals(counts: Mapping[str, Counts], smoothing: float) -> dict[str, Fl
 
 def over(network: Model, structure: Structure) -> Model:
     """The same network over these families in this order, which `Dag.structure` has in the domain's."""
-    if structure == network.structure:
-        return network
     return Model(
         structure,
         Tables.from_arrays(structure, dict(network.potentials.items())),
         releases=network.releases,
         provenance=network.provenance,
-        inference=network.inference,
         conversion_delta=network.conversion_delta,
     )
 

@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_bayes_net.allocation import Need, divided, least_share, losses, needs_of, serving, shares
 from dpgm_bayes_net.stages import Stage, pooled
-from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint, faint_note
+from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint, faint_note, over
 from dpgm_core import (
     Budget,
     BudgetError,
@@ -60,6 +60,8 @@ def _rate(instance: object, attribute: Any, value: float) -> None:
 class BayesNetTwoStage:
     """A Bayesian network over the structure's directed graph, from a first look and a release that it steers.
 
+    It foresees nothing for a plan: how noisy each table of the second release is depends on the first.
+
     >>> BayesNetTwoStage(weights="error", pool=False).first_share
     0.1
     """
@@ -76,7 +78,7 @@ class BayesNetTwoStage:
         help="what divides the second stage's budget: the graph times the expected error, either alone, or nothing",
     )
     measure: Literal["families", "maximal"] = option(
-        "families", help="measure each family, or only those that lie in no other one; the latter is more accurate"
+        "families", help="measure each family, or only those that lie in no other one, mostly more accurate"
     )
     pool: bool = option(
         True, help="learn from both stages, weighted by their noise; else the first one only decides", validator=flag
@@ -120,7 +122,8 @@ class BayesNetTwoStage:
             parts = shares(losses(needs, len(cliques), self.weights), rest.kind)
             progress(f"stage II: {rest}", 1, 2)
             two = curator.release(budget=divided(rest, parts, cliques), cliques=cliques)
-        return self._fit(dag, cliques, needs, one, two)
+        fit = self._fit(dag, cliques, needs, one, two)
+        return evolve(fit, model=over(fit.model, curator.structure))
 
     def _check_budget(self, budget: Budget, replayed: bool) -> None:
         if budget.kind == "approx" and replayed:
@@ -143,7 +146,7 @@ class BayesNetTwoStage:
     def _saved(self, curator: Curator, first: Budget, cliques: Sequence[Clique]) -> tuple[NoisyTables, NoisyTables]:
         """Both releases of a replay, before any work."""
         try:
-            one = curator.release(budget=first, cliques=cliques, split="even")
+            one = curator.release(budget=first, cliques=cliques)
             return one, curator.release(cliques=cliques)
         except BudgetError as error:
             raise BudgetError(

@@ -103,6 +103,10 @@ def test_rows_that_noise_drowns_do_not_grab_the_budget():
     theta = clip(empty[0])
     spread = np.sqrt((1 - theta) ** 2 + 3 * theta**2).sum(axis=0)
     assert guarded[0].error == pytest.approx(spread[0] / 20_000 + spread[1] / (2 * 100))
+    # Read off a table with nine times the cells a row has three times the noise, and so has every entry.
+    wide = dpgm.Dag(dpgm.Domain.from_sizes({"x": 4, "u": 2, "w": 9}), {"x": ["u"]})
+    (far, *_) = needs_of(wide, seen(wide, [*empty, np.ones(9)]), [("x", "u", "w")], np.array([noise]))
+    assert far.error == pytest.approx(3 * (spread[0] / 20_000 + spread[1] / (2 * 300)))
 
 
 def test_a_table_stands_for_all_families_that_are_read_off_it():

@@ -128,6 +128,7 @@ def test_noise_that_underflows_gives_finite_weights(released):
         ),
     )
     one = Stage.of(evolve(released, measurement=quiet), released.structure.cliques)
+    assert one.noise.min() == 1e-12 * one.noise.max()
     mean, variances = pooled(one, one)
     assert np.allclose(mean.values, one.tables.values)
     assert np.all((variances > 0) & np.isfinite(1 / variances))

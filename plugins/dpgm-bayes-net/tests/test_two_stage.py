@@ -82,13 +82,15 @@ class Spy:
     """
 
     def __init__(self, inner, shown=lambda release: release):
-        self.inner, self.shown, self.calls = inner, shown, []
+        self.inner, self.shown, self.calls, self.rehearsed = inner, shown, [], []
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
     def release(self, *, accept=None, **asked):
         """Note it, unless it is refused before it is paid for."""
+        if accept is not None:
+            self.rehearsed.append(asked)
         found = self.inner.release(accept=accept, **asked)
         self.calls.append(asked)
         return self.shown(found) if len(self.calls) == 1 else found
@@ -108,6 +110,9 @@ def test_it_releases_twice_and_the_second_budgets_sum_exactly_to_the_rest(measur
     assert (second["cliques"], tuple(second["budget"])) == (cliques, cliques)
     assert dpgm.Budget.sum(second["budget"].values()) + first["budget"] == budget
     assert all(not share.is_zero for share in second["budget"].values())
+    least = budget * Fraction(9, 10 * 10**5)
+    assert spy.rehearsed == [{"budget": dict.fromkeys(cliques, least)}]
+    assert all(least <= share for share in second["budget"].values())
 
 
 def test_the_split_knows_the_first_release_and_nothing_else():
@@ -136,6 +141,16 @@ def test_a_sampled_first_stage_has_the_noise_that_its_rate_allows():
     assert one.variances[0] == pytest.approx(2 * (4 / base) ** 2, rel=0.01)
     assert done.trace[0]["sd_first"] > math.sqrt(one.variances[0]) / rate  # scaled up, and of a subsample
     assert done.model.cost == dpgm.Budget.pure(1)
+
+
+def test_a_sampled_first_stage_under_replace_one():
+    """The scale is m / e with ln(1 + q (exp(e) - 1)) - ln(1 - q (1 - exp(-e))) = epsilon of stage I: section 4.4."""
+    rate, share = 0.1, 0.2
+    done = fitted(options={"sampling_rate": rate, "first_share": share}, terms=REPLACE)
+    base = 4 / done.releases[0].noise[0].event.scale
+    spent = math.log1p(rate * math.expm1(base)) - math.log1p(rate * math.expm1(-base))
+    assert spent == pytest.approx(share, rel=1e-6)
+    assert done.releases[0].cost == dpgm.Budget.pure("0.2") and done.model.cost == dpgm.Budget.pure(1)
 
 
 # --- what two stages cost ------------------------------------------------------------------------------------------
@@ -215,6 +230,16 @@ def test_what_cannot_end_well_is_refused_before_anything_is_read_or_paid(tmp_pat
     with pytest.raises(dpgm.BudgetError, match=message) as refused:
         fitted(Trap(), options=options, ledger=ledger, **more)
     assert "\n" not in str(refused.value)
+    assert ledger.spent().is_zero
+
+
+def test_a_ledger_that_cannot_pay_for_both_stages_pays_for_none(tmp_path):
+    """There is enough for stage I alone: refused before it."""
+    ledger = dpgm.Ledger.create(
+        tmp_path / "a.ledger", name="a", budget=dpgm.Budget.pure("0.5"), neighbours="add-remove"
+    )
+    with pytest.raises(dpgm.Overspent, match=r"0\.5"):
+        fitted(Trap(), ledger=ledger)
     assert ledger.spent().is_zero
 
 
@@ -305,6 +330,23 @@ def test_other_releases_than_those_of_one_run_are_refused():
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "budgets",
+    [
+        (dpgm.Budget.approx("0.1", 1e-6), dpgm.Budget.approx("0.9", 1e-6)),
+        (dpgm.Budget.zcdp("0.1"), dpgm.Budget.pure(1)),
+    ],
+    ids=["approx", "mixed"],
+)
+def test_saved_releases_that_no_run_of_it_can_have_made_are_refused(budgets):
+    """Of (epsilon, delta), or of two kinds that only come to one together: there is nothing to ask for instead."""
+    parts = [
+        curator(budget=one, mechanism="laplace" if one.kind == "pure" else "gaussian").release() for one in budgets
+    ]
+    with pytest.raises(dpgm.BudgetError, match="two of one run of its own, whose budgets are both pure or both zCDP"):
+        dpgm.learn(parts, "bayes-net-two-stage", conversion_delta=1e-6)
+
+
 def test_three_releases_that_add_up_are_refused_too():
     """A tenth, and two that come to the rest: the first fits, but there are two left for the second."""
     parts = [
@@ -343,10 +385,54 @@ def test_it_is_a_network_over_the_families_and_says_how_the_budget_went():
     assert [set(row) for row in done.trace] == [
         {"node", "table", "W", "G", "S", "share", "sd_first", "sd_second"} for _ in DAG.families
     ]
-    losses = np.sqrt([row["W"] * row["G"] for row in done.trace])
-    assert [row["share"] for row in done.trace] == pytest.approx(losses / losses.sum(), abs=1e-3)
+    assert sum(row["share"] for row in done.trace) == pytest.approx(1)
     assert [row["sd_first"] for row in done.trace] == pytest.approx([math.sqrt(2) * 4 / 0.1] * 4, rel=0.01)
     assert done.notes[0].startswith("stage I cost epsilon = 0.1 and stage II epsilon = 0.9")
+
+
+@pytest.mark.parametrize("more", [{}, {"sampling_rate": 0.4}], ids=["whole", "sampled"])
+@pytest.mark.parametrize(
+    ("weights", "of"),
+    [
+        ("paper", lambda row: row["W"] * row["G"]),
+        ("error", lambda row: row["G"]),
+        ("structure", lambda row: row["W"]),
+        ("even", lambda row: 1.0),
+    ],
+)
+def test_the_budget_is_divided_by_the_weights_that_were_asked_for(weights, of, more):
+    """Shares are as the square roots of the weights; those of a root, which is all noise or none here, follow from its
+    own table of the first stage, scaled up from a subsample."""
+    done = fitted(options={"weights": weights, "consistency": False, **more})
+    roots = np.sqrt([of(row) for row in done.trace])
+    assert [row["share"] for row in done.trace] == pytest.approx(roots / roots.sum(), abs=1e-4)
+    one = done.releases[0]
+    rate = 1.0 if one.round is None else float(one.round.sampling_rate)
+    counts = np.maximum(one.tables["a",] / rate, 0)
+    theta = counts / counts.sum()
+    assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum() / counts.sum()))
+
+
+def test_rows_are_guarded_by_the_noise_of_the_scaled_up_tables():
+    """Without records a subsample's noise over its rate is what a row may hide."""
+    done = fitted(np.zeros((0, 4), dtype=int), options={"sampling_rate": 0.4, "consistency": False})
+    counts, rate = done.releases[0].tables["a",], float(done.releases[0].round.sampling_rate)
+    guard = math.sqrt(2 * done.releases[0].variances[0]) / rate
+    assert counts.sum() / rate < guard
+    theta = np.maximum(counts, 0) / np.maximum(counts, 0).sum()
+    assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum()) / guard)
+
+
+def test_the_model_is_over_the_structure_as_it_was_given():
+    """Families in another order than the domain's: the same numbers over that structure."""
+    turned = dpgm.Structure(DOMAIN, DAG.families[::-1])
+    release = curator().release(budget=dpgm.Budget.pure("0.1"), cliques=DAG.families)
+    rest = curator().release(budget=dpgm.Budget.pure("0.9"), cliques=DAG.families)
+    models = [
+        dpgm.learn([release, rest], "bayes-net-two-stage", structure=one).model for one in (turned, DAG.structure())
+    ]
+    assert models[0].structure == turned
+    assert models[0].kl(models[1]) == pytest.approx(0, abs=1e-12)
 
 
 def test_without_pooling_the_first_stage_only_decides():

@@ -9,7 +9,7 @@ __all__ = ["dpgm_components"]
 
 @hookimpl
 def dpgm_components() -> Iterable[Component]:
-    """The selectors `auto`, `mst`, `oneshot` and `aim`."""
+    """The selectors `auto`, `mst`, `oneshot`, `aim` and `privbayes`."""
     return (
         Component(
             kind="selector",
@@ -34,5 +34,11 @@ def dpgm_components() -> Iterable[Component]:
             name="aim",
             target="dpgm_select.aim:Aim",
             summary="round by round the table that the model so far gets most wrong",
+        ),
+        Component(
+            kind="selector",
+            name="privbayes",
+            target="dpgm_select.privbayes:PrivBayes",
+            summary="a directed graph: parents of each attribute among those before it, as bayes-net learns from",
         ),
     )

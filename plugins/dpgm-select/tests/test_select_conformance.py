@@ -4,6 +4,7 @@ from dpgm_select.aim import Aim
 from dpgm_select.auto import Auto
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
+from dpgm_select.privbayes import PrivBayes
 
 from dpgm_core.testing import SelectorConformance
 
@@ -30,3 +31,9 @@ class TestOneshot(SelectorConformance):
     """Every check, default options."""
 
     component = Oneshot
+
+
+class TestPrivBayes(SelectorConformance):
+    """Every check, default options."""
+
+    component = PrivBayes

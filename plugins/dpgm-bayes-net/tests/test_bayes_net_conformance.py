@@ -1,0 +1,18 @@
+"""The conformance kit on learners of Bayesian networks."""
+
+from dpgm_bayes_net.learner import BayesNet
+from dpgm_bayes_net.local import Local
+
+from dpgm_core.testing import LearnerConformance
+
+
+class TestBayesNet(LearnerConformance):
+    """Every check, default options."""
+
+    component = BayesNet
+
+
+class TestLocal(LearnerConformance):
+    """Every check, default options."""
+
+    component = Local

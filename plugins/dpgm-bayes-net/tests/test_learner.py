@@ -1,0 +1,408 @@
+"""One release, right tables and split; the fit of the other learner, read off; what is refused, and when."""
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from attrs import evolve, frozen
+from dpgm_bayes_net.learner import BayesNet
+from dpgm_bayes_net.measured import MeasuredCurator
+
+import dpgm_core as dpgm
+from dpgm_core.testing.doors import TrappedRecords
+from dpgm_core.testing.unusual import TruncatedLaplace
+
+DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
+#: Families (a), (b, a), (c, a, b), (d, c); the first two lie in the third.
+DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["a", "b"], "d": ["c"]})
+ENGINE = dpgm.make("inference", "junction-tree")
+ADD = dpgm.Terms(neighbours="add-remove")
+
+
+def network(dag=DAG, seed=1):
+    """A random network."""
+    rng = np.random.default_rng(seed)
+    tables = {family[0]: 0.05 + rng.random(dag.domain.shape(family)) ** 2 for family in dag.families}
+    return dpgm.Model.from_cpds(dag, {child: table / table.sum(axis=0) for child, table in tables.items()})
+
+
+def records(model, count=2000, seed=1):
+    """Codes of records of it."""
+    drawn = model.sample(count, randomness=dpgm.SeededRandomness(seed))
+    return np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
+
+
+TRUTH = network()
+CODES = records(TRUTH)
+
+
+def live(source=CODES, budget=None, mechanism="laplace", structure=None, **more):
+    """A seeded curator over the families."""
+    return dpgm.LiveCurator(
+        source if isinstance(source, TrappedRecords) else TrappedRecords(source),
+        DAG.structure() if structure is None else structure,
+        dpgm.make("mechanism", mechanism),
+        budget=budget or dpgm.Budget.pure(1),
+        **{"terms": ADD, "randomness": dpgm.SeededRandomness(3)} | more,
+    )
+
+
+def learned(curator, inference=ENGINE, **options):
+    """What the learner makes of a curator, without the pipeline."""
+    learner = BayesNet(**options)
+    return learner.learn(curator, inference, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent)
+
+
+def fitted(learner="bayes-net", budget=None, mechanism="laplace", **more):
+    """A fit by the pipeline."""
+    more = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(3)} | more
+    return dpgm.fit(CODES, DAG.structure(), budget or dpgm.Budget.pure(1), mechanism, learner, **more)
+
+
+class Spied:
+    """Forwards to a curator what the protocol has, and remembers what releases were asked for."""
+
+    def __init__(self, curator):
+        self.inner, self.asked = curator, []
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def release(self, **asked):
+        """Remembered, and asked."""
+        self.asked.append({name: value for name, value in asked.items() if value is not None})
+        return self.inner.release(**asked)
+
+
+# --- what it asks of the curator -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "cliques", "split"),
+    [
+        ({}, DAG.maximal, "optimal"),
+        ({"measure": "families"}, DAG.families, "optimal"),
+        ({"split": "even"}, DAG.maximal, "even"),
+        ({"split": "curator", "learner": "local"}, DAG.maximal, None),
+    ],
+)
+def test_it_asks_once_for_these_tables_with_this_split(options, cliques, split):
+    """All the budget goes to one release; `foreseen` says the same before."""
+    spied = Spied(live())
+    fit = learned(spied, **options)
+    asked = {"cliques": cliques} | ({} if split is None else {"split": split})
+    assert spied.asked == [asked] and spied.inner.remaining.is_zero
+    assert fit.model.structure == DAG.structure()
+    foreseen, told = BayesNet(**options).foreseen(DAG.structure())
+    assert (foreseen.cliques, told) == (cliques, split) and spied.inner.released[0].structure == foreseen
+    noises = len(set(spied.inner.released[0].variances))
+    assert noises == (len(set(foreseen.sizes)) if split == "optimal" else 1)
+
+
+def test_epsilon_and_delta_buy_unequal_gaussian_noise_for_exactly_the_budget():
+    """The curator accounts for all noises together; with a noise of which that cannot be done it is even, a note says
+    so, and the refused try costs nothing. Laplace noise has no use for delta: that is said, and nothing is read."""
+    budget = dpgm.Budget.approx(1, "0.0001")
+    curator = live(budget=budget, mechanism="gaussian")
+    fit = learned(curator)
+    release = curator.released[0]
+    assert release.cost == budget and len(set(release.variances)) == 2
+    assert not any("same noise" in note for note in fit.notes)
+    curator = live(budget=budget, mechanism=TruncatedLaplace())
+    fit = learned(curator, learner="local")
+    assert len(curator.released) == 1 and len(set(curator.released[0].variances)) == 1
+    assert curator.released[0].cost == budget
+    assert any(
+        note.startswith("every table has the same noise: (epsilon, delta) = (1, 0.0001) is split") for note in fit.notes
+    )
+    assert all("\n" not in note for note in fit.notes)
+    source = TrappedRecords(CODES)
+    with pytest.raises(dpgm.BudgetError, match="has no use for delta"):
+        learned(live(source, budget=budget))
+    assert source.reads == 0
+
+
+def test_a_replay_is_taken_as_it_is():
+    """Whatever its tables and split; of several releases all as one."""
+    release = dpgm.release(CODES, DAG.structure(), dpgm.Budget.pure(1), neighbours="add-remove")
+    spied = Spied(dpgm.ReplayCurator(release, DAG.structure()))
+    fit = learned(spied)
+    assert spied.asked == [{}] and fit.model.structure == DAG.structure()
+    other = dpgm.release(CODES, DAG.structure(), dpgm.Budget.pure(1), neighbours="add-remove")
+    two = dpgm.ReplayCurator([release, other], DAG.structure())
+    assert learned(two).converged and two.pooled
+
+
+def test_its_release_alone_is_enough_to_learn_again(tmp_path):
+    """A release of the largest families names no roots; its file knows the graph that it was made for, so that whoever
+    learns from it again, as after a crash, gets a network over the same one."""
+    done = fitted()
+    done.releases[0].save(tmp_path / "r.dpgm")
+    saved = dpgm.load_release(tmp_path / "r.dpgm")
+    assert saved.structure.cliques == DAG.maximal
+    assert dpgm.learn(saved, "bayes-net").model.kl(done.model) < 1e-9
+    assert dpgm.learn(saved, "local").model.structure == DAG.structure()
+
+
+def test_a_structure_check_is_left_to_the_curator():
+    """With a share set aside the release costs the rest, and the model carries both."""
+    done = fitted(split={"tables": "even", "check": 0.1})
+    assert len(done.releases) == 2 and done.releases[-1].check
+    assert sum(one.cost.epsilon for one in done.releases) == 1
+    assert done.releases[0].structure.cliques == DAG.maximal
+
+
+# --- what it makes of it ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inner", ["eb-map", "cgm-em"])
+def test_it_is_the_projection_of_the_other_learners_fit(inner):
+    """Bit for bit, from the same release; the certificate has the other's numbers and KL(fit || network) as `Model.kl`
+    has it."""
+    curator = live()
+    fit = learned(curator, learner=inner)
+    measured = dpgm.ReplayCurator(curator.released[0], curator.released[0].structure)
+    alone = dpgm.make("learner", inner).learn(
+        measured, ENGINE, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent
+    )
+    network = dpgm.project(alone.model, DAG)
+    assert np.array_equal(fit.model.potentials.values, network.potentials.values)
+    assert fit.trace == alone.trace and fit.converged == alone.converged
+    assert dict(alone.certificate).items() <= dict(fit.certificate).items()
+    assert fit.certificate["projection_kl"] == pytest.approx(alone.model.kl(network), abs=1e-9)
+    assert abs(fit.model.log_partition) < 1e-9
+
+
+def test_without_noise_it_is_maximum_likelihood():
+    """At a budget so large that noise is nothing the conditional tables are the records' own, as the fit is then."""
+    found = dpgm.cpds(fitted(budget=dpgm.Budget.pure(10**5)).model, DAG)
+    for family in DAG.families:
+        counts = np.zeros(DOMAIN.shape(family))
+        np.add.at(counts, tuple(CODES[:, DOMAIN.names.index(name)] for name in family), 1)
+        assert found[family[0]] == pytest.approx(counts / counts.sum(axis=0), abs=0.02)
+
+
+def test_names_and_orders_change_nothing():
+    """A release with attributes renamed and reversed, and labels too, gives the same network: eb-map stops where a step
+    is short, so to 0.01 of a probability."""
+    release = fitted().releases[0]
+    first = dpgm.cpds(dpgm.learn(release, learner="bayes-net", structure=DAG.structure()).model, DAG)
+    new = dict(zip("abcd", "zyxw", strict=True))
+    domain = dpgm.Domain.from_sizes({new[name]: DOMAIN[name].size for name in reversed(DOMAIN.names)})
+    structure = dpgm.Structure(domain, [("w", "x"), ("y", "z"), ("x", "y", "z"), ("z",)])
+    tables = {
+        tuple(new[name] for name in clique): np.flip(table, axis=tuple(range(table.ndim)))
+        for clique, table in release.tables.items()
+    }
+    measured = dpgm.Structure(domain, [tuple(new[name] for name in clique) for clique in release.structure.cliques])
+    moved = evolve(
+        release,
+        tables=dpgm.Tables.from_arrays(measured, tables),
+        measurement=evolve(release.measurement, structure=measured),
+    )
+    model = dpgm.learn(moved, learner="bayes-net", structure=structure).model
+    assert model.structure == structure
+    again = dpgm.cpds(model, dpgm.Dag.of(structure))
+    assert again["y"] == pytest.approx(np.flip(first["b"]), abs=0.01)
+    assert again["x"] == pytest.approx(np.flip(first["c"]).transpose(0, 2, 1), abs=0.01)
+    assert again["w"] == pytest.approx(np.flip(first["d"]), abs=0.01)
+
+
+def test_a_session_with_merged_codes_is_learned_over_what_it_counted():
+    """The graph is over the merged codes, and so is the network; it answers about all codes, and saves."""
+    workload = dpgm.Workload.all(DOMAIN)
+    curator = live(budget=dpgm.Budget.zcdp(1))
+    with curator.session(workload=workload) as session:
+        session.measure([(name,) for name in DOMAIN.names], session.budget * "0.2")
+        session.coarsen({"b": [0, 1, 1]})
+        session.measure([("a", "b"), ("b", "c"), ("c", "d")], session.remaining)
+    release = curator.released[0]
+    coarse = dpgm.Dag(release.structure.domain, {"b": ["a"], "c": ["b"], "d": ["c"]})
+    for learner in ("bayes-net", "local", {"name": "bayes-net", "learner": "local"}):
+        model = dpgm.learn(release, learner=learner, structure=coarse.structure()).model
+        assert model.structure == coarse.structure() and model.domain == DOMAIN
+        assert model.marginal(("b", "c")).shape == (3, 2)
+        exact = TRUTH.marginal(("b", "c"))
+        assert np.abs(model.marginal(("b", "c"))[0] - exact[0]).max() < 0.05
+
+
+def test_approximate_inference_is_said():
+    """Off a loop's beliefs the tables are read approximately: a note says so, and no divergence is certified."""
+    dag = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["a"], "d": ["b", "c"]})
+    engine = dpgm.make("inference", "loopy-bp")
+    fit = learned(live(structure=dag.structure(), budget=dpgm.Budget.pure(5)), inference=engine)
+    assert any(note.startswith("inference is approximate: the conditional tables") for note in fit.notes)
+    assert "projection_kl" not in fit.certificate
+    assert all(table.sum(axis=0) == pytest.approx(1) for table in dpgm.cpds(fit.model, dag).values())
+
+
+# --- refits and loops ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inner", ["eb-map", "cgm-em", "local"])
+def test_it_is_bootstrapped_with_the_others_tuning(inner, tmp_path):
+    """From its file, by name: `tuning` is the other learner with what it chose; replicates are networks, and around the
+    model as far as the truth is, within a factor of 4."""
+    done = fitted({"name": "bayes-net", "learner": inner})
+    tuned = done.tuning.get("learner", {})
+    assert tuned.get("name", "local") == inner
+    if inner == "eb-map":
+        assert len(tuned["scales"]) > 1 and tuned["widening"] == 1.25
+        again = dpgm.learn(done.releases[0], learner={"name": "bayes-net", **done.tuning}, structure=DAG.structure())
+        assert done.model.kl(again.model) < 1e-3
+        dpgm.make("learner", {"name": "bayes-net", **done.tuning}).check(DAG.structure(), ENGINE)
+    done.model.save(tmp_path / "m.dpgm")
+    model = dpgm.bootstrap(dpgm.load_model(tmp_path / "m.dpgm"), 8, randomness=dpgm.SeededRandomness(1))
+    spread = np.mean([model.kl(one) for one in model.replicates])
+    assert TRUTH.kl(model) / 4 < spread < 4 * TRUTH.kl(model)
+    assert all(abs(one.log_partition) < 1e-5 for one in model.replicates)
+
+
+@frozen(kw_only=True)
+class Plain:
+    """A learner without refitter and fitter, which tunes a number."""
+
+    number: int | None = dpgm.option(None, help="what it chose")
+
+    def check(self, structure, inference):
+        """Anything goes."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        """One release, and the model whose potentials are the logarithms of its tables."""
+        release = curator.release()
+        values = [np.log(np.maximum(table, 1.0)).reshape(-1) for table in release.tables.arrays()]
+        model = dpgm.Model(
+            curator.structure, dpgm.Tables(release.structure, np.concatenate(values)).embed(curator.structure)
+        )
+        return dpgm.Fit(model=model, tuning={"number": 3})
+
+
+def test_a_learner_without_refits_and_loops_is_called_through_learn():
+    """Fits in a loop and refits are what `learn` makes of the release."""
+    curator = live()
+    fit = learned(curator, learner=Plain())
+    assert fit.tuning == {"learner": {"number": 3}}
+    learner, release = BayesNet(learner=Plain()), curator.released[0]
+    loop = learner.fitter(ENGINE)
+    for before in (None, fit):
+        assert np.array_equal(
+            loop(release, DAG.structure(), before).model.potentials.values, fit.model.potentials.values
+        )
+    refit = learner.refitter(fit.model, ENGINE)(release)
+    assert np.array_equal(refit.values, fit.model.potentials.values)
+
+
+def test_a_base_that_the_other_learner_holds_is_kept():
+    """eb-map misses its base in a network's potentials, so each refit is a `learn`; the base stays the object that it
+    is."""
+    public = network(seed=2)
+    learner = dpgm.make("learner", "bayes-net", learner=dpgm.make("learner", "eb-map", base=public))
+    done = fitted(learner)
+    model = dpgm.bootstrap(done.model, 2, learner=learner, randomness=dpgm.SeededRandomness(1))
+    assert len(model.replicates) == 2
+    with pytest.raises(dpgm.OptionError, match="option 'base' of learner 'eb-map' was a Model given as an object"):
+        dpgm.bootstrap(done.model, 2)
+
+
+# --- what is refused, before anything is read ------------------------------------------------------------------------
+
+
+def refusals():
+    """What is wrong, the structure, the other learner, and what is said."""
+    chain, tied = dpgm.Structure.chain(DOMAIN), dpgm.Structure(DOMAIN, [], tied=[[("a",), ("c",)]])
+    twice = dpgm.Structure(DOMAIN, [("a",), ("b",), ("b", "a"), ("c",), ("d",)])
+    families = DAG.structure()
+    return {
+        "chain": (chain, "eb-map", "'d' stands first in no clique"),
+        "tied": (tied, "eb-map", "some of its cliques are tied"),
+        "two heads": (twice, "eb-map", "'b' stands first in two cliques"),
+        "itself": (families, "bayes-net", "cannot use learner bayes-net, which divides a budget"),
+        "two stages": (families, "bayes-net-two-stage", "cannot use learner bayes-net-two-stage, which"),
+        "rounds": (families, "psgd", "cannot use learner psgd, which trains on rounds of subsampled records"),
+        "unknown": (families, "eb-mop", "there is no learner 'eb-mop'; did you mean 'eb-map'"),
+        "options": (families, {"name": "eb-map", "scales": [1.0]}, "scales has 1 numbers"),
+    }
+
+
+@pytest.mark.parametrize("case", list(refusals()))
+def test_it_is_refused_in_one_line_and_nothing_is_read(case):
+    """By `check`, and by `learn` where nobody asked that."""
+    structure, inner, said = refusals()[case]
+    learner, source = BayesNet(learner=inner), TrappedRecords(CODES)
+    curator = live(source, structure=structure)
+    for attempt in (
+        lambda: learner.check(structure, ENGINE),
+        lambda: learner.learn(curator, ENGINE, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent),
+    ):
+        with pytest.raises(dpgm.DpgmError) as caught:
+            attempt()
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert source.reads == 0 and curator.remaining == curator.budget
+
+
+@frozen(kw_only=True)
+class Greedy:
+    """A learner that asks for what there is not."""
+
+    ask: Callable = dpgm.option(None, help="what it asks a curator")
+
+    def check(self, structure, inference):
+        """Anything goes."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        """Never comes to a fit."""
+        self.ask(curator)
+        return dpgm.Fit(model=TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda door: door.release(budget=door.budget * "0.5"), "asks for other releases than one of all tables"),
+        (lambda door: door.release(cliques=[("a",)]), "asks for other releases than one of all tables"),
+        (lambda door: door.rounds(3, sampling_rate=0.5), "trains on rounds of subsampled records"),
+        (lambda door: door.session(workload=dpgm.Workload.all(DOMAIN)), "opens a session"),
+        (lambda door: door.structure, "asked for none"),
+    ],
+)
+def test_a_learner_that_does_not_ask_for_one_release_is_refused_unpaid(ask, said):
+    """Also one of which that could not be known before."""
+    source = TrappedRecords(CODES)
+    curator = live(source)
+    with pytest.raises(dpgm.BudgetError, match=f"its own learner {said}"):
+        learned(curator, learner=Greedy(ask=ask))
+    assert source.reads == 0 and curator.remaining == curator.budget
+
+
+def test_a_second_release_is_refused():
+    """The first is paid, and all there is."""
+    curator = live()
+    with pytest.raises(dpgm.BudgetError, match="asks for other releases than one of all tables and all the budget"):
+        learned(curator, learner=Greedy(ask=lambda door: (door.release(), door.release())))
+    assert len(curator.released) == 1
+
+
+def test_noise_that_the_other_learner_refuses_is_refused_before_the_charge():
+    """What it says of the noise, by `accept`, reaches the curator."""
+
+    def refuse(noises):
+        raise dpgm.BudgetError(f"none of these {len(noises)} noises")
+
+    choosy = Greedy(ask=lambda door: door.release(accept=refuse))
+    source = TrappedRecords(CODES)
+    for budget, mechanism in ((dpgm.Budget.pure(1), "laplace"), (dpgm.Budget.approx(1, "0.0001"), "gaussian")):
+        curator = live(source, budget=budget, mechanism=mechanism)
+        with pytest.raises(dpgm.BudgetError, match="none of these 2 noises"):
+            learned(curator, learner=choosy)
+        assert source.reads == 0 and curator.remaining == curator.budget
+
+
+def test_the_door_is_the_protocol():
+    """What the other learner is given has every member of the contract, with the same parameters."""
+    for name, member in vars(dpgm.Curator).items():
+        if not name.startswith("_"):
+            own = inspect.getattr_static(MeasuredCurator, name)
+            assert isinstance(own, property) is isinstance(member, property)
+            if inspect.isfunction(member):
+                assert inspect.signature(own) == inspect.signature(member)

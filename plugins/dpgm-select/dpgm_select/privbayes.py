@@ -1,0 +1,303 @@
+"""A directed graph on an order of the attributes: parents of each among those before it, by the exponential mechanism.
+
+Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao (2017), PrivBayes, for the order, for at most k parents, and for the
+score, the L1 distance of a family's table from what independence of the child and its parents would make of it. Beyond
+the source: parents are added one at a time, and the table is compared with a model of what was measured for the parents
+so far, which is independence where there are none. So a second parent counts for what it adds to the first, and all
+children choose against one model. Scores are less by a part of the noise that the family's own table would have, and
+every child may do with the parents that it has: a large table of little dependence is not worth its noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core import (
+    Budget,
+    Clique,
+    Dag,
+    DomainError,
+    Fit,
+    Fitting,
+    FloatArray,
+    Inference,
+    OptionError,
+    Progress,
+    Randomness,
+    Selection,
+    SelectionPlan,
+    Session,
+    Structure,
+    StructureError,
+    TableDistance,
+    Terms,
+    Workload,
+    option,
+)
+from dpgm_select.common import Options, check_choice, check_workload, larger, noise_alone, opened, told_by
+from dpgm_select.sizes import Limits, ModelSize
+from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
+
+__all__ = ["PrivBayes"]
+
+#: Of the budget, by its kind: to every attribute alone. And to all choices; rounds share these and the rest alike.
+_ALONE, _CHOICES = {"pure": 0.4, "zcdp": 0.3}, 0.2
+#: Of the noise in a family's table, what its score is less by: learners shrink noise.
+_SHRUNKEN = 0.3
+#: Of all records: where a dependence has to be larger to be found, there are fewer rounds, each with sharper choices.
+_BLUNT = 0.1
+#: A `Dag` has no larger family.
+_MOST_CELLS = 10**7
+
+
+def _names(instance: object, attribute: Any, value: object) -> None:
+    if not isinstance(value, tuple) or not all(isinstance(name, str) for name in value):
+        raise OptionError(f"{attribute.name} must be a tuple of attribute names, got {value!r}")
+
+
+def _count(instance: object, attribute: Any, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise OptionError(f"{attribute.name} must be a whole number of at least 0, got {value!r}")
+
+
+@frozen(kw_only=True)
+class PrivBayes(Options):
+    """Attributes alone, then round by round at most one parent more for each, and a table of each one with its parents.
+
+    Serves pure and zCDP budgets. The structure is a directed graph, one clique (child, parents...) for each attribute,
+    which learners of Bayesian networks need and all others take. Families are candidates of the workload, so its size
+    of sets bounds them too; its weights do not enter, as in a product of conditionals each family counts alike.
+
+    >>> PrivBayes(order=("age", "income"), parents=1).parents
+    1
+    """
+
+    order: tuple[str, ...] = option(
+        (),
+        help="the attributes, each after those that may be its parents; empty: as the domain has them",
+        validator=_names,
+    )
+    parents: int = option(2, help="at most so many of each attribute", unit="attributes", validator=_count)
+
+    def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
+        """See `Selector.plan`."""
+        families = _families(self._ordered(workload), workload, self.parents)
+        if not self.parents:
+            return self._plan({"every attribute alone": budget}, budget, terms, workload)
+        check_workload("privbayes", workload, budget)
+        largest, notes = _largest(families), []
+        if largest < self.parents:
+            notes = [
+                f"no attribute can have {self.parents} parents: the workload has no candidate of more than "
+                f"{largest + 1} attributes; raise its order or max_cells"
+            ]
+        notes += self.check_room(workload)
+        check_choice("privbayes", _each(budget, families, largest), terms)
+        rounds = _rounds(budget, families, terms, records)
+        notes += _fewer(rounds, largest)
+        alone, choices = share_of(budget, _ALONE[budget.kind]), share_of(budget, _CHOICES)
+        shares = {
+            "every attribute alone": alone,
+            f"choosing parents of {len(families)} attributes": choices,
+            "the tables of attributes with their parents": budget - alone - choices,
+        }
+        return self._plan(
+            shares,
+            alone,
+            terms,
+            workload,
+            detectable=_detectable(budget, families, terms, rounds),
+            candidates=sum(map(len, families.values())),
+            notes=notes,
+        )
+
+    def _plan(
+        self,
+        shares: Mapping[str, Budget],
+        alone: Budget,
+        terms: Terms,
+        workload: Workload,
+        *,
+        detectable: float | None = None,
+        candidates: int = 0,
+        notes: Sequence[str] = (),
+    ) -> SelectionPlan:
+        return SelectionPlan(
+            shares=shares,
+            deviation=noise_alone(alone, terms, workload),
+            detectable=detectable,
+            candidates=candidates,
+            limits=self.limits_by_name(),
+            notes=notes,
+            directed=True,
+        )
+
+    def select(
+        self,
+        session: Session,
+        *,
+        inference: Inference,
+        fitting: Fitting,
+        randomness: Randomness,
+        progress: Progress,
+    ) -> Selection:
+        """See `Selector.select`; the last tables are left to the pipeline to measure."""
+        workload, whole = session.workload, session.budget
+        order = self._ordered(workload)
+        families = _families(order, workload, self.parents)
+        share = _ALONE[whole.kind] if families else 1.0
+        growth, notes = opened(session, share_of(whole, share), self.merge and bool(families))
+        rounds = _rounds(whole, families, session.terms, session.pooled().total)
+        notes += _fewer(rounds, _largest(families))
+        chosen: dict[str, Clique] = {name: (name,) for name in order}
+        trace: list[dict[str, Any]] = []
+        fit: Fit | None = None
+        left_out = set[Clique]()
+        progress("selecting parents", 0, rounds)
+        for number in range(1, rounds + 1):
+            fit = fitting(session.pooled(), _graph(session, chosen), fit)
+            total = session.pooled().total
+            each = _each(whole, families, rounds)
+            tables = share_of(whole, (1 - share - _CHOICES) / rounds)
+            a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
+            for place, (child, found) in enumerate(families.items(), 1):
+                used = ((number - 1) * len(families) + place) / (rounds * len(families))
+                limits = self.limits(used, least=growth.size.cells())
+                candidates = [chosen[child]]
+                for family in found:
+                    if len(family) <= number + 1 and set(family).issuperset(chosen[child]) and family != chosen[child]:
+                        if _fits(growth.size, session.domain.shape(family), family, limits):
+                            candidates.append(family)
+                        else:
+                            left_out.add(family)
+                if len(candidates) > 1:
+                    chosen[child] = session.select(_scores(session, candidates, fit, total, a_cell), each).cliques[0]
+                    growth.add(chosen[child])
+                trace.append(
+                    {
+                        "round": number,
+                        "chosen": _family(child, chosen[child]),
+                        "epsilon": epsilon_of(each),
+                        "cells": growth.size.cells(),
+                    }
+                )
+            if number < rounds:
+                weights = _weights(session, chosen)
+                session.measure({clique: share_of(tables, part) for clique, part in weights.items()})
+            progress("selecting parents", number, rounds)
+        if left_out:
+            notes.append(
+                f"{len(left_out):,} of {sum(map(len, families.values())):,} sets of parents were not there to choose: "
+                "with them the model would have grown beyond max_model_cells or max_clique_cells"
+            )
+        return Selection(
+            structure=_graph(session, chosen),
+            measure=_weights(session, chosen) if families else {},
+            trace=trace,
+            notes=notes,
+        )
+
+    def _ordered(self, workload: Workload) -> tuple[str, ...]:
+        """The attributes of the workload, parents first; StructureError for an order that is not of them."""
+        if not self.order:
+            return workload.attributes
+        for name in self.order:
+            try:
+                workload.domain[name]
+            except DomainError as error:
+                raise StructureError(f"the order of selector 'privbayes': {error}") from None
+            if self.order.count(name) > 1:
+                raise StructureError(f"the order of selector 'privbayes' names {name!r} twice; name it once")
+        missing = [name for name in workload.attributes if name not in self.order]
+        if missing:
+            raise StructureError(
+                f"the order of selector 'privbayes' leaves out {', '.join(map(repr, missing))}; name every attribute "
+                "of the workload once, or leave the order out to have the domain's"
+            )
+        return tuple(name for name in self.order if name in workload.attributes)
+
+
+def _families(order: Sequence[str], workload: Workload, parents: int) -> dict[str, list[Clique]]:
+    """Child -> the candidates of the workload that may be it and its parents; for each that may have any, in order."""
+    place = {name: number for number, name in enumerate(order)}
+    found: dict[str, list[Clique]] = {name: [] for name in order}
+    for clique in larger(workload, parents + 1) if parents else ():
+        found[max(clique, key=place.__getitem__)].append(clique)
+    return {child: cliques for child, cliques in found.items() if cliques}
+
+
+def _largest(families: Mapping[str, Sequence[Clique]]) -> int:
+    """Parents in the largest family."""
+    return max((len(clique) - 1 for found in families.values() for clique in found), default=0)
+
+
+def _each(budget: Budget, families: Mapping[str, Sequence[Clique]], rounds: int) -> Budget:
+    """What one choice costs."""
+    return share_of(budget, _CHOICES / (rounds * len(families)))
+
+
+def _detectable(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, rounds: int) -> float | None:
+    """Records by which a pair must be ahead of all others that one child chooses from; see `spending.detectable`."""
+    pairs = max(sum(len(family) == 2 for family in found) for found in families.values())
+    return detectable(_each(budget, families, rounds), pairs, terms)
+
+
+def _rounds(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, records: float | None) -> int:
+    """How many parents each may have: as the largest family, or fewer where choices would be too blunt for N.
+
+    records: N, noisy or guessed; None: not known.
+    """
+    for rounds in range(_largest(families), 1, -1):
+        ahead = _detectable(budget, families, terms, rounds)
+        if records is None or ahead is None or ahead <= _BLUNT * records:
+            return rounds
+    return min(1, _largest(families))
+
+
+def _fewer(rounds: int, largest: int) -> list[str]:
+    """That they are fewer, in words."""
+    if rounds == largest:
+        return []
+    return [
+        f"at most {rounds} parent(s) each instead of {largest}: in more choices the budget would not tell a dependence "
+        f"below {_BLUNT:.0%} of the records from none"
+    ]
+
+
+def _graph(session: Session, chosen: Mapping[str, Clique]) -> Structure:
+    """One clique for each attribute of the domain, itself first; those that the workload leaves out are alone."""
+    parents = {child: [name for name in family if name != child] for child, family in chosen.items()}
+    return Dag(session.domain, parents).structure()
+
+
+def _fits(size: ModelSize, shape: Sequence[int], family: Clique, limits: Limits) -> bool:
+    return math.prod(shape) <= _MOST_CELLS and size.fits(family, limits)
+
+
+def _scores(session: Session, families: Sequence[Clique], fit: Fit, total: float, a_cell: float) -> TableDistance:
+    """How far each family's table is from the model's, less a_cell records for each of its cells."""
+    structure = Structure(session.domain, list(families))
+    told: Mapping[Clique, FloatArray] = told_by(fit, families)
+    return TableDistance(
+        candidates=structure,
+        predicted=np.concatenate([told[family].reshape(-1) for family in families]) * total,
+        offsets=tuple(a_cell * cells for cells in structure.sizes),
+    )
+
+
+def _weights(session: Session, chosen: Mapping[str, Clique]) -> dict[Clique, float]:
+    """Parts of a budget for the tables of all families, which sum to 1: the noise summed over all cells is least."""
+    power = 1 / 2 if session.budget.kind == "pure" else 2 / 3
+    found = {clique: math.prod(session.domain.shape(clique)) ** power for clique in chosen.values()}
+    whole = sum(found.values())
+    return {clique: part / whole for clique, part in found.items()}
+
+
+def _family(child: str, family: Clique) -> str:
+    """As traces have it."""
+    return " | ".join(filter(None, (child, ", ".join(name for name in family if name != child))))

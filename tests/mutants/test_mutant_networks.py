@@ -1,0 +1,268 @@
+"""Learners of Bayesian networks, right and wrong: the kit gives them directed graphs, and kills the wrong ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from dpgm_core import BudgetError, Dag, Fit, Model, Structure, StructureError, Tables
+from dpgm_core.curator.replay import ReplayCurator
+from dpgm_core.learning import consistent
+from dpgm_core.testing import check_component, checks_of
+from dpgm_core.testing.directed import CHAIN
+
+
+@frozen(kw_only=True)
+class Network:
+    """The learner the mutants are made from: one release of the families, clipped; each row by its shares."""
+
+    def check(self, structure, inference):
+        Dag.of(structure)
+
+    def learn(self, curator, inference, *, randomness, progress):
+        dag = Dag.of(curator.structure)
+        tables, releases = self.measured(curator)
+        return self.fit(dag, self.conditionals(dag, tables), releases)
+
+    def measured(self, curator):
+        """Consistent tables, shares of one record, and the releases that the model states."""
+        return self.agreed(curator.release()), ()
+
+    def agreed(self, release):
+        clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
+        tables = Tables(release.structure, clipped)
+        return consistent(tables.like(clipped / tables.repeat(tables.sums())), release.variances)
+
+    def conditionals(self, dag, tables):
+        found = {}
+        for family in dag.families:
+            table = np.maximum(tables[family], 1e-9)
+            found[family[0]] = table / table.sum(axis=0, keepdims=True)
+        return found
+
+    def fit(self, dag, cpds, releases):
+        return Fit(model=Model.from_cpds(dag, cpds, releases=releases))
+
+
+@frozen(kw_only=True)
+class TwoStages(Network):
+    """No mutant: a tenth of the budget for a first look, then the rest table by table; (epsilon, delta) is refused."""
+
+    def measured(self, curator):
+        if curator.budget.kind == "approx":
+            raise BudgetError("two stages take a pure or a zCDP budget")
+        families = Dag.of(curator.structure).families
+        first = curator.release(budget=curator.budget * Fraction(1, 10), cliques=families)
+        each = curator.remaining * Fraction(1, len(families))
+        second = curator.release(budget=dict.fromkeys(families, each))
+        # inverse-variance pooling
+        weights = [np.repeat(1 / one.variances, one.structure.sizes) for one in (first, second)]
+        both = sum(weight * one.tables.values for weight, one in zip(weights, (first, second), strict=True))
+        values = np.maximum(both / sum(weights), 0.0) + 1e-6
+        tables = Tables(second.structure, values)
+        return consistent(tables.like(values / tables.repeat(tables.sums())), second.variances), (first, second)
+
+
+@frozen(kw_only=True)
+class RefusesAfterPaying(Network):
+    """Its `check` lets everything pass; what is no graph is found out when it is paid for."""
+
+    def check(self, structure, inference):
+        pass
+
+    def learn(self, curator, inference, *, randomness, progress):
+        tables, releases = self.measured(curator)
+        dag = Dag.of(curator.structure)
+        return self.fit(dag, self.conditionals(dag, tables), releases)
+
+
+@frozen(kw_only=True)
+class PaysFirst(RefusesAfterPaying):
+    """`check` refuses; who calls `learn` without it pays before it does."""
+
+    def check(self, structure, inference):
+        Dag.of(structure)
+
+
+@frozen(kw_only=True)
+class TakesAnythingToo(Network):
+    """What is no graph but a chain it takes, and makes something of it."""
+
+    def check(self, structure, inference):
+        if structure == CHAIN:
+            Dag.of(structure)
+
+    def learn(self, curator, inference, *, randomness, progress):
+        try:
+            return super().learn(curator, inference, randomness=randomness, progress=progress)
+        except StructureError:
+            release = curator.release()
+            return Fit(model=Model(release.structure, Tables.zeros(release.structure)))
+
+
+@frozen(kw_only=True)
+class RefusesEverything(Network):
+    """Every structure is no directed graph to it."""
+
+    def check(self, structure, inference):
+        raise StructureError("this structure is no directed graph")
+
+
+@frozen(kw_only=True)
+class OneParentOnly(Network):
+    """A second parent is refused."""
+
+    def check(self, structure, inference):
+        if any(len(family) > 2 for family in Dag.of(structure).families):
+            raise StructureError("at most one parent each")
+
+
+@frozen(kw_only=True)
+class IgnoresParents(Network):
+    """Every attribute is independent of its parents."""
+
+    def conditionals(self, dag, tables):
+        found = super().conditionals(dag, tables)
+        for family, table in ((family, tables[family]) for family in dag.families):
+            alone = np.maximum(table.reshape(len(table), -1).sum(axis=1), 1e-9)
+            shape = [len(table)] + [1] * (table.ndim - 1)
+            found[family[0]] = np.broadcast_to((alone / alone.sum()).reshape(shape), table.shape)
+        return found
+
+
+@frozen(kw_only=True)
+class LastParentOnly(Network):
+    """Of two parents the first is averaged over."""
+
+    def conditionals(self, dag, tables):
+        found = super().conditionals(dag, tables)
+        for child, table in found.items():
+            if table.ndim > 2:
+                found[child] = np.broadcast_to(table.mean(axis=1, keepdims=True), table.shape)
+        return found
+
+
+@frozen(kw_only=True)
+class OverTheMaximal(Network):
+    """The same distribution over the largest families only: right answers, and no network for `network_of`."""
+
+    def fit(self, dag, cpds, releases):
+        model = Model.from_cpds(dag, cpds)
+        roomy = Structure(dag.domain, dag.maximal)
+        return Fit(model=Model(roomy, model.potentials.embed(roomy), releases=releases))
+
+
+@frozen(kw_only=True)
+class OverNoArcs(Network):
+    """A network over another graph: that without arcs."""
+
+    def fit(self, dag, cpds, releases):
+        bare = Dag(dag.domain, {})
+        tables = {name: cpds[name].reshape(len(cpds[name]), -1).mean(axis=1) for name in cpds}
+        return Fit(model=Model.from_cpds(bare, tables, releases=releases))
+
+
+@frozen(kw_only=True)
+class LeavesOutRoots(Network):
+    """Rows are joint probabilities: nobody divided by the parents'."""
+
+    def fit(self, dag, cpds, releases):
+        logs = {family: np.log(cpds[family[0]]) + 1.0 * (len(family) > 1) for family in dag.families}
+        structure = dag.structure()
+        return Fit(model=Model(structure, Tables.from_arrays(structure, logs), releases=releases))
+
+
+@frozen(kw_only=True)
+class StatesTheInnerRelease(Network):
+    """Measures for nine tenths and for one; the inner learner sees the second alone, and the model says it was all."""
+
+    def measured(self, curator):
+        curator.release(budget=curator.budget * Fraction(9, 10))
+        release = curator.release()
+        inner = ReplayCurator(release, curator.structure)
+        tables = self.agreed(inner.release())
+        return tables, inner.released
+
+
+@frozen(kw_only=True)
+class SpendsTheFirstStage(TwoStages):
+    """The second stage never comes."""
+
+    def measured(self, curator):
+        if curator.budget.kind == "approx":
+            raise BudgetError("two stages take a pure or a zCDP budget")
+        return self.agreed(curator.release(budget=curator.budget * Fraction(1, 10))), ()
+
+
+@frozen(kw_only=True)
+class StatesTheSecondStage(TwoStages):
+    """What the first look cost is left out."""
+
+    def measured(self, curator):
+        tables, (_, second) = super().measured(curator)
+        return tables, (second,)
+
+
+@frozen(kw_only=True)
+class TakesFamiliesAlike(Network):
+    """A loud family counts for as much as a quiet one."""
+
+    def agreed(self, release):
+        clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
+        tables = Tables(release.structure, clipped)
+        return consistent(tables.like(clipped / tables.repeat(tables.sums())))
+
+
+@frozen(kw_only=True)
+class DividesByNothing(Network):
+    """A row without a positive count is 0 / 0."""
+
+    def conditionals(self, dag, tables):
+        found = {family[0]: tables[family] for family in dag.families}
+        return {child: table / table.sum(axis=0) for child, table in found.items()}
+
+    def agreed(self, release):
+        return release.tables.like(np.maximum(release.tables.values.astype(float), 0.0))
+
+
+MUTANTS = [
+    (RefusesAfterPaying, "survives-awkward-structures"),
+    (RefusesEverything, "survives-awkward-structures"),
+    (RefusesEverything, "what-is-too-large-is-refused-by-check"),
+    (OneParentOnly, "survives-awkward-structures"),
+    (PaysFirst, "what-is-no-graph-is-refused-unpaid"),
+    (TakesAnythingToo, "what-is-no-graph-is-refused-unpaid"),
+    (IgnoresParents, "many-records-are-followed"),
+    (LastParentOnly, "many-records-are-followed"),
+    (OverTheMaximal, "a-network-comes-out"),
+    (OverNoArcs, "a-network-comes-out"),
+    (LeavesOutRoots, "a-network-comes-out"),
+    (StatesTheInnerRelease, "cost-is-the-curators"),
+    (StatesTheSecondStage, "cost-is-the-curators"),
+    (SpendsTheFirstStage, "spends-what-it-is-given"),
+    (TakesFamiliesAlike, "quiet-tables-count-for-more"),
+    (DividesByNothing, "survives-negative-counts"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{one.__name__}-{check}" for one, check in MUTANTS])
+def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    assert verdict(mutant, "learner", check) is not None
+
+
+@pytest.mark.parametrize("original", [Network, TwoStages])
+def test_the_originals_pass_every_check(original):
+    """A learner of networks is served by every check of learners, with one release or with two."""
+    report = check_component(original, "learner")
+    ran = [one for one in report.outcomes if one.status != "skipped"]
+    assert report.ok, str(report)
+    assert {one.check for one in report.outcomes} - {one.check for one in ran} == set(), str(report)
+
+
+def test_every_check_of_networks_kills_a_mutant():
+    """No check is there for show."""
+    assert {check.name for check in checks_of("learner") if check.needs == "directed"} <= {name for _, name in MUTANTS}
