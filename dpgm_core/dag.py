@@ -41,8 +41,11 @@ class Dag:
         for family in self.families:
             cells = math.prod(domain.shape(family))
             if cells > MOST_CELLS:
+                size = (
+                    f"{cells:,}" if cells < 10**15 else f"10^{math.floor(math.log10(cells))}"
+                )  # of 4,300 digits at most
                 raise TooLarge(
-                    f"the family of {family[0]!r} with its {len(family) - 1} parents has {cells:,} cells; at most "
+                    f"the family of {family[0]!r} with its {len(family) - 1:,} parents has {size} cells; at most "
                     f"{MOST_CELLS:,} can be counted, so take parents out or coarsen labels"
                 )
 
@@ -56,6 +59,8 @@ class Dag:
         >>> Dag.of(Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b", "a")])).parents
         {'a': (), 'b': ('a',)}
         """
+        if not isinstance(structure, Structure):
+            raise StructureError(f"a directed graph is read from a Structure, got {type(structure).__name__}")
         wrong = (
             "this structure is no directed graph: {}; a Bayesian network has one clique (child, parents...) for each "
             "attribute, as parents = {{ ... }} or bif = ... in [structure] makes it"
@@ -95,13 +100,14 @@ class Dag:
         >>> Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"a": ["c"]}).order
         ('b', 'c', 'a')
         """
-        place = {name: at for at, name in enumerate(self.domain.names)}
+        names = self.domain.names
+        place = {name: at for at, name in enumerate(names)}
         waiting = {name: len(above) for name, above in self.parents.items()}
         free = [place[name] for name, count in waiting.items() if not count]
         heapq.heapify(free)
         found = []
         while free:
-            name = self.domain.names[heapq.heappop(free)]
+            name = names[heapq.heappop(free)]
             found.append(name)
             for child in self.children[name]:
                 waiting[child] -= 1
@@ -149,7 +155,7 @@ class Dag:
         >>> sorted(Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {"c": ["a", "b"]}).markov_blanket("a"))
         ['b', 'c']
         """
-        if name not in self.parents:
+        if not isinstance(name, str) or name not in self.parents:
             raise StructureError(f"{name!r} is no attribute of the graph{did_you_mean(name, self.domain.names)}")
         around = {*self.parents[name], *self.children[name]}
         for child in self.children[name]:

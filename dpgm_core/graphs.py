@@ -135,7 +135,9 @@ def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tupl
     known = dict.fromkeys(names)
     for child, above in parents.items():
         if child not in known:
-            raise StructureError(f"parents are given to {child!r}, which is no attribute{did_you_mean(child, names)}")
+            raise StructureError(
+                f"parents are given to {child!r:.80}, which is no attribute{did_you_mean(child, names)}"
+            )
         if isinstance(above, str) or not isinstance(above, Sequence):
             raise StructureError(f"the parents of {child!r} must be a list of attribute names, got {above!r:.80}")
         for parent in above:

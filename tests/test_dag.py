@@ -185,3 +185,29 @@ def test_long_graphs_are_no_trouble():
     with pytest.raises(StructureError, match=r"x0 -> x1999 -> .* -> \.\.\. 1,991 more \.\.\. -> .*x1 -> x0") as caught:
         Dag(domain, {**dag.parents, "x1999": ["x0"]})
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "given", [None, 5, "a", [("a",)], Domain.from_sizes({"a": 2}), Dag(Domain.from_sizes({"a": 2}), {})]
+)
+def test_a_graph_is_read_from_a_structure(given):
+    """Whatever else is given is refused in words."""
+    with pytest.raises(StructureError, match="is read from a Structure, got"):
+        Dag.of(given)
+
+
+def test_names_of_any_kind_and_length_are_refused_in_a_line():
+    """A name that is a list, and one of ten thousand letters."""
+    dag = Dag(Domain.from_sizes({"a": 2, "b": 2}), {})
+    with pytest.raises(StructureError, match="no attribute of the graph"):
+        dag.markov_blanket(["a"])
+    with pytest.raises(StructureError, match="which is no attribute") as caught:
+        Dag(dag.domain, {"x" * 10_000: ["a"]})
+    assert len(str(caught.value)) < 200
+
+
+def test_a_family_of_any_size_is_priced_in_a_line():
+    """Its number of cells has more digits than Python writes."""
+    names = [f"x{at}" for at in range(15_000)]
+    with pytest.raises(TooLarge, match=r"14,999 parents has 10\^4515 cells"):
+        Dag(Domain.from_sizes(dict.fromkeys(names, 2)), {names[-1]: names[:-1]})

@@ -211,9 +211,15 @@ class LiveCurator(Single, SetsAside):
         cost = self._funds.asked(budget)
         measured = self._measured(cliques)
         sensitivity = terms.sensitivity(measured, clip)
-        rate = sampling_probability(sampling_rate, terms.neighbours)
+        rate = sampling_probability(sampling_rate)
         noise, each = round_noise(
-            self._mechanism, sensitivity, cost, rounds=n, sampling_rate=rate, neighbours=terms.neighbours
+            self._mechanism,
+            sensitivity,
+            cost,
+            rounds=n,
+            sampling_rate=rate,
+            neighbours=terms.neighbours,
+            presence=terms.presence(measured, clip),
         )
         measurement = Measurement.shared(measured, calibrated(self._mechanism, noise, sensitivity, each))
         aside: NoisyTables | None = None
@@ -343,7 +349,7 @@ class LiveCurator(Single, SetsAside):
         self, check: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
     ) -> NoisyTables:
         """The release of the check, where no learner sees it."""
-        release = self._published(check, receipt, tables, total, variance, check=True)
+        release = self._published(check, receipt, tables, total, variance, check=True, modelled=None)
         self._aside = (release,)
         return release
 
@@ -366,6 +372,7 @@ class LiveCurator(Single, SetsAside):
     ) -> NoisyTables:
         """The release; more: `cost` and `round` of one of many rounds, or whether it is of a check."""
         self.check_process()  # noise that forks while it is drawn must not come back twice
+        measured = measurement.structure
         return NoisyTables(
             tables=tables,
             measurement=measurement,
@@ -375,7 +382,7 @@ class LiveCurator(Single, SetsAside):
             private=bool(self._randomness.private),
             unsafe=measurement.unsafe,
             provenance=receipt.provenance,
-            **{"cost": measurement.cost} | more,
+            **{"cost": measurement.cost, "modelled": None if measured == self._structure else self._structure} | more,
         )
 
     def _keep(self, receipt: Receipt, release: NoisyTables, aside: NoisyTables | None) -> NoisyTables:

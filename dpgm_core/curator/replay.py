@@ -61,7 +61,7 @@ class ReplayCurator(Single, SetsAside):
                 "of the same run too"
             )
         check_merged(originals)
-        self._structure = _roomy([one.structure for one in self._releases]) if structure is None else structure
+        self._structure = _roomy(self._releases) if structure is None else structure
         check_domain(self._structure.domain, originals)
         if len(self._aside) > 1:
             pool(self._aside, conversion_delta)  # checks that do not speak together are refused before the learning
@@ -192,12 +192,13 @@ class ReplayCurator(Single, SetsAside):
         return f"ReplayCurator({len(self._releases)} release(s), {self._structure})"
 
 
-def _roomy(structures: Sequence[Structure]) -> Structure:
-    """The first structure, with every table that has no room in it."""
-    first = structures[0]
-    if all(first.covering(clique) is not None for other in structures[1:] for clique in other.cliques):
+def _roomy(releases: Sequence[NoisyTables]) -> Structure:
+    """The structure that the first one was made to learn, with every table that has no room in it."""
+    first = releases[0].modelled or releases[0].structure
+    structures = [one.structure for one in releases[1:]]
+    if all(first.covering(clique) is not None for other in structures for clique in other.cliques):
         return first
-    return united(structures)
+    return united([first, *structures])
 
 
 def _is_split_as(release: NoisyTables, budgets: Mapping[Clique, Budget]) -> bool:

@@ -70,14 +70,16 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
                 f"the conditional table of {child!r} must hold numbers of shape {shape}, axes "
                 f"{' x '.join(family)}; got {table.dtype} of shape {table.shape}"
             )
+        table = table.astype(np.float64)  # first: sums of whole numbers wrap, and of short floats are rounded
         if not ((table >= 0) & (table < np.inf)).all():
             raise StructureError(f"the conditional table of {child!r} holds negative, NaN or infinite values")
-        worst = float(np.abs(table.sum(axis=0) - 1).max())
+        with np.errstate(over="ignore"):
+            worst = float(np.abs(table.sum(axis=0) - 1).max())
         if worst > _ROUNDING:
             raise StructureError(
                 f"a row of the conditional table of {child!r} is off from 1 by {worst:.3g} in sum; its first axis is "
                 "the child's, and along it the probabilities of each parents' state sum to 1"
             )
-        parts.append(table.astype(np.float64).reshape(-1))
+        parts.append(table.reshape(-1))
     with np.errstate(divide="ignore"):
         return Tables(dag.structure(), np.log(np.concatenate(parts)))

@@ -50,7 +50,7 @@ def project(model: Model, dag: Dag) -> Model:
     >>> nearest.marginal("a").round(3).tolist(), round(model.kl(nearest), 4)
     ([0.5, 0.5], 0.0863)
     """
-    if check_dag(dag).domain != model.structure.domain:
+    if check_dag(dag).domain != _checked(model).structure.domain:
         raise StructureError("a model is projected on a graph over the domain of its structure; this is over another")
     tables, uniform = _conditionals(model, dag)
     made = Model.from_cpds(
@@ -64,7 +64,8 @@ def project(model: Model, dag: Dag) -> Model:
     if not uniform:
         return made
     told = f"{uniform} rows of conditional tables are uniform: the model rules their parents' states out"
-    return made.noted([*model.provenance.get("notes", ()), told])
+    notes = model.provenance.get("notes", ())
+    return made if told in notes else made.noted([*notes, told])  # projected before, it says so already
 
 
 def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
@@ -73,8 +74,9 @@ def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
     Raises StructureError for any other model.
     """
     try:
-        dag = Dag.of(model.structure)
-        tables = {family[0]: np.exp(table) for family, table in zip(dag.families, _by_family(model, dag), strict=True)}
+        dag = Dag.of(_checked(model).structure)
+        with np.errstate(over="ignore"):  # no probability, and found to be none
+            tables = {family[0]: np.exp(model.potentials[family]) for family in dag.families}
         if any(abs(table.sum(axis=0) - 1).max() > _ROUNDING for table in tables.values()):
             raise StructureError("its tables are no conditional probabilities")
     except StructureError as error:
@@ -87,12 +89,15 @@ def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
     return fine, cpds(model, fine)
 
 
-def _by_family(model: Model, dag: Dag) -> list[FloatArray]:
-    return [model.potentials[family] for family in dag.families]
+def _checked(model: Model) -> Model:
+    if not isinstance(model, Model):
+        raise StructureError(f"a Model is needed, got {type(model).__name__}")
+    return model
 
 
 def _conditionals(model: Model, dag: Dag) -> tuple[dict[str, FloatArray], int]:
     """The tables, and how many of their rows are uniform for want of any probability."""
+    _checked(model)
     asked = (model.coarse if check_dag(dag).domain == model.structure.domain else model).using(unmeasured="uniform")
     if dag.domain != asked.domain:
         raise StructureError("the graph is over another domain than the model: attributes or labels differ")

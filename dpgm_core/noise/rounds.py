@@ -9,10 +9,11 @@ from fractions import Fraction
 from dpgm_core.errors import BudgetError
 from dpgm_core.noise.claims import event_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, has_dp_accounting, sampling_probability
+from dpgm_core.privacy.accounting import MOST_ROUNDS, checked_presence, compose, has_dp_accounting, sampling_probability
 from dpgm_core.privacy.amounts import Amount, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.subsampling import replaced
 
 __all__ = ["round_noise"]
 
@@ -28,22 +29,29 @@ def round_noise(
     rounds: int,
     sampling_rate: Amount,
     neighbours: Neighbours | str,
+    presence: Sensitivity | None = None,
 ) -> tuple[Noise, Budget]:
     """The least noise with which `rounds` subsampled releases stay within `budget`, and what it was asked to cost.
 
-    budget: of all rounds together. Pure: rounds add, each amplified by the rate. zCDP: rhos add, without
-    amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection with `Accountant`.
-    Touches no data. Raises BudgetError when no noise of this mechanism can do it.
+    budget: of all rounds together. sensitivity, presence: see `compose`. Pure: rounds add, each amplified by the rate.
+    zCDP: rhos add, without amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection
+    with `Accountant`. Touches no data. Raises BudgetError when no noise of this mechanism can do it.
     """
-    rate = sampling_probability(sampling_rate, neighbours)
+    rate = sampling_probability(sampling_rate)
     whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
     if budget.kind == "zcdp":
         each = budget * Fraction(1, rounds)
         return mechanism.noise(sensitivity, each), each
     if budget.kind == "pure":
-        each = Budget.pure(_base_epsilon(budget.epsilon / rounds, rate))
+        each = budget * Fraction(1, rounds)
+        if rate < 1 and Neighbours.of(neighbours) is Neighbours.ADD_REMOVE:
+            each = Budget.pure(_base_epsilon(each.epsilon, rate))
+        elif rate < 1:
+            there = checked_presence(presence, sensitivity)
+            # a mechanism calibrates to an L1 of 1 where nobody can change a thing
+            each = Budget.pure(_replaced_epsilon(each.epsilon, rate, there.l1 / max(1, sensitivity.l1)))
         return mechanism.noise(sensitivity, each), each
-    return _bisected(mechanism, sensitivity, budget, rounds, rate, neighbours)
+    return _bisected(mechanism, sensitivity, budget, rounds, rate, neighbours, presence)
 
 
 def _bisected(
@@ -53,6 +61,7 @@ def _bisected(
     rounds: int,
     rate: Fraction,
     neighbours: Neighbours | str,
+    presence: Sensitivity | None,
 ) -> tuple[Noise, Budget]:
     wanted = float(budget.epsilon) * (1 - 1e-9)
 
@@ -70,7 +79,9 @@ def _bisected(
         noise = drawn(log2_rho)
         if noise is None:
             return math.inf
-        accountant = compose(event_of(noise), sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours)
+        accountant = compose(
+            event_of(noise), sensitivity, rounds=rounds, sampling_rate=rate, neighbours=neighbours, presence=presence
+        )
         found = accountant.epsilon(budget.delta) if tight else accountant.renyi_epsilon(budget.delta)
         return math.log(found / wanted) if found > 0 else -math.inf
 
@@ -125,12 +136,22 @@ def _edge(excess: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _base_epsilon(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """The largest eps0 that subsampling at `rate` amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
-    if rate == 1:
-        return epsilon
+    """The largest eps0 that subsampling at `rate` < 1 amplifies to `epsilon`: ln(1 + (e^eps - 1) / q), rounded down."""
     wanted, q = float(epsilon), float(rate)
     if wanted < 1:
         base = math.log1p(math.expm1(wanted) / q)
     else:
         base = wanted + math.log(math.exp(-wanted) - math.expm1(-wanted) / q)
     return Fraction(base * (1 - 1e-12))
+
+
+def _replaced_epsilon(epsilon: Fraction, rate: Fraction, presence: float) -> Fraction:
+    """The same under replace-one, by bisection; presence: what a person's rows cost over what replacing them costs."""
+    wanted, q = float(epsilon), float(rate)
+    low, high = wanted, 2 * wanted  # a subsample costs no more than the whole
+    while replaced(presence * high, high, q) <= wanted:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if replaced(presence * middle, middle, q) <= wanted else (low, middle)
+    return Fraction(low * (1 - 1e-12))

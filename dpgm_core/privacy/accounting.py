@@ -5,19 +5,22 @@ through dp-accounting (extra `accounting`; without it the Renyi bound stands alo
 little more noise). Discrete noise is accounted for as what it is, see `dpgm_core.dominating`. Every parameter is
 checked to be finite first: an accountant that meets NaN may answer 0.
 
-Poisson subsampling (each person takes part with probability q, on its own) amplifies privacy under add-remove only.
+What a Poisson subsample is worth (each person takes part with probability q, on its own) is proven in
+`dpgm_core.privacy.subsampling`, under either relation. Under replace-one no single worst pair is known for subsamples:
+there whole data sets, leaving and joining under add-remove, and (Laplace) a randomised response a round each give a
+bound, and the smallest counts.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from attrs import evolve, frozen
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import BudgetError
@@ -26,9 +29,10 @@ from dpgm_core.privacy.budget import PrivacyEvent
 from dpgm_core.privacy.conversion import zcdp_epsilon
 from dpgm_core.privacy.dominating import DominatingPair, composed_epsilon, gaussian_pair, lessened, response_pair
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.subsampling import ORDERS, amplified, replaced, replaced_gaussian, sampled_gaussian
 from dpgm_core.privacy.truncated import revealing_mass
 
-__all__ = ["RATE_GRID", "Accountant", "amplified", "compose", "has_dp_accounting", "sampling_probability"]
+__all__ = ["RATE_GRID", "Accountant", "checked_presence", "compose", "has_dp_accounting", "sampling_probability"]
 
 _LAPLACE = ("discrete-laplace", "laplace")
 
@@ -38,16 +42,14 @@ MOST_ROUNDS = 10**7
 #: An epsilon that is as good as none.
 _FARTHEST = 10**300
 
-# Renyi orders: whole ones, and quarters between the small ones.
-_ORDERS = np.unique(np.concatenate([np.arange(1.25, 16, 0.25), np.arange(16, 65), np.geomspace(64, 4096, 40).round()]))
-
 
 @frozen(kw_only=True)
 class Accountant:
     """The cost of `rounds` releases with one noise on Poisson subsamples; make one with `compose`.
 
     event: of one release without subsampling. sensitivity: what one person can change in one release. sampling_rate:
-    the probability that a person takes part in a round.
+    the probability that a person takes part in a round. presence: where subsamples are accounted for under replace-one,
+    what one person's rows change against none (add-remove); else None.
 
     >>> sensitivity = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     >>> event = PrivacyEvent(kind="discrete-gaussian", scale=4.0, sensitivity=1.0)
@@ -60,6 +62,7 @@ class Accountant:
     sensitivity: Sensitivity
     rounds: int
     sampling_rate: Fraction
+    presence: Sensitivity | None = None
 
     def epsilon(self, delta: Amount) -> float:
         """The smallest proven epsilon of all rounds together at `delta`, nats; infinite when there is none."""
@@ -80,13 +83,10 @@ class Accountant:
         return found
 
     def pure_epsilon(self) -> float:
-        """rounds * ln(1 + q (e^eps0 - 1)), eps0 = L1 / scale: pure privacy amplified by subsampling, then added.
-
-        Infinite for Gaussian noise. Source: Balle, Barthe, Gaboardi (2018), Theorem 9.
-        """
+        """What one round costs, times the rounds; infinite for Gaussian noise. Source: `amplified` and `replaced`."""
         if self.event.kind not in _LAPLACE:
             return math.inf
-        return self.rounds * amplified(self.event.sensitivity / self.event.scale, float(self.sampling_rate))
+        return self.rounds * self._pure_round()
 
     def renyi_epsilon(self, delta: Amount) -> float:
         """epsilon from Renyi divergences D_a: min over a of D_a + ln(1 - 1/a) - ln(a delta) / (a - 1).
@@ -104,20 +104,31 @@ class Accountant:
             return math.nextafter(float(epsilon), math.inf) if epsilon < _FARTHEST else math.inf
         moments = self.rounds * self._log_moments()
         with np.errstate(over="ignore", invalid="ignore"):
-            epsilons = (moments - log_delta - np.log(_ORDERS)) / (_ORDERS - 1) + np.log1p(-1 / _ORDERS)
-        return max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
+            epsilons = (moments - log_delta - np.log(ORDERS)) / (ORDERS - 1) + np.log1p(-1 / ORDERS)
+        found = max(0.0, float(np.min(epsilons[np.isfinite(epsilons)], initial=math.inf)))
+        if self.presence is None:
+            return found
+        found = min(found, self._unsampled().renyi_epsilon(delta))
+        return self._by_absence(found, delta, lambda there, less: there.renyi_epsilon(less))
 
     def pld_epsilon(self, delta: Amount) -> float | None:
         """epsilon from the exact privacy loss distribution; None where it is out of reach (then Renyi serves).
 
         Out of reach: more than 2^18 rounds, deltas so small that rounding errors matter (1e-10, and more for many
         rounds), losses too wide for the grid, and Gaussian noise where a person can move one cell by more than 1,
-        because then no single worst pair is known. Raises BudgetError without dp-accounting.
+        because then no single worst pair is known. Of subsamples under replace-one it goes by the whole data set, by
+        the one without the person, or by randomised responses. Raises BudgetError without dp-accounting.
         """
         if self.event.bound is not None:
             within = self._within(delta)
             return None if within is None else within[0].pld_epsilon(within[1])
         probability, rate = _delta(delta), float(self.sampling_rate)
+        if self.presence is not None:
+            found = [self._unsampled().pld_epsilon(delta)]
+            if self.event.kind in _LAPLACE:
+                found.append(composed_epsilon(response_pair(1, self._pure_round()), 1.0, self.rounds, probability))
+            least = min((one for one in found if one is not None), default=self.renyi_epsilon(delta))
+            return self._by_absence(least, delta, lambda there, less: there.pld_epsilon(less))
         if self.event.kind == "gaussian":
             from dp_accounting.pld import privacy_loss_distribution
 
@@ -158,15 +169,43 @@ class Accountant:
         rate = float(self.sampling_rate)
         if self.event.kind not in _LAPLACE:
             # (a - 1) D_a <= a (a - 1) L2^2 / (2 sigma^2) for every whole-numbered shift (Canonne et al. 2020, Prop. 5)
-            slope = (self.event.sensitivity / self.event.scale) ** 2 / 2
-            return _sampled_gaussian(slope, rate)
+            squared = (self.event.sensitivity / self.event.scale) ** 2
+            if self.presence is None:
+                return sampled_gaussian(squared / 2, rate)
+            return replaced_gaussian(self.presence.l2_squared / self.event.scale**2, squared, rate)
+        if self.presence is not None:
+            response = _pair_moments(response_pair(1, self._pure_round()), 1.0)
+            return np.minimum(response, self._unsampled()._log_moments())
         pair = self._pair()
         assert pair is not None
-        found = []
-        for log_upper, log_lower in pair.subsampled(rate):
-            ratio = log_upper - log_lower
-            found.append(logsumexp(log_upper + np.multiply.outer(_ORDERS - 1, ratio), axis=1))
-        return np.asarray(np.maximum(*found))
+        return _pair_moments(pair, rate)
+
+    def _pure_round(self) -> float:
+        """Pure epsilon of one round of Laplace noise, L1 / scale amplified by the subsample."""
+        rate, exchange = float(self.sampling_rate), self.event.sensitivity / self.event.scale
+        if self.presence is None:
+            return amplified(exchange, rate)
+        return replaced(self.presence.l1 / self.event.scale, exchange, rate)
+
+    def _by_absence(
+        self, known: float, delta: Amount, epsilon_of: Callable[[Accountant, float], float | None]
+    ) -> float:
+        """The least of a known epsilon and twice that of leaving, and then joining, under add-remove.
+
+        P <= e^eps P0 + d and P0 <= e^eps Q + d give P <= e^(2 eps) Q + (1 + e^eps) d, with P0 the law of all rounds
+        without the person; d leaves room for every eps up to half of what is known.
+        """
+        assert self.presence is not None
+        norm = self.presence.l1 if self.event.kind in _LAPLACE else self.presence.l2
+        event = evolve(self.event, sensitivity=float(norm))
+        there = evolve(self, event=event, sensitivity=self.presence, presence=None)
+        room = min(known / 2, 300.0)
+        found = epsilon_of(there, _delta(delta) / (1 + math.exp(room)))
+        return known if found is None or found > room else 2 * found
+
+    def _unsampled(self) -> Accountant:
+        """Every round on the whole data set, which a subsample never costs more than."""
+        return evolve(self, sampling_rate=Fraction(1), presence=None)
 
 
 def compose(
@@ -176,38 +215,59 @@ def compose(
     rounds: int = 1,
     sampling_rate: Amount = 1,
     neighbours: Neighbours | str,
+    presence: Sensitivity | None = None,
 ) -> Accountant:
     """The accountant of `rounds` releases with one noise, each on a Poisson subsample at `sampling_rate` in (0, 1].
 
-    Raises BudgetError for parameters that make no sense, for an event calibrated to less than the sensitivity, and
-    for subsampling under replace-one, which it does not amplify in this analysis.
+    sensitivity: under `neighbours`. presence: that of the same tables under add-remove, which subsamples need under
+    replace-one (see `Terms.presence`). Truncated noise is not amplified under replace-one: each round costs what the
+    whole data set does. Raises BudgetError for parameters that make no sense, and for an event calibrated to less than
+    the sensitivity.
     """
     if not isinstance(event, PrivacyEvent) or not isinstance(sensitivity, Sensitivity):
         raise BudgetError("the accountant takes a PrivacyEvent and a Sensitivity, in this order")
     whole("the number of rounds", rounds, least=1, most=MOST_ROUNDS)
-    rate = sampling_probability(sampling_rate, neighbours)
+    rate, relation = sampling_probability(sampling_rate), Neighbours.of(neighbours)
     needed = sensitivity.l2 if event.kind in ("gaussian", "discrete-gaussian") else sensitivity.l1
     if event.sensitivity < needed * (1 - 1e-12):
         raise BudgetError(
             f"the noise was calibrated to a sensitivity of {event.sensitivity:g}, but a person can change {needed:g}"
         )
-    return Accountant(event=event, sensitivity=sensitivity, rounds=rounds, sampling_rate=rate)
+    if relation is Neighbours.ADD_REMOVE or rate == 1:
+        return Accountant(event=event, sensitivity=sensitivity, rounds=rounds, sampling_rate=rate)
+    there: Sensitivity | None = checked_presence(presence, sensitivity)
+    if event.bound is not None:
+        rate, there = Fraction(1), None
+    return Accountant(event=event, sensitivity=sensitivity, rounds=rounds, sampling_rate=rate, presence=there)
 
 
-def sampling_probability(rate: Amount, neighbours: Neighbours | str) -> Fraction:
-    """The rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1] and for replace-one.
+def checked_presence(presence: object, exchange: Sensitivity) -> Sensitivity:
+    """What a person's rows change against none, if it can be that: replacing them (exchange) changes at most twice it.
 
-    >>> sampling_probability(0.25, "add-remove")
+    Raises BudgetError otherwise.
+    """
+    if not isinstance(presence, Sensitivity):
+        raise BudgetError(
+            "subsamples under replace-one need presence, the sensitivity of the same tables under add-remove: what a "
+            f"person's rows change against none; got {type(presence).__name__}"
+        )
+    if exchange.l1 > 2 * presence.l1 or exchange.l2_squared > 4 * presence.l2_squared:
+        raise BudgetError(
+            f"replacing a person changes {exchange}, more than twice what the person's rows change, {presence}; state "
+            "the sensitivity under replace-one first, and that under add-remove as presence"
+        )
+    return presence
+
+
+def sampling_probability(rate: Amount) -> Fraction:
+    """The rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1].
+
+    >>> sampling_probability(0.25)
     Fraction(1, 4)
     """
     exact = amount("the sampling rate", rate)
     if not Fraction(1, RATE_GRID) <= exact <= 1:
         raise BudgetError(f"the sampling rate must lie in (0, 1], such as 0.01 (at least 2**-32); got {rate!r}")
-    if exact < 1 and Neighbours.of(neighbours) is not Neighbours.ADD_REMOVE:
-        raise BudgetError(
-            f"a sampling rate of {rate} was asked under {Neighbours.of(neighbours).value} neighbours, but Poisson "
-            "subsampling amplifies privacy under add-remove only; use sampling_rate = 1 or add-remove neighbours"
-        )
     return Fraction(math.floor(exact * RATE_GRID), RATE_GRID)
 
 
@@ -216,40 +276,13 @@ def has_dp_accounting() -> bool:
     return importlib.util.find_spec("dp_accounting") is not None
 
 
-def _sampled_gaussian(slope: float, rate: float) -> FloatArray:
-    """ln E_Q[(((1 - q) Q + q P) / Q)^a] for each order a, with E_Q[(P / Q)^k] <= exp(k (k - 1) slope).
-
-    At whole orders the binomial sum; between them linear interpolation, an upper bound because the logarithm of a
-    moment is convex in its order. The other direction is never larger: x -> s - x swaps P and Q (Mironov, Talwar,
-    Zhang 2019, Theorem 5, whose proof holds for sums over whole numbers as it does for integrals).
-    """
-    orders, counts, log_choose = _binomials()
-    with np.errstate(invalid="ignore"):
-        terms = log_choose + (orders[:, None] - counts) * math.log1p(-rate) + counts * math.log(rate)
-        terms += counts * (counts - 1) * slope
-    between: FloatArray = np.interp(_ORDERS, np.append(1.0, orders), np.append(0.0, logsumexp(terms, axis=1)))
-    return between
-
-
-@lru_cache(maxsize=1)
-def _binomials() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Whole orders a, counts k, and ln C(a, k), -inf for k > a."""
-    orders = np.unique(np.concatenate([np.arange(2.0, 17), _ORDERS[_ORDERS >= 16]]))
-    counts = np.arange(orders[-1] + 1)
-    above = np.maximum(orders[:, None] - counts, 0)
-    log_choose = gammaln(orders + 1)[:, None] - gammaln(counts + 1) - gammaln(above + 1)
-    return orders, counts, np.where(counts > orders[:, None], -math.inf, log_choose)
-
-
-def amplified(epsilon: float, rate: float) -> float:
-    """ln(1 + q (e^eps - 1)): pure epsilon on a Poisson subsample at rate q, without overflow.
-
-    >>> round(amplified(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
-    True
-    """
-    if epsilon < 1:
-        return math.log1p(rate * math.expm1(epsilon))
-    return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
+def _pair_moments(pair: DominatingPair, rate: float) -> FloatArray:
+    """(a - 1) D_a of a pair at `rate`, for each order a; the larger direction."""
+    found = []
+    for log_upper, log_lower in pair.subsampled(rate):
+        ratio = log_upper - log_lower
+        found.append(logsumexp(log_upper + np.multiply.outer(ORDERS - 1, ratio), axis=1))
+    return np.asarray(np.maximum(*found))
 
 
 def _delta(delta: Amount) -> float:

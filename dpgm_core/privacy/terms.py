@@ -230,6 +230,19 @@ class Terms:
             return self.contributions.sensitivity(structure, self.neighbours, rows_per_person=self.rows_per_person)
         return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
 
+    def presence(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
+        """How far one person's rows move all tables from where they are without that person, whatever the relation.
+
+        What subsampling is about: see `dpgm_core.privacy.subsampling`. Units as of `sensitivity`.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 1}), [("a",), ("b",)])
+        >>> terms = Terms(neighbours="replace-one")
+        >>> terms.sensitivity(structure).l1, terms.presence(structure).l1  # a table of one cell: no exchange moves it
+        (2, 2)
+        """
+        return evolve(self, neighbours=Neighbours.ADD_REMOVE).sensitivity(structure, clip)
+
     def sentence(self, structure: Origin = "named") -> str:
         """The middle of every guarantee: relation, unit, and what is assumed public; structure: where it comes from.
 

@@ -13,11 +13,10 @@ from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.noise.claims import check_claims, check_together
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.measurement import Calibration, Measurement
-from dpgm_core.privacy.accounting import MOST_ROUNDS, amplified, compose, sampling_probability
+from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, sampling_probability
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
-from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import Round
 
@@ -59,7 +58,7 @@ def check_sum(measurement: Measurement) -> None:
         raise ModelFileError(f"{error}; the file was edited") from None
 
 
-def read_round(plain: object, neighbours: Neighbours) -> Round:
+def read_round(plain: object) -> Round:
     """The round that a file states; ModelFileError for anything else."""
     if not isinstance(plain, Mapping) or set(plain) != {"number", "of", "sampling_rate", "clip_norm", "grid"}:
         raise ModelFileError("its round must state number, of, sampling_rate, clip_norm and grid")
@@ -73,30 +72,36 @@ def read_round(plain: object, neighbours: Neighbours) -> Round:
     return Round(
         number=whole("the round", plain["number"], least=1, most=of),
         of=of,
-        sampling_rate=sampling_probability(plain["sampling_rate"], neighbours),
+        sampling_rate=sampling_probability(plain["sampling_rate"]),
         clip=ClippedScore(norm=plain["clip_norm"], grid=plain["grid"]) if clipped else None,
     )
 
 
-def is_round_cost_proven(one: Calibration, cost: Budget, round: Round, neighbours: Neighbours) -> bool:
-    """Whether sums or Renyi divergences prove the stated cost of all rounds together.
+def is_round_cost_proven(measurement: Measurement, cost: Budget, round: Round, terms: Terms) -> bool:
+    """Whether sums or Renyi divergences prove the stated cost of all rounds together, of one noise.
 
     Pure and zCDP costs are sums, so a lower one raises ModelFileError. An (epsilon, delta) below the Renyi bound may
     still be right, by privacy loss distributions, which take too long for a reader: then False.
     """
-    spent, rate = one.noise.cost, round.sampling_rate
+    (one,) = measurement.calibrations
+    spent = one.noise.cost
+    accountant = compose(
+        one.noise.event,
+        one.sensitivity,
+        rounds=round.of,
+        sampling_rate=round.sampling_rate,
+        neighbours=terms.neighbours,
+        presence=terms.presence(measurement.structure, round.clip),
+    )
+    stated = float(cost.epsilon) * _ROOM
     if cost.kind == "approx":
-        accountant = compose(
-            one.noise.event, one.sensitivity, rounds=round.of, sampling_rate=rate, neighbours=neighbours
-        )
-        stated = float(cost.epsilon) * _ROOM
         return accountant.pure_epsilon() <= stated or accountant.renyi_epsilon(cost.delta) <= stated
     if spent.kind != cost.kind:
         covered = False
-    elif cost.kind == "zcdp" or rate == 1:
+    elif cost.kind == "zcdp" or round.sampling_rate == 1:
         covered = spent * round.of <= cost
     else:
-        covered = round.of * amplified(float(spent.epsilon), float(rate)) <= float(cost.epsilon) * _ROOM
+        covered = accountant.pure_epsilon() <= stated
     if not covered:
         raise ModelFileError(f"the cost is not that of the noise: {round.of} rounds cost more than {cost}")
     return True

@@ -118,6 +118,7 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
             together=release.measurement.together,
         ),
         original=release.original or release,
+        modelled=None,  # over the codes as they were
     )
 
 

@@ -19,7 +19,6 @@ from dpgm_core.files import Archive, reading
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.calibrations import calibration_of
 from dpgm_core.releases.claims import (
@@ -86,7 +85,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     if not calibrations:
         raise ModelFileError(f"{archive.path}: it has no noise")
     terms = _read_terms(document["terms"])
-    round = None if document["round"] is None else read_round(document["round"], terms.neighbours)
+    round = None if document["round"] is None else read_round(document["round"])
     if terms.contributions is not None and round is not None:
         raise ModelFileError(f"{archive.path}: normalised contributions go without rounds")
     check_sensitivities(measurement, terms, None if round is None else round.clip)
@@ -98,7 +97,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     elif len(calibrations) > 1:
         raise ModelFileError(f"{archive.path}: rounds have one noise for all tables")
     else:
-        proven = is_round_cost_proven(calibrations[0], cost, round, terms.neighbours)
+        proven = is_round_cost_proven(measurement, cost, round, terms)
     return NoisyTables(
         tables=tables,
         measurement=measurement,
@@ -114,7 +113,21 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         provenance=dict(document["provenance"]),
         cost_stated=not proven,
         check=converter.structure(document.get("check", False), bool),
+        modelled=_read_modelled(document.get("modelled"), structure),
     )
+
+
+def _read_modelled(plain: Any, measured: Structure) -> Structure | None:
+    """What a release was made to learn; spelled out, and with room for every table. Raises ModelFileError."""
+    if plain is None:
+        return None
+    if not isinstance(plain, Mapping) or not plain.keys() <= {"cliques", "tied"}:
+        raise ModelFileError("the model that the release was made for must be given by its cliques")
+    found = Structure.from_dict(measured.domain, plain)
+    for clique in measured.cliques:
+        if found.covering(clique) is None:
+            raise ModelFileError(f"the model that the release was made for has no clique that contains {clique!r}")
+    return found
 
 
 def check_format(archive: Archive, document: Mapping[str, Any], wanted: str, schema: int) -> None:
@@ -166,8 +179,7 @@ def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
             "grid": round.get("grid"),
         }
     if policy == "declared":  # rounds state the total of a subsample
-        relation = Neighbours.of(document["neighbours"])
-        rate = Fraction(1) if round is None else read_round(round, relation).sampling_rate
+        rate = Fraction(1) if round is None else read_round(round).sampling_rate
         policy = float(converter.structure(total, float)) / float(rate)
     return {
         **document,

@@ -90,8 +90,9 @@ class NoisyTables:
     divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
     original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
     `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
-    opened for and everything it handed out. saved_as: where the curator that made it has saved it; not part of the
-    file.
+    opened for and everything it handed out. modelled: the structure of the model that it was made for, where that has
+    other cliques than were measured: learning again takes it up. saved_as: where the curator that made it has saved it;
+    not part of the file.
     """
 
     tables: Tables
@@ -110,6 +111,7 @@ class NoisyTables:
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
     steps: tuple[NoisyTables | Choice | NoisyScores, ...] = ()
+    modelled: Structure | None = None
     saved_as: Path | None = None
 
     def __repr__(self) -> str:
@@ -265,7 +267,8 @@ class NoisyTables:
             "structure": self.structure.to_dict(),
             "domain": self.structure.domain.to_dict(),
         }
-        return facts | ({"check": True} if self.check else {})
+        facts |= {"check": True} if self.check else {}
+        return facts | ({"modelled": self.modelled.to_dict()} if self.modelled else {})
 
     def _coarse(self, step: NoisyTables | Choice | NoisyScores) -> dict[str, bool]:
         """Whether a step counted by merged codes."""

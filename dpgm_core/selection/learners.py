@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from fractions import Fraction
-from typing import NoReturn
-
-from attrs import field, frozen
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.dag import Dag
-from dpgm_core.errors import BudgetError, IncompatiblePlugin, OptionError, StructureError
+from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.ahead import Probe
 from dpgm_core.learning.contract import Fitter, Learner
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import silent
 from dpgm_core.randomness import SeededRandomness
-from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.contract import Fitting, SelectionPlan
 from dpgm_core.structure import Structure
 
@@ -39,12 +35,12 @@ def check_learner(
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)
     else:
-        _check_one_release(learner, inference, _Probe(structure=structure, terms=terms, budget=budget))
+        _check_one_release(learner, inference, Probe(structure=structure, terms=terms, budget=budget))
     if not plan.directed:
         _check_undirected(learner, inference, structure)
 
 
-def _check_one_release(learner: Learner, inference: Inference, probe: _Probe) -> None:
+def _check_one_release(learner: Learner, inference: Inference, probe: Probe) -> None:
     """Ask it to learn, and stop it where it first asks for something."""
     with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
@@ -75,41 +71,6 @@ def _check_undirected(learner: Learner, inference: Inference, structure: Structu
             f"learner {name_of(learner)} does not take what the selector may choose: {error}; the selector chooses "
             "cliques without direction; take select = 'privbayes', which chooses a directed graph"
         ) from error
-
-
-@frozen(kw_only=True, eq=False)
-class _Probe:
-    """A curator that notes what it is asked for and gives nothing."""
-
-    structure: Structure
-    terms: Terms
-    budget: Budget
-    released: tuple[NoisyTables, ...] = ()
-    conversion_delta: Fraction | None = None
-    replayed: bool = False
-    pooled: bool = False
-    asked: list[str] = field(factory=list)
-
-    @property
-    def remaining(self) -> Budget:
-        """All of it."""
-        return self.budget
-
-    def release(self, *, budget: object = None, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("release" if budget in (None, self.budget) else "part")
-
-    def rounds(self, n: int, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("rounds")
-
-    def session(self, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("session")
-
-    def _refuse(self, what: str) -> NoReturn:
-        self.asked.append(what)
-        raise BudgetError("this curator only finds out what a learner asks for")
 
 
 def fitter_of(learner: Fitter, inference: Inference) -> Fitting:

@@ -83,8 +83,9 @@ def all_cases() -> Iterator[Case]:
                 continue
             for relation in RELATIONS:
                 whole = ["tables", "contributions"] + (["rounds"] if kind != "approx" else [])
-                part = {"pure": ["sampled rounds"], "zcdp": ["clipped rounds"]}.get(kind, [])
-                for how in whole + (part if relation == "add-remove" else []):
+                part = ["sampled rounds"] if kind == "pure" else []
+                clipped = ["clipped rounds"] if kind == "zcdp" and relation == "add-remove" else []
+                for how in whole + part + clipped:
                     case = Case(name=name, mechanism=mechanism, relation=relation, kind=how, budget=budget)
                     if how != "clipped rounds" or case.tight:  # an L1 over all cells hides what one cell shows
                         yield case

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import (
@@ -203,8 +204,9 @@ def test_a_learner_of_one_release_gets_several_as_one(adaptive):
 
 
 def test_without_a_structure_there_is_room_for_all_that_was_measured():
-    """The first release's structure where it holds all others, else every table of any."""
-    saved = made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})
+    """The first release's structure where it holds all others, else every table of any; of files that do not say what
+    they were made to learn, as older ones."""
+    saved = [evolve(one, modelled=None) for one in made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})]
     assert ReplayCurator(saved).structure.cliques == (("b",), ("a", "b"))
     assert ReplayCurator(saved[::-1]).structure.cliques == (("a", "b"),)
 
@@ -306,3 +308,26 @@ def test_what_is_no_release_is_refused(wrong):
         ReplayCurator(wrong)
     with pytest.raises(dpgm.StructureError, match="must be a Structure"):
         ReplayCurator(made({}), 7)
+
+
+def test_a_release_of_other_tables_remembers_what_it_was_made_to_learn(tmp_path):
+    """Made for one structure and of tables inside its cliques, it is learned over that structure again, from its file
+    too, and with what other releases measured outside; a release of the structure's own tables says nothing more."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+    wide = Structure(domain, [("b", "a"), ("a",)])
+    live = LiveCurator(
+        as_source(np.zeros((9, 3), int)),
+        wide,
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(1),
+    )
+    part, whole = live.release(cliques=[("b", "a")], budget=Budget.pure("0.5")), live.release()
+    assert part.modelled == wide and whole.modelled is None
+    part.save(tmp_path / "part.dpgm")
+    again = dpgm.load_release(tmp_path / "part.dpgm")
+    assert again.modelled == wide and again.structure.cliques == (("b", "a"),)
+    assert ReplayCurator(again).structure == wide == ReplayCurator([again, whole]).structure
+    assert ReplayCurator(again, part.structure).structure == part.structure
+    other = dpgm.release(np.zeros((9, 3), int), Structure(domain, [("c",)]), ONE, neighbours="add-remove")
+    assert set(ReplayCurator([again, other]).structure.cliques) == {("b", "a"), ("a",), ("c",)}

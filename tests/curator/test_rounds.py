@@ -160,10 +160,33 @@ def test_a_round_may_measure_chosen_cliques():
     assert noisy.noise[0].cost.epsilon == pytest.approx(math.log(1 + math.expm1(1) / 0.5))
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_subsample_under_replace_one(mechanism, tmp_path):
+    """The scale is what presence and exchange ask for, of two tables that move and one of one cell; saved and read."""
+    structure = Structure(Domain.from_sizes({"a": 3, "b": 2, "c": 1}), [("a",), ("b",), ("c",)])
+    budget = Budget.pure(1) if mechanism == "laplace" else Budget.zcdp(1)
+    made = curator(
+        as_source(CODES % [3, 2, 1]), structure=structure, mechanism=mechanism, budget=budget,
+        neighbours="replace-one", save_to=tmp_path / "r.dpgm",
+    )  # fmt: skip
+    with made.rounds(4, sampling_rate=0.25) as rounds:
+        noisy = rounds.next()
+    assert noisy.cost == budget and made.remaining.is_zero
+    assert noisy.guarantee() == load_release(tmp_path / "r.dpgm").guarantee()
+    assert "replace-one neighbours" in noisy.guarantee() and "Poisson subsample at rate 0.25" in noisy.guarantee()
+    scale = noisy.noise[0].event.scale
+    if mechanism == "laplace":  # 1/4 = ln (1 - q + q e^(3 / b)) - ln (1 - q + q e^(-1 / b))
+        grown = [math.log1p(0.25 * math.expm1(loss / scale)) for loss in (3, -1)]
+        assert grown[0] - grown[1] == pytest.approx(0.25, rel=1e-6)
+    else:  # rho = 1 of four rounds, 4 / (2 sigma^2) each
+        assert scale**2 == pytest.approx(8, rel=1e-6)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("total", "expected"), [("public", 250.0), (800, 400.0)])
-def test_the_total_is_that_of_the_subsample(total, expected):
-    """q N for a public or declared N, with the variance of the binomial size."""
-    with curator(total=total).rounds(1, sampling_rate=0.5) as rounds:
+def test_the_total_is_that_of_the_subsample(total, expected, neighbours):
+    """q N for a public or declared N, with the variance of the binomial size; never how many it took."""
+    with curator(total=total, neighbours=neighbours).rounds(1, sampling_rate=0.5) as rounds:
         noisy = rounds.next()
     assert (noisy.total, noisy.total_variance) == (expected, expected / 2)
 
@@ -324,7 +347,6 @@ REFUSED = {
     "no rounds": ({}, {"n": 0}, BudgetError),
     "rounds True": ({}, {"n": True}, BudgetError),
     "rounds 1.5": ({}, {"n": 1.5}, BudgetError),
-    "replace-one": ({"neighbours": "replace-one"}, {}, BudgetError),
     "clip text": ({}, {"clip": "2"}, BudgetError),
     "pure for Gaussian": ({"mechanism": "gaussian"}, {}, BudgetError),
 }

@@ -97,3 +97,21 @@ def test_rounding_is_let_pass():
     """Sums within 1e-9 of 1, as thirds in twelve digits have; they are kept as they were given."""
     thirds = np.array([0.333333333333] * 3)
     assert np.exp(log_cpds(DAG, changed("b", thirds))["b"]) == pytest.approx(thirds, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (np.array([2**62, 2**62]), "off from 1 by 9.22e"),
+        (np.array([1e308, 1e308]), "off from 1 by inf"),
+        (np.full(3, 1 / 3, np.float32), "off from 1 by 2.98e-08"),
+    ],
+    ids=["whole numbers", "as large as can be", "short floats"],
+)
+def test_sums_are_taken_in_doubles(table, words):
+    """Whole numbers do not wrap, four quarters of 2**64 among them, and short floats are not rounded to 1."""
+    dag = Dag(Domain.from_sizes({"a": len(table)}), {})
+    with pytest.raises(StructureError, match=words):
+        log_cpds(dag, {"a": table})
+    with pytest.raises(StructureError, match="off from 1"):
+        log_cpds(Dag(Domain.from_sizes({"a": 5}), {}), {"a": np.array([2**62] * 4 + [1])})

@@ -400,3 +400,25 @@ def test_models_that_are_no_network_are_told_from_those_that_are():
     assert dag == DAG
     for family in DAG.families:
         np.testing.assert_allclose(tables[family[0]], 1 / DOMAIN[family[0]].size)
+
+
+def test_what_is_no_model_is_refused_in_words():
+    """By each of the three."""
+    for ask in (lambda: cpds(None, DAG), lambda: project(5, DAG), lambda: network_of(DAG)):
+        with pytest.raises(StructureError, match="a Model is needed, got"):
+            ask()
+
+
+def test_large_potentials_are_no_probabilities():
+    """Their exponentials are beyond every float, which is no warning but an answer."""
+    structure = DAG.structure()
+    with pytest.raises(StructureError, match="no conditional probabilities"):
+        network_of(Model(structure, Tables.zeros(structure).like(np.full(structure.cells, 1e4))))
+
+
+def test_a_second_projection_says_nothing_twice():
+    """The note on rows that are ruled out stands once."""
+    dag = Dag(Domain.from_sizes({"a": 2, "b": 2}), {"b": ["a"]})
+    one = Model.from_cpds(dag, {"a": np.array([1.0, 0.0]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])})
+    twice = project(project(one, dag), dag)
+    assert len(twice.provenance["notes"]) == 1

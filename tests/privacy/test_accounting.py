@@ -76,15 +76,15 @@ def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale,
 @pytest.mark.parametrize("scale", [0.6, 2.0, 5.0])
 def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
     """At every order the accountant's moment is at least the exact one of the mixture, in both directions."""
-    from dpgm_core.privacy.accounting import _ORDERS
+    from dpgm_core.privacy.subsampling import ORDERS
 
-    exactly = sampling_probability(rate, "add-remove")
+    exactly = sampling_probability(rate)
     rate = float(exactly)
     reach = 250  # nothing is cut
     without, shifted = mass(kind, scale, 0, reach), mass(kind, scale, 1, reach)
     mixed = (1 - rate) * without + rate * shifted
     moments = accountant(kind, scale, rate=exactly)._log_moments()
-    for order, moment in zip(_ORDERS[:40], moments[:40], strict=True):
+    for order, moment in zip(ORDERS[:40], moments[:40], strict=True):
         for upper, lower in ((mixed, without), (without, mixed)):
             keep = (upper > 1e-250) & (lower > 1e-250)
             with np.errstate(over="ignore"):
@@ -261,19 +261,12 @@ def test_too_many_rounds_are_left_to_the_renyi_bound(accountant):
 def test_sampling_rates_that_make_no_sense(rate):
     """(0, 1] only, and numbers only."""
     with pytest.raises(BudgetError, match="sampling rate"):
-        sampling_probability(rate, "add-remove")
-
-
-def test_replace_one_is_not_amplified():
-    """Subsampling under replace-one is refused; without subsampling it is accounted for."""
-    with pytest.raises(BudgetError, match="add-remove only"):
-        sampling_probability(0.5, "replace-one")
-    assert sampling_probability(1, "replace-one") == 1
+        sampling_probability(rate)
 
 
 def test_rates_round_down_to_the_coin():
     """The rate used is a multiple of 2^-32, never above what was asked."""
-    exact = sampling_probability(0.1, "add-remove")
+    exact = sampling_probability(0.1)
     assert exact <= Fraction(1, 10) < exact + Fraction(1, 2**32)
     assert (exact * 2**32).denominator == 1
 

@@ -98,6 +98,15 @@ def released(tmp_path_factory, members_of):
                 with curator(mechanism, budget, total=50.0).rounds(5, sampling_rate=rate, **scored) as rounds:
                     noisy = rounds.next(mu if scored else None)
                 made[f"rounds {kind} {rate}" + " clipped" * bool(scored)] = noisy
+    replaced = LiveCurator(  # a table of one cell counts by the presence of a person alone
+        as_source(codes * [0, 1]),
+        Structure(one_cell.domain, [("a",), ("b",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="replace-one", total=50.0),
+        budget=Budget.pure(2),
+    )
+    with replaced.rounds(5, sampling_rate=0.25) as rounds:
+        made["rounds pure 0.25 replace-one"] = rounds.next()
     found = {}
     for number, (name, noisy) in enumerate(made.items()):
         noisy.save(folder / str(number))

@@ -44,6 +44,10 @@ WRONG = {
     "structure": (("structure",), {"cliques": [["a", "z"]]}),
     "huge structure": (("structure",), {"cliques": [["a", "b"], ["a"]]}),
     "provenance": (("provenance",), 3),
+    "modelled text": (("modelled",), "a"),
+    "modelled helper": (("modelled",), {"graph": "chain"}),
+    "modelled without room": (("modelled",), {"cliques": [["a"]]}),
+    "modelled unknown": (("modelled",), {"cliques": [["a", "b"], ["z"]]}),
     "round": (("round",), 3),
     # nothing makes the loader do anything but read numbers
     "noise scale": ((*CALIBRATION, "noise", "scale"), "nan"),

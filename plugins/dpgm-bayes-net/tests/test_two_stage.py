@@ -143,6 +143,16 @@ def test_a_sampled_first_stage_has_the_noise_that_its_rate_allows():
     assert done.model.cost == dpgm.Budget.pure(1)
 
 
+def test_a_sampled_first_stage_under_replace_one():
+    """The scale is m / e with ln(1 + q (exp(e) - 1)) - ln(1 - q (1 - exp(-e))) = epsilon of stage I: section 4.4."""
+    rate, share = 0.1, 0.2
+    done = fitted(options={"sampling_rate": rate, "first_share": share}, terms=REPLACE)
+    base = 4 / done.releases[0].noise[0].event.scale
+    spent = math.log1p(rate * math.expm1(base)) - math.log1p(rate * math.expm1(-base))
+    assert spent == pytest.approx(share, rel=1e-6)
+    assert done.releases[0].cost == dpgm.Budget.pure("0.2") and done.model.cost == dpgm.Budget.pure(1)
+
+
 # --- what two stages cost ------------------------------------------------------------------------------------------
 
 PAIR = dpgm.Dag(dpgm.Domain.from_sizes({"a": 2, "b": 2}), {})
@@ -401,6 +411,16 @@ def test_the_budget_is_divided_by_the_weights_that_were_asked_for(weights, of, m
     counts = np.maximum(one.tables["a",] / rate, 0)
     theta = counts / counts.sum()
     assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum() / counts.sum()))
+
+
+def test_rows_are_guarded_by_the_noise_of_the_scaled_up_tables():
+    """Without records a subsample's noise over its rate is what a row may hide."""
+    done = fitted(np.zeros((0, 4), dtype=int), options={"sampling_rate": 0.4, "consistency": False})
+    counts, rate = done.releases[0].tables["a",], float(done.releases[0].round.sampling_rate)
+    guard = math.sqrt(2 * done.releases[0].variances[0]) / rate
+    assert counts.sum() / rate < guard
+    theta = np.maximum(counts, 0) / np.maximum(counts, 0).sum()
+    assert done.trace[0]["G"] == pytest.approx(float(np.sqrt((1 - theta) ** 2 + theta**2).sum()) / guard)
 
 
 def test_the_model_is_over_the_structure_as_it_was_given():
