@@ -29,7 +29,7 @@ from benchmarks.protocol.selecting import DIRECTED, directed
 __all__ = ["STUDY", "tables", "work"]
 
 CELLS = ("adult 0.1", "adult 1", "pure 0.1", "pure 1")
-SEEDS = 3
+SEEDS = 5
 KNOWN = ("mst", "aim", "oneshot")
 
 

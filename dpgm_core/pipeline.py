@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.counting.statistic import columns_of
@@ -17,12 +19,12 @@ from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, TooLarge
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.ahead import foreseen
+from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
 from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
-from dpgm_core.noise.check import read_split
+from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.planning import Plan, checked_records, make_plan
@@ -36,7 +38,8 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import check_learner, chosen_fit, planned, select_structure
+from dpgm_core.selection.learners import check_learner
+from dpgm_core.selection.run import chosen_fit, planned, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
@@ -44,6 +47,13 @@ from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
 __all__ = ["check", "fit", "learn", "plan", "plan_selection", "release", "select"]
+
+#: What a plan says of a learner that does not foresee what it measures, by what it asks for first.
+_OTHERWISE: Mapping[str | None, str] = {
+    "part": "the learner spends a part of the budget on a first look, which says how the rest is divided over tables; "
+    "the noise shown is that of one release of all of it",
+    "rounds": "the learner takes many releases of subsampled records; the noise shown is that of one release of all",
+}
 
 
 def fit(  # noqa: PLR0913 - the verb that has it all
@@ -263,8 +273,8 @@ def plan(
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
     records: a publicly known or guessed number of records, for relative errors. split: as in `fit`. learner: what it
-    refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); None:
-    the structure's tables, whoever learns from them.
+    refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); where it
+    says nothing and does not take one release of all, a note says so. None: the structure's tables, whoever learns.
 
     >>> from dpgm_core import Budget, Domain, Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b"), ("b",)])
@@ -273,21 +283,21 @@ def plan(
     """
     check_structure(structure)
     engine: Inference = make("inference", inference)
-    measured: Structure | None = None
-    if learner is not None:
-        made: Learner = make("learner", learner)
-        made.check(structure, engine)
-        measured, its_own = foreseen(made, structure)
-        if its_own is not None:
-            split = {"tables": its_own, "check": read_split(split)[1]}
-    stated, noise = Terms.stated(terms, neighbours), make("mechanism", mechanism)
+    noise: Mechanism = make("mechanism", mechanism)
+    stated = Terms.stated(terms, neighbours)
+    if learner is None:
+        return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
+    made: Learner = make("learner", learner)
+    made.check(structure, engine)
+    measured, split = _foreseen(made, structure, split)
     price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
     try:
-        return price(inference=engine)
-    except TooLarge:
-        if learner is None:
-            raise
-        return price(inference=None)  # the learner does without the engine, or its check would have refused
+        done = price(inference=engine)
+    except TooLarge:  # of the engine, which the learner's check did not ask
+        done = price(inference=None)
+    first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
+    told = _OTHERWISE.get(first) if measured is None else None
+    return done if told is None else evolve(done, notes=(*done.notes, told))
 
 
 def plan_selection(
@@ -338,7 +348,9 @@ def check(
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
-        measure(noise, structure, terms, curator.budget, read_split(split)[0])
+        measured, own = _foreseen(made, structure, split)
+        measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
+        first_asked(made, engine, structure, terms, curator.budget)
     else:
         share = share_only(split, mechanism, budget)
         wanted = workload_of(workload)
@@ -350,6 +362,14 @@ def check(
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
+
+
+def _foreseen(
+    learner: Learner, structure: Structure, split: str | Mapping[str, Any]
+) -> tuple[Structure | None, str | Mapping[str, Any]]:
+    """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
+    measured, own = foreseen(learner, structure)
+    return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
 
 
 def _selected(

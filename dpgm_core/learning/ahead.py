@@ -1,13 +1,24 @@
-"""What a learner will measure, before it has a curator: for plans."""
+"""What a learner will ask for, before it has records: for plans, and for refusals before a charge."""
 
 from __future__ import annotations
 
-from dpgm_core.errors import IncompatiblePlugin, OptionError
-from dpgm_core.learning.contract import Foreseen
+from fractions import Fraction
+from typing import NoReturn
+
+from attrs import field, frozen
+
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.contract import Foreseen, Learner
 from dpgm_core.noise.split import check_split
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import silent
+from dpgm_core.randomness import SeededRandomness
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 
-__all__ = ["foreseen"]
+__all__ = ["Probe", "first_asked", "foreseen"]
 
 
 def foreseen(learner: object, structure: Structure) -> tuple[Structure | None, str | None]:
@@ -34,3 +45,58 @@ def foreseen(learner: object, structure: Structure) -> tuple[Structure | None, s
         return measured, check_split(split)
     except OptionError as error:
         raise IncompatiblePlugin(f"{wrong}no split: {error}") from None
+
+
+def first_asked(
+    learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget
+) -> str | None:
+    """What it asks a curator with this budget for first, in the words of `Probe`; None if it fails before, for a reason
+    that it can tell with a release in hand. Raises its refusal, if that comes before it has asked for anything.
+    """
+    probe = Probe(structure=structure, terms=terms, budget=budget)
+    try:
+        learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
+    except DpgmError:
+        if not probe.asked:
+            raise
+    except Exception:  # a fault, which is told where it costs
+        pass
+    return probe.asked[0] if probe.asked else None
+
+
+@frozen(kw_only=True, eq=False)
+class Probe:
+    """A curator that notes what it is asked for and gives nothing.
+
+    asked: "release", "part" for a release of a part of the budget, "rounds" or "session".
+    """
+
+    structure: Structure
+    terms: Terms
+    budget: Budget
+    released: tuple[NoisyTables, ...] = ()
+    conversion_delta: Fraction | None = None
+    replayed: bool = False
+    pooled: bool = False
+    asked: list[str] = field(factory=list)
+
+    @property
+    def remaining(self) -> Budget:
+        """All of it."""
+        return self.budget
+
+    def release(self, *, budget: object = None, **_: object) -> NoReturn:
+        """Raises BudgetError."""
+        self._refuse("release" if budget in (None, self.budget) else "part")
+
+    def rounds(self, n: int, **_: object) -> NoReturn:
+        """Raises BudgetError."""
+        self._refuse("rounds")
+
+    def session(self, **_: object) -> NoReturn:
+        """Raises BudgetError."""
+        self._refuse("session")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self.asked.append(what)
+        raise BudgetError("this curator only finds out what a learner asks for")

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from fractions import Fraction
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.dag import Dag
-from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
+from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
 from dpgm_core.noise.check import pairs_to_check
-from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
-from dpgm_core.randomness import Randomness, SeededRandomness, given_or_system
+from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
+from dpgm_core.selection.learners import check_learner, fitter_of, name_of
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["check_learner", "chosen_fit", "fitting_of", "planned", "select_structure"]
+__all__ = ["chosen_fit", "fitting_of", "planned", "select_structure"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
@@ -49,97 +46,13 @@ def planned(selector: Selector, workload: Workload, curator: LiveCurator, share:
     return plan
 
 
-def check_learner(
-    learner: Learner, inference: Inference, structure: Structure, plan: SelectionPlan, terms: Terms, budget: Budget
-) -> None:
-    """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
-    session leaves one release and no records; and one that needs a directed graph, where the selector chooses none.
-
-    Nothing declares it, so it is asked to learn and stopped where it first asks for something. structure: the
-    workload's attributes, each alone. plan: the selector's. budget: of the session.
-    """
-    if plan.directed:  # a graph has a node for each attribute, wanted or not
-        structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
-    learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
-    if not plan.directed:
-        _check_undirected(learner, inference, structure)
-    if isinstance(learner, Fitter):
-        _fitter_of(learner, inference)
-        return
-    probe = _Probe(structure=structure, terms=terms, budget=budget)
-    with suppress(Exception):  # it was stopped, or it fails for a reason that it can tell with a release in hand
-        learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
-    if "rounds" in probe.asked:
-        raise OptionError(
-            f"learner {_learner(learner)} trains on many releases of subsampled records, and a structure that is "
-            "chosen leaves one release; take another learner, such as 'eb-map', or name the cliques"
-        )
-    if "part" in probe.asked:
-        raise OptionError(
-            f"learner {_learner(learner)} spends a part of the budget first and then the rest, and a structure that is "
-            "chosen leaves one release; take another learner, such as 'eb-map', or name the structure"
-        )
-
-
-def _check_undirected(learner: Learner, inference: Inference, structure: Structure) -> None:
-    """Ask it about one pair beside the attributes alone."""
-    sizes = structure.domain.sizes
-    names = sorted((name for clique in structure.cliques for name in clique), key=lambda name: sizes[name])
-    if len(names) < 2:
-        return
-    try:
-        learner.check(Structure(structure.domain, [*structure.cliques, (names[0], names[1])]), inference)
-    except (OptionError, StructureError) as error:
-        graph = Dag(structure.domain, {names[0]: [names[1]]}).structure()
-        learner.check(graph, inference)  # where it is not for want of direction it refuses this, too
-        raise type(error)(
-            f"learner {_learner(learner)} does not take what the selector may choose: {error}; the selector chooses "
-            "cliques without direction; take select = 'privbayes', which chooses a directed graph"
-        ) from error
-
-
-@frozen(kw_only=True, eq=False)
-class _Probe:
-    """A curator that notes what it is asked for and gives nothing."""
-
-    structure: Structure
-    terms: Terms
-    budget: Budget
-    released: tuple[NoisyTables, ...] = ()
-    conversion_delta: Fraction | None = None
-    replayed: bool = False
-    pooled: bool = False
-    asked: list[str] = field(factory=list)
-
-    @property
-    def remaining(self) -> Budget:
-        """All of it."""
-        return self.budget
-
-    def release(self, *, budget: object = None, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("release" if budget in (None, self.budget) else "part")
-
-    def rounds(self, n: int, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("rounds")
-
-    def session(self, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("session")
-
-    def _refuse(self, what: str) -> NoReturn:
-        self.asked.append(what)
-        raise BudgetError("this curator only finds out what a learner asks for")
-
-
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
     """The learner as a selector calls it: its own `fitter`, or `learn` from scratch each time.
 
     What fails in it is said to be the learner's, as it comes up inside a selector.
     """
     if isinstance(learner, Fitter):
-        own = _fitter_of(learner, inference)
+        own = fitter_of(learner, inference)
 
         def again(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
             try:
@@ -148,11 +61,11 @@ def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -
                 raise
             except Exception as error:
                 raise LearningFailed(
-                    f"learner {_learner(learner)} failed in its fitter, {type(error).__name__}: {error}", releases=()
+                    f"learner {name_of(learner)} failed in its fitter, {type(error).__name__}: {error}", releases=()
                 ) from error
             if not isinstance(found, Fit) or not isinstance(found.model, Model):
                 raise IncompatiblePlugin(
-                    f"the fitter of learner {_learner(learner)} returned {type(found).__name__}, not a Fit"
+                    f"the fitter of learner {name_of(learner)} returned {type(found).__name__}, not a Fit"
                 )
             return found
 
@@ -162,15 +75,6 @@ def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -
         return run(learner, ReplayCurator(release, structure), inference, randomness=randomness)
 
     return afresh
-
-
-def _fitter_of(learner: Fitter, inference: Inference) -> Fitting:
-    found: object = learner.fitter(inference)
-    if not callable(found):
-        raise IncompatiblePlugin(
-            f"learner {_learner(learner)} made a {type(found).__name__} of fitter(inference), not a function that fits"
-        )
-    return found
 
 
 def select_structure(
@@ -211,7 +115,7 @@ def select_structure(
             if share:
                 notes += _check_structure(session, source)
             if not isinstance(learner, Fitter):
-                notes.append(f"learner {_learner(learner)} has no fitter, so each round of the selection began afresh")
+                notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
         except BaseException as error:
             failed = _failed(selector, error, curator)
@@ -240,7 +144,7 @@ def chosen_fit(
         )
     except Exception as error:
         raise LearningFailed(
-            f"learner {_learner(learner)} failed, {error}; the session's release is paid for and kept: learn again, at "
+            f"learner {name_of(learner)} failed, {error}; the session's release is paid for and kept: learn again, at "
             "no cost, with dpgm learn FILE where it was saved, or with learn(error.releases[0])",
             releases=(release,),
         ) from error
@@ -324,7 +228,3 @@ def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> L
 
 def _name(selector: Selector) -> str:
     return default_registry().name_of("selector", selector) or type(selector).__name__
-
-
-def _learner(learner: Learner | Fitter) -> str:
-    return default_registry().name_of("learner", learner) or type(learner).__name__

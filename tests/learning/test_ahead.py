@@ -1,13 +1,18 @@
 """What a learner says it will measure is believed, where a curator would follow it."""
 
+import contextlib
+from fractions import Fraction
+
 import pytest
 
-from dpgm_core import Domain, Structure
+from dpgm_core import Budget, BudgetError, Domain, Structure, StructureError, Terms
 from dpgm_core.errors import IncompatiblePlugin
-from dpgm_core.learning.ahead import foreseen
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.learning.ahead import first_asked, foreseen
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b"), ("b",)])
+TERMS = Terms(neighbours="add-remove")
 LARGEST = Structure(DOMAIN, [("a", "b")])
 
 
@@ -45,3 +50,49 @@ def test_what_no_curator_would_follow_is_the_plugins_fault(answer, words):
     with pytest.raises(IncompatiblePlugin, match=f"learner Says foresees .*{words}") as error:
         foreseen(Says(answer), STRUCTURE)
     assert "\n" not in str(error.value)
+
+
+class Asks:
+    """A learner that does with the curator what the test says."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def learn(self, curator, inference, *, randomness, progress):
+        return self.act(curator)
+
+
+def refuses(curator):
+    raise StructureError("no graph")
+
+
+def asks_and_refuses(curator):
+    with contextlib.suppress(BudgetError):
+        curator.release()
+    raise StructureError("no graph")
+
+
+@pytest.mark.parametrize(
+    ("act", "first"),
+    [
+        (lambda curator: curator.release(), "release"),
+        (lambda curator: curator.release(budget=curator.remaining, split="optimal"), "release"),
+        (lambda curator: curator.release(budget=curator.remaining * Fraction(1, 10)), "part"),
+        (lambda curator: curator.rounds(3, sampling_rate=0.1), "rounds"),
+        (lambda curator: curator.session(workload=None), "session"),
+        (lambda curator: 1 / 0, None),
+        (lambda curator: curator.source, None),
+        (lambda curator: None, None),
+        (asks_and_refuses, "release"),
+    ],
+    ids=["all", "all of it", "a part", "rounds", "a session", "a fault", "more than there is", "nothing", "late"],
+)
+def test_a_learner_is_stopped_where_it_first_asks(act, first):
+    """It gets nothing, and what it asked for is known; faults are told where they cost."""
+    assert first_asked(Asks(act), JunctionTree(), STRUCTURE, TERMS, Budget.pure(1)) == first
+
+
+def test_what_it_refuses_before_it_asks_is_raised():
+    """A fit would raise it, too, and charge nothing."""
+    with pytest.raises(StructureError, match="no graph"):
+        first_asked(Asks(refuses), JunctionTree(), STRUCTURE, TERMS, Budget.pure(1))

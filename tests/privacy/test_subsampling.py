@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from dpgm_core import Budget, BudgetError, Domain, PrivacyEvent, Sensitivity, Structure, Terms
 from dpgm_core.noise.rounds import round_noise
@@ -233,6 +234,24 @@ def test_a_subsample_costs_less_and_never_more_than_the_whole(kind):
     found = [composed(kind, 20.0, 50, rate).epsilon(1e-6) for rate in (0.05, 0.3, 0.999)]
     assert found[0] < found[1] / 2 < whole / 2
     assert found == sorted(found) and found[-1] <= whole
+
+
+def test_leaving_and_joining_is_a_bound():
+    """Of Laplace noise on many tables the least bound is twice that of leaving, at a delta that pays for both steps; it
+    holds for the exact law, which of unit shifts depends on how many cells of each person fell on the far side."""
+    tables, scale, rate, delta = 24, 18.0, 0.3, 1e-6
+    structure = Structure(
+        Domain.from_sizes(dict.fromkeys(map(str, range(tables)), 2)), [(str(name),) for name in range(tables)]
+    )
+    epsilon = composed("discrete-laplace", scale, 2, rate, structure).epsilon(delta)
+    joining = composed("discrete-laplace", scale, 2, rate, structure, Terms(neighbours="add-remove"))
+    assert epsilon == pytest.approx(2 * joining.epsilon(delta / (1 + math.exp(epsilon / 2))), rel=0.02)
+    assert epsilon >= 2 * joining.epsilon(delta / (1 + math.exp(epsilon / 2)))
+    far = 1 / (1 + math.exp(1 / scale))
+    without, there = (binom.logpmf(np.arange(tables + 1), tables, chance) for chance in (far, 1 - far))
+    p = np.exp(np.add.outer(mixed(rate, without, there), without))
+    p, q = (np.multiply.outer(one, one) for one in (p, p.T))
+    assert np.maximum(p - math.exp(epsilon) * q, 0).sum() <= delta < np.maximum(p - math.exp(epsilon / 2) * q, 0).sum()
 
 
 def test_truncated_noise_is_not_amplified():

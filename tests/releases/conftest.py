@@ -98,9 +98,9 @@ def released(tmp_path_factory, members_of):
                 with curator(mechanism, budget, total=50.0).rounds(5, sampling_rate=rate, **scored) as rounds:
                     noisy = rounds.next(mu if scored else None)
                 made[f"rounds {kind} {rate}" + " clipped" * bool(scored)] = noisy
-    replaced = LiveCurator(
-        as_source(codes),
-        structure,
+    replaced = LiveCurator(  # a table of one cell counts by the presence of a person alone
+        as_source(codes * [0, 1]),
+        Structure(one_cell.domain, [("a",), ("b",)]),
         make("mechanism", "laplace"),
         terms=Terms(neighbours="replace-one", total=50.0),
         budget=Budget.pure(2),

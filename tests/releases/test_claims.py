@@ -50,6 +50,8 @@ LIES = {
     "cheaper rounds": ("rounds pure 0.25", {("cost",): {"epsilon": "1.9"}}),
     "lower rate": ("rounds pure 0.25", {("cost",): {"epsilon": "1"}}),
     "cheaper rounds, replace-one": ("rounds pure 0.25 replace-one", {("cost",): {"epsilon": "1.99"}}),
+    # without the table of one cell they would cost 1.38: 5 ln((3 + x) / (3 + 1/x)) where 5 ln((3 + x^2) / 4) = 2
+    "one cell forgotten": ("rounds pure 0.25 replace-one", {("cost",): {"epsilon": "1.4"}}),
     "neighbours of a subsample": ("rounds pure 0.25", {(*TERMS, "neighbours"): "replace-one"}),
     "more rounds": ("rounds zcdp 1", {(*ROUND, "of"): 6}),
     "no rounds": ("rounds approx 1", {ROUND: None}),

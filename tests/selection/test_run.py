@@ -4,22 +4,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 import dpgm_core as dpgm
 from dpgm_core import (
     Budget,
     BudgetError,
-    Dag,
     DataError,
     Domain,
     DpgmError,
     LearningFailed,
     Ledger,
-    OptionError,
     SeededRandomness,
     Structure,
-    StructureError,
     Terms,
     load_release,
     pipeline,
@@ -153,76 +150,6 @@ def test_select_alone_and_learn_later():
     assert noisy.cost == RHO and selection.notes[0] == "that was easy"
     model = pipeline.learn(noisy, "naive-mle", structure=selection.structure).model
     assert model.structure == selection.structure and model.cost == RHO
-
-
-# --- learners that need a directed graph ----------------------------------------------------------------------------
-
-
-@frozen(kw_only=True)
-class Network:
-    """A learner of directed graphs; it learns like another one."""
-
-    def check(self, structure, inference):
-        Dag.of(structure)
-
-    def learn(self, curator, inference, *, randomness, progress):
-        Dag.of(curator.structure)
-        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
-
-
-@frozen(kw_only=True)
-class Arrow(Toy):
-    """a -> b, and whatever else there is on its own."""
-
-    def plan(self, workload, budget, terms, records=None):
-        return evolve(super().plan(workload, budget, terms, records), directed=True)
-
-    def select(self, session, *, inference, fitting, randomness, progress):
-        session.measure([one for one in session.workload.candidates if len(one) == 1], session.budget * Fraction(1, 2))
-        graph = Dag(session.domain, {"b": ["a"]}).structure()
-        fitting(session.pooled(), graph, None)
-        return Selection(structure=graph, measure={("a", "b"): 1.0})
-
-
-def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path):
-    """Refused with a hint, by fit, check, plan and select alike; nothing is asked of the selector, nothing charged."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
-    toy = Toy()
-    for refused in (
-        lambda: pipeline.fit(CODES, toy, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS, ledger=book),
-        lambda: pipeline.select(CODES, toy, RHO, WORKLOAD, Network(), terms=TERMS, ledger=book),
-        lambda: pipeline.check(CODES, toy, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS),
-        lambda: pipeline.plan_selection(toy, RHO, WORKLOAD, Network(), terms=TERMS),
-    ):
-        with pytest.raises(StructureError, match=r"without direction; take select = 'privbayes'"):
-            refused()
-    assert {what for what, _ in toy.log} == {"plan"} and not book.history()
-
-
-@pytest.mark.parametrize("learner", [Network(), "naive-mle"])
-def test_a_selector_of_directed_graphs_serves_every_learner(learner):
-    """Attributes that the workload leaves out are nodes of the graph too."""
-    for workload in (WORKLOAD, Workload.all(DOMAIN, 2, never=[("d",)])):
-        pipeline.check(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
-        assert pipeline.plan_selection(Arrow(), RHO, workload, learner, terms=TERMS).directed
-        done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
-        assert Dag.of(done.model.structure).parents["b"] == ("a",)
-        assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # noise of half a record in 400
-
-
-@frozen(kw_only=True)
-class InParts(Network):
-    """A tenth first, then the rest."""
-
-    def learn(self, curator, inference, *, randomness, progress):
-        curator.release(budget=curator.remaining * Fraction(1, 10))
-        return super().learn(curator, inference, randomness=randomness, progress=progress)
-
-
-def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
-    """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
-    with pytest.raises(OptionError, match="spends a part of the budget first"):
-        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------

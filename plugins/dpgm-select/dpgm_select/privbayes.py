@@ -168,13 +168,10 @@ class PrivBayes(Options):
             for place, (child, found) in enumerate(families.items(), 1):
                 used = ((number - 1) * len(families) + place) / (rounds * len(families))
                 limits = self.limits(used, least=growth.size.cells())
-                candidates = [chosen[child]]
-                for family in found:
-                    if len(family) <= number + 1 and set(family).issuperset(chosen[child]) and family != chosen[child]:
-                        if _fits(growth.size, session.domain.shape(family), family, limits):
-                            candidates.append(family)
-                        else:
-                            left_out.add(family)
+                more = [family for family in found if _grows(chosen[child], family, number)]
+                room = [family for family in more if _fits(growth.size, session.domain.shape(family), family, limits)]
+                left_out.update(set(more).difference(room))
+                candidates = [chosen[child], *room]
                 if len(candidates) > 1:
                     chosen[child] = session.select(_scores(session, candidates, fit, total, a_cell), each).cliques[0]
                     growth.add(chosen[child])
@@ -273,6 +270,11 @@ def _graph(session: Session, chosen: Mapping[str, Clique]) -> Structure:
     """One clique for each attribute of the domain, itself first; those that the workload leaves out are alone."""
     parents = {child: [name for name in family if name != child] for child, family in chosen.items()}
     return Dag(session.domain, parents).structure()
+
+
+def _grows(family: Clique, other: Clique, parents: int) -> bool:
+    """Whether the other one has all parents of the family and more, up to so many."""
+    return len(other) <= parents + 1 and set(other) > set(family)
 
 
 def _fits(size: ModelSize, shape: Sequence[int], family: Clique, limits: Limits) -> bool:

@@ -1,0 +1,110 @@
+"""Learners that a session can serve, and those that are refused before it is opened."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+import dpgm_core as dpgm
+from dpgm_core import (
+    Budget,
+    Dag,
+    Domain,
+    Ledger,
+    OptionError,
+    Selection,
+    SelectionPlan,
+    StructureError,
+    Terms,
+    Workload,
+    pipeline,
+)
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
+WORKLOAD = Workload.all(DOMAIN, 2)
+CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d
+TERMS = Terms(neighbours="add-remove")
+RHO = Budget.zcdp(4)
+
+
+@frozen(kw_only=True)
+class Undirected:
+    """A selector that is planned and never asked to select."""
+
+    directed: bool = False
+
+    def plan(self, workload, budget, terms, records=None):
+        return SelectionPlan(
+            shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={}, directed=self.directed
+        )
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        raise AssertionError("it was asked to select, so the budget was charged")
+
+
+@frozen(kw_only=True)
+class Network:
+    """A learner of directed graphs; it learns like another one."""
+
+    def check(self, structure, inference):
+        Dag.of(structure)
+
+    def learn(self, curator, inference, *, randomness, progress):
+        Dag.of(curator.structure)
+        return dpgm.make("learner", "naive-mle").learn(curator, inference, randomness=randomness, progress=progress)
+
+
+@frozen(kw_only=True)
+class Arrow(Undirected):
+    """a -> b, and whatever else there is on its own."""
+
+    directed: bool = True
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        session.measure([one for one in session.workload.candidates if len(one) == 1], session.budget * Fraction(1, 2))
+        graph = Dag(session.domain, {"b": ["a"]}).structure()
+        fitting(session.pooled(), graph, None)
+        return Selection(structure=graph, measure={("a", "b"): 1.0})
+
+
+def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path):
+    """Refused with a hint, by fit, check, plan and select alike; nothing is asked of the selector, nothing charged."""
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
+    never = Undirected()
+    for refused in (
+        lambda: pipeline.fit(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS, ledger=book),
+        lambda: pipeline.select(CODES, never, RHO, WORKLOAD, Network(), terms=TERMS, ledger=book),
+        lambda: pipeline.check(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS),
+        lambda: pipeline.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
+        lambda: pipeline.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
+    ):
+        with pytest.raises(StructureError, match=r"without direction; take select = 'privbayes'"):
+            refused()
+    assert not book.history()
+
+
+@pytest.mark.parametrize("learner", [Network(), "naive-mle"])
+def test_a_selector_of_directed_graphs_serves_every_learner(learner):
+    """Attributes that the workload leaves out are nodes of the graph too."""
+    for workload in (WORKLOAD, Workload.all(DOMAIN, 2, never=[("d",)])):
+        pipeline.check(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
+        assert pipeline.plan_selection(Arrow(), RHO, workload, learner, terms=TERMS).directed
+        done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
+        assert Dag.of(done.model.structure).parents["b"] == ("a",)
+        assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # noise of half a record in 400
+
+
+@frozen(kw_only=True)
+class InParts(Network):
+    """A tenth first, then the rest."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        curator.release(budget=curator.remaining * Fraction(1, 10))
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+
+def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
+    """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
+    with pytest.raises(OptionError, match="spends a part of the budget first"):
+        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
