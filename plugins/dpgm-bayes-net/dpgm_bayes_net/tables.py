@@ -14,7 +14,18 @@ from attrs import frozen
 from dpgm_core import Clique, FloatArray, Model, NoisyTables, Structure, StructureError, Tables
 from dpgm_core.learning import consistent
 
-__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint", "faint_note", "matched", "over"]
+__all__ = [
+    "Counts",
+    "agreeing",
+    "clip",
+    "conditionals",
+    "counts_of",
+    "faint",
+    "faint_note",
+    "finite",
+    "matched",
+    "over",
+]
 
 #: Of the loudest noise, the least that another table is taken to have: weights stay finite at any budget.
 _QUIETEST = 1e-12
@@ -48,7 +59,7 @@ def agreeing(release: NoisyTables) -> tuple[Tables, FloatArray]:
         raise StructureError(
             "the release has tied tables, which are of no family; learn with bayes-net and learner = 'eb-map'"
         )
-    return consistent(release.tables, _finite(release.variances)), release.variances
+    return consistent(release.tables, finite(release.variances)), release.variances
 
 
 def counts_of(tables: Tables, variances: FloatArray, families: Iterable[Clique]) -> dict[str, Counts]:
@@ -71,7 +82,7 @@ def counts_of(tables: Tables, variances: FloatArray, families: Iterable[Clique])
     for number, group in enumerate(structure.groups):
         for name in group[0]:
             held.setdefault(name, []).append(number)
-    weights = _finite(variances)
+    weights = finite(variances)
     return {family[0]: _family(tables, weights, family, held.get(family[0], [])) for family in families}
 
 
@@ -100,6 +111,12 @@ def _family(tables: Tables, variances: FloatArray, family: Clique, numbers: Sequ
         counts = np.broadcast_to(counts.reshape(there) / spread, shape)
         variance /= spread**2
     return Counts(table=counts, variance=variance, measured=measured)
+
+
+def finite(variances: FloatArray) -> FloatArray:
+    """Variances that can be divided by, whatever the budget."""
+    most = float(np.max(variances))
+    return np.maximum(variances, most * _QUIETEST) if most > 0 else np.ones_like(variances)
 
 
 def clip(table: FloatArray) -> FloatArray:
@@ -161,9 +178,3 @@ def over(network: Model, structure: Structure) -> Model:
         provenance=network.provenance,
         conversion_delta=network.conversion_delta,
     )
-
-
-def _finite(variances: FloatArray) -> FloatArray:
-    """Variances that can be divided by, whatever the budget."""
-    most = float(np.max(variances))
-    return np.maximum(variances, most * _QUIETEST) if most > 0 else np.ones_like(variances)
