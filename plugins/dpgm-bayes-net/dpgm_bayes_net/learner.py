@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from dpgm_bayes_net.engines import Engines
 from dpgm_bayes_net.local import Local
 from dpgm_bayes_net.measured import MeasuredCurator
-from dpgm_bayes_net.tables import counts_of, faint, faint_note, over
+from dpgm_bayes_net.tables import counts_of, faint_rows, over
 from dpgm_bayes_net.two_stage import BayesNetTwoStage
 from dpgm_core import (
     Clique,
@@ -210,8 +210,7 @@ def _drowned(release: NoisyTables, dag: Dag, joints: Mapping[Clique, FloatArray]
     if max(release.structure.multiplicities) > 1:  # whose tables are of no family
         return []
     counts = counts_of(release.tables, release.variances, dag.families)
-    rows = {family[0]: release.total * joint.sum(axis=0) for family, joint in joints.items()}
-    return faint_note(sum(faint(rows[child], one) for child, one in counts.items()), sum(map(np.size, rows.values())))
+    return faint_rows(counts, {family[0]: release.total * joint.sum(axis=0) for family, joint in joints.items()})
 
 
 @lru_cache(maxsize=1)

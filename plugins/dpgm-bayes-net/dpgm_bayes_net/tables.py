@@ -14,18 +14,7 @@ from attrs import frozen
 from dpgm_core import Clique, FloatArray, Model, NoisyTables, Structure, StructureError, Tables
 from dpgm_core.learning import consistent
 
-__all__ = [
-    "Counts",
-    "agreeing",
-    "clip",
-    "conditionals",
-    "counts_of",
-    "faint",
-    "faint_note",
-    "finite",
-    "matched",
-    "over",
-]
+__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint_rows", "finite", "matched", "over"]
 
 #: Of the loudest noise, the least that another table is taken to have: weights stay finite at any budget.
 _QUIETEST = 1e-12
@@ -146,21 +135,18 @@ def matched(table: FloatArray, sd: float, smoothing: float = 0.25) -> FloatArray
     return clip(np.maximum(table, 0.0) + smoothing * sd)
 
 
-def faint(rows: FloatArray, counts: Counts) -> int:
-    """How many rows of a conditional table expect fewer records than the noise in their sum has standard deviation.
+def faint_rows(counts: Mapping[str, Counts], rows: Mapping[str, FloatArray] | None = None) -> list[str]:
+    """What a user is told of rows that expect fewer records than the noise in their sum has standard deviation.
 
-    rows: expected records of each state of the parents.
+    rows: child -> expected records of each state of the parents; None: the sums of the counts.
     """
-    return int(np.count_nonzero(rows < counts.sd * math.sqrt(len(counts.table))))
-
-
-def faint_note(faint: int, rows: int) -> list[str]:
-    """What a user is told of rows that the noise drowns."""
+    sums = {child: one.table.sum(axis=0) for child, one in counts.items()} if rows is None else rows
+    faint = sum(np.count_nonzero(sums[child] < one.sd * math.sqrt(len(one.table))) for child, one in counts.items())
     if not faint:
         return []
     return [
-        f"{faint} of {rows} rows of the conditional tables expect fewer records than the standard deviation of their "
-        "noise; they say what the learner assumes, not what the records say"
+        f"{faint} of {sum(np.size(one) for one in sums.values())} rows of the conditional tables expect fewer records "
+        "than the standard deviation of their noise; they say what the learner assumes, not what the records say"
     ]
 
 
