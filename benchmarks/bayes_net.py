@@ -37,7 +37,7 @@ from benchmarks.harness.main import Study, main
 from benchmarks.harness.runs import Task, Work, refuse, say
 from benchmarks.protocol.directed import EXACT, METHODS, judged, seconds
 from benchmarks.protocol.directed_tables import tables
-from benchmarks.protocol.graphs_of_people import PEOPLE, of_people
+from benchmarks.protocol.graphs_of_people import NO_NOISE, PEOPLE, REFERENCES, of_people
 from dpgm_core import DpgmError
 
 __all__ = ["STUDY", "work"]
@@ -69,6 +69,7 @@ def cells(asked: Namespace) -> dict[str, int]:
     found = {f"{name} {epsilon}": asked.draws for epsilon in EPSILONS for name in here}
     found |= {f"time {name}": 1 for name in TIMED if there(bif, name)}
     if (asked.folder / "adult" / "adult.csv").is_file():
+        found[f"adult {NO_NOISE}"] = 1
         found |= {
             f"adult {epsilon} {kind}": min(SEEDS, asked.draws) for epsilon in ("0.1", "1") for kind in ("pure", "delta")
         }
@@ -86,7 +87,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
     """What needs no epsilon is run at one."""
     kind, *rest = cell.split()
     if kind == "adult":
-        return method in PEOPLE
+        return method in (REFERENCES if cell.endswith(NO_NOISE) else PEOPLE)
     if kind == "time":
         return method in ("bayes-net", "bayes-net local")
     return method in METHODS and (method != EXACT or rest[0] == "1")
@@ -124,7 +125,7 @@ STUDY = Study(
     arguments=arguments,
     check=check,
     cells=cells,
-    methods=[*METHODS, *PEOPLE],
+    methods=[*METHODS, *PEOPLE, *REFERENCES],
     serves=serves,
     trial=lambda asked, cell, draw: BASE + draw,
     work=working,

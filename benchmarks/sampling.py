@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpgm_core import Domain, Model, SeededRandomness, Structure, Tables
-from dpgm_core.models.model import SampleMethod
+from dpgm_core.models.merged import SampleMethod
 from dpgm_core.structure import Clique
 
 __all__ = ["main", "model"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, StructureError, TooLarge
+from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
@@ -35,6 +36,7 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
 from dpgm_core.selection.learners import check_learner
 from dpgm_core.selection.run import chosen_fit, planned, select_structure
@@ -45,6 +47,13 @@ from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
 __all__ = ["check", "fit", "learn", "plan", "plan_selection", "release", "select"]
+
+#: What a plan says of a learner that does not foresee what it measures, by what it asks for first.
+_OTHERWISE: Mapping[str | None, str] = {
+    "part": "the learner spends a part of the budget on a first look, which says how the rest is divided over tables; "
+    "the noise shown is that of one release of all of it",
+    "rounds": "the learner takes many releases of subsampled records; the noise shown is that of one release of all",
+}
 
 
 def fit(  # noqa: PLR0913 - the verb that has it all
@@ -68,19 +77,18 @@ def fit(  # noqa: PLR0913 - the verb that has it all
 
     data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
     arrays, or a Source. structure: cliques to measure and model; or a selector that chooses them privately within the
-    budget: its name ("auto"), a table with its options, or an object; see `select`. budget: spent in full by the
-    learner's release. mechanism, learner, inference: names, tables with options, or objects. workload: for a selector,
-    what the model is wanted for; a Domain is short for `Workload.default` of it. terms: what is protected and how (see
-    `Terms`); neighbours: short for terms that state only the relation, "add-remove" or "replace-one", in persons. One
-    of the two; no default. randomness: None takes the operating system's; SeededRandomness is for simulations and is
-    stamped. ledger: a Ledger or its path, charged before any noise is drawn. save_release: file for the release,
-    written before learning. split: how the budget is divided over tables, "even" or "optimal" (see `optimal_split`).
-    With {"tables": "even", "check": 0.05} a share of it is set aside first for noisy tables of random pairs that no
-    clique holds; nobody learns from them, and they tell what the structure misses (see `Model.structure_error`).
+    budget: its name ("auto"), a table with its options, or an object; see `select`. budget: spent in full. mechanism,
+    learner, inference: names, tables with options, or objects. workload: for a selector, what the model is wanted for;
+    a Domain is short for `Workload.default` of it. terms: what is protected and how (see `Terms`); neighbours: short
+    for terms that state only the relation, "add-remove" or "replace-one", in persons. One of the two; no default.
+    randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
+    or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
+    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`). With {"tables": "even", "check":
+    0.05} a share is set aside for noisy tables of random pairs, which tell what the structure misses (see
+    `Model.structure_error`).
 
-    Returns a Fit with `.model`, `.releases`, `.trace`. Everything that can be refused is refused before anything is
-    charged. A learner that fails afterwards raises LearningFailed: the paid release is not lost, it is in
-    `save_release` and in the error's `releases`.
+    Everything that can be refused is refused before anything is charged. A learner that fails afterwards raises
+    LearningFailed: the paid release is in `save_release` and in the error's `releases`.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure
@@ -94,15 +102,15 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     engine: Inference = make("inference", inference)
     stated = Terms.stated(terms, neighbours)
     if not isinstance(structure, Structure):
-        selector = _selector(structure)
+        selector = selector_of(structure)
         noisy, selection = _selected(
             data,
             selector,
             budget,
-            _wanted(workload),
+            workload_of(workload),
             made,
             engine,
-            _share_only(split, mechanism, budget),
+            share_only(split, mechanism, budget),
             terms=stated,
             randomness=randomness,
             ledger=ledger,
@@ -112,9 +120,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         done = chosen_fit(noisy, selection, selector, made, engine, randomness=randomness, progress=progress)
         return judged(done, engine)
     if workload is not None:
-        raise OptionError(
-            "a workload was given with named cliques; it says what a selector may choose, so leave it out"
-        )
+        raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
     made.check(structure, engine)  # what it cannot learn is refused before anything is charged
     opened = _opened(ledger)
     curator = LiveCurator(
@@ -157,12 +163,12 @@ def select(
     """
     return _selected(
         data,
-        _selector(selector),
+        selector_of(selector),
         budget,
-        _wanted(workload),
+        workload_of(workload),
         make("learner", learner),
         make("inference", inference),
-        _share_only(split, MECHANISM, budget),
+        share_only(split, MECHANISM, budget),
         terms=terms,
         randomness=randomness,
         ledger=ledger,
@@ -284,30 +290,14 @@ def plan(
     made: Learner = make("learner", learner)
     made.check(structure, engine)
     measured, split = _foreseen(made, structure, split)
-    asked: dict[str, Any] = {"terms": stated, "records": records, "split": split, "measured": measured}
+    price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
     try:
-        done = make_plan(structure, budget, noise, engine, **asked)
+        done = price(inference=engine)
     except TooLarge:  # of the engine, which the learner's check did not ask
-        done = make_plan(structure, budget, noise, None, **asked)
+        done = price(inference=None)
     first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
     told = _OTHERWISE.get(first) if measured is None else None
     return done if told is None else evolve(done, notes=(*done.notes, told))
-
-
-#: What a plan says of a learner that does not foresee what it measures, by what it asks for first.
-_OTHERWISE: Mapping[str | None, str] = {
-    "part": "the learner spends a part of the budget on a first look, which says how the rest is divided over tables; "
-    "the noise shown is that of one release of all of it",
-    "rounds": "the learner takes many releases of subsampled records; the noise shown is that of one release of all",
-}
-
-
-def _foreseen(
-    learner: Learner, structure: Structure, split: str | Mapping[str, Any]
-) -> tuple[Structure | None, str | Mapping[str, Any]]:
-    """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
-    measured, own = foreseen(learner, structure)
-    return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
 
 
 def plan_selection(
@@ -325,11 +315,11 @@ def plan_selection(
 
     Raises what `select` would raise of a selector, workload, learner or budget.
     """
-    share = _share_only(split, MECHANISM, budget)
-    left, wanted = session_budget(budget), _wanted(workload)
+    share = share_only(split, MECHANISM, budget)
+    left, wanted = session_budget(budget), workload_of(workload)
     stated = Terms.stated(terms, None)
-    told = _selector(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
-    check_learner(make("learner", learner), make("inference", inference), _alone(wanted), told, stated, left)
+    told = selector_of(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
+    check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
     return told
 
 
@@ -362,16 +352,24 @@ def check(
         measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
         first_asked(made, engine, structure, terms, curator.budget)
     else:
-        share = _share_only(split, mechanism, budget)
-        wanted = _wanted(workload)
+        share = share_only(split, mechanism, budget)
+        wanted = workload_of(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        told = planned(_selector(structure), wanted, curator, share)
+        told = planned(selector_of(structure), wanted, curator, share)
         check_learner(made, engine, curator.structure, told, curator.terms, session_budget(budget))
         structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
+
+
+def _foreseen(
+    learner: Learner, structure: Structure, split: str | Mapping[str, Any]
+) -> tuple[Structure | None, str | Mapping[str, Any]]:
+    """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
+    measured, own = foreseen(learner, structure)
+    return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
 
 
 def _selected(
@@ -407,44 +405,7 @@ def _selected(
 def _choosing(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:
     """A curator for a session: what it is to model is not known yet, so each attribute of the workload stands alone."""
     mechanism: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
-    return LiveCurator(source, _alone(workload), mechanism, budget=budget, **more)
-
-
-def _alone(workload: Workload) -> Structure:
-    return Structure(workload.domain, [(name,) for name in workload.attributes])
-
-
-def _selector(given: object) -> Selector:
-    if not isinstance(given, (str, Mapping, Selector)):
-        raise StructureError(
-            "fit needs a Structure after the data, or a selector such as 'auto' that chooses one; got "
-            f"{type(given).__name__}"
-        )
-    made: Selector = make("selector", given)
-    return made
-
-
-def _wanted(workload: object) -> Workload:
-    if isinstance(workload, Domain):
-        return Workload.default(workload)
-    if not isinstance(workload, Workload):
-        raise OptionError(
-            "a selector needs to know what the model is for: workload=Workload.all(domain), or workload=domain for its "
-            f"default; got {type(workload).__name__}"
-        )
-    return workload
-
-
-def _share_only(split: str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
-    """The share of a structure check; what goes with named cliques only is refused."""
-    tables, share = read_split(split)
-    if tables != "even":
-        raise OptionError(f"split = {tables!r} divides a budget over named cliques, but a selector divides it itself")
-    if mechanism not in (MECHANISM, drawn := mechanism_of(session_budget(budget))):
-        raise OptionError(
-            f"a selection under {budget} draws its noise with mechanism {drawn!r}, exactly; leave the mechanism out"
-        )
-    return share
+    return LiveCurator(source, attributes_alone(workload), mechanism, budget=budget, **more)
 
 
 def _look(source: Source, structure: Structure, terms: Terms) -> None:

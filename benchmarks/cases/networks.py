@@ -13,7 +13,7 @@ from dpgm_core import Array, Clique, Dag, Domain, FloatArray, IntArray, Model
 from dpgm_core.interop.bif import read_bif
 from dpgm_core.models.cpds import cpds_of
 
-__all__ = ["MADE", "SMOOTHING", "Network", "Question", "network", "row_smoothed", "there"]
+__all__ = ["MADE", "SMOOTHING", "Network", "Question", "family_counts", "network", "row_smoothed", "there"]
 
 #: Needs no file.
 MADE = "made"
@@ -99,21 +99,11 @@ class Network:
     def off_the_records(self, tables: dict[str, FloatArray], records: Array) -> float:
         """Mean over all rows with at least one record of sum_x |q(x | u) - C(x, u) / C(u)|, rows counting the same."""
         distances = []
-        for name, joint in self.counts(records).items():
+        for name, joint in family_counts(self.dag, records).items():
             seen = joint.sum(axis=0) > 0
             exact = cpds_of({name: joint})[0][name]
             distances.append(np.abs(tables[name] - exact).sum(axis=0)[seen].reshape(-1))
         return float(np.concatenate(distances).mean())
-
-    def counts(self, records: Array) -> dict[str, FloatArray]:
-        """Attribute -> exact counts of its family. NOT PRIVATE."""
-        names = self.dag.domain.names
-        found = {}
-        for family in self.dag.families:
-            shape = self.dag.domain.shape(family)
-            places = np.ravel_multi_index([records[:, names.index(name)] for name in family], shape)
-            found[family[0]] = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
-        return found
 
     def answers_off(self, tables: dict[str, FloatArray]) -> tuple[float, float]:
         """Mean L1 to the true marginals of single attributes, and to the true answers to the questions."""
@@ -125,6 +115,16 @@ class Network:
             for one, true in self.questions
         ]
         return float(np.mean(ones)), float(np.mean(asked))
+
+
+def family_counts(dag: Dag, records: Array) -> dict[str, FloatArray]:
+    """Attribute -> exact counts of its family. NOT PRIVATE."""
+    names, found = dag.domain.names, {}
+    for family in dag.families:
+        shape = dag.domain.shape(family)
+        places = np.ravel_multi_index([records[:, names.index(name)] for name in family], shape)
+        found[family[0]] = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+    return found
 
 
 def row_smoothed(tables: dict[str, FloatArray]) -> dict[str, FloatArray]:

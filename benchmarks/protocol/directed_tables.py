@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.directed import BASELINE, EXACT, METHODS
-from benchmarks.protocol.graphs_of_people import PEOPLE
+from benchmarks.protocol.graphs_of_people import DELTA, PEOPLE, REFERENCES
 
 __all__ = ["budget_ratio", "over_baseline", "tables"]
 
@@ -225,11 +225,11 @@ def _people(lines: Sequence[Line]) -> str:
     cells = sorted({line["cell"] for line in lines if line["cell"].startswith("adult ")}, key=_promise)
     rows = []
     for cell in cells:
-        for method in PEOPLE:
+        for method in (*PEOPLE, *REFERENCES):
             some = [line for line in lines if line["cell"] == cell and line["method"] == method]
             if some:
                 _, epsilon, kind = cell.split()
-                said = f"{epsilon}" if kind == "pure" else f"({epsilon}, 1e-9)"
+                said = {"pure": epsilon, "delta": f"({epsilon}, {DELTA})", "none": "no noise"}[kind]
                 errors = [_spread([line[key] for line in some]) for key in ("error2", "loglik")]
                 spent = f"{np.mean([line['seconds'] for line in some]):.1f}"
                 rows.append([said, method, *errors, spent, str(len(some))])

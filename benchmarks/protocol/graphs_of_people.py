@@ -12,7 +12,7 @@ from attrs import frozen
 
 from benchmarks.cases.census import load
 from benchmarks.cases.coded import Coded, off
-from benchmarks.cases.networks import SMOOTHING
+from benchmarks.cases.networks import SMOOTHING, family_counts
 from benchmarks.cases.people import sensible, wrong
 from benchmarks.protocol.directed import TERMS, by_counts
 from dpgm_core import (
@@ -28,22 +28,27 @@ from dpgm_core import (
     fit,
     release,
 )
+from dpgm_core.models.cpds import cpds_of
 
-__all__ = ["DELTA", "GRAPHS", "PEOPLE", "likelihood", "of_people"]
+__all__ = ["DELTA", "GRAPHS", "NO_NOISE", "PEOPLE", "REFERENCES", "likelihood", "of_people"]
 
 DELTA = "1e-9"
+#: Of a cell: what stands for its epsilon and its promise.
+NO_NOISE = "inf none"
 GRAPHS = {"sensible": sensible, "wrong": wrong}
 
 
 @frozen
 class Method:
     """graph: of `GRAPHS`; None: `select` chooses. learner: None is the baseline, each family's counts by themselves.
-    undirected: the graph's largest families as cliques, and the model as it comes out."""
+    undirected: the graph's largest families as cliques, and the model as it comes out. exact: tables without noise,
+    NOT PRIVATE."""
 
     graph: str | None = None
     learner: Mapping[str, Any] | str | None = None
     undirected: bool = False
     select: str = ""
+    exact: bool = False
 
 
 PEOPLE = {
@@ -56,17 +61,21 @@ PEOPLE = {
         "undirected": Method(graph, "eb-map", undirected=True),
     }.items()
 } | {"mst": Method(learner="eb-map", select="mst"), "auto": Method(learner="eb-map", select="auto")}
+REFERENCES = {f"exact tables on {graph} graph": Method(graph, exact=True) for graph in GRAPHS}
 
 
 def of_people(name: str, folder: Path, epsilon: str, promise: str, seed: int) -> dict[str, Any]:
     """`error2`: mean total variation distance over all pairs to the training records; `loglik`: nats per held-out one.
 
-    promise: "pure", or "delta" for (epsilon, 1e-9).
+    promise: "pure", "delta" for (epsilon, 1e-9), or "none" for the references.
     """
-    census, method = load(folder, "adult"), PEOPLE[name]
-    budget = Budget.pure(epsilon) if promise == "pure" else Budget.approx(epsilon, DELTA)
+    census, method = load(folder, "adult"), (PEOPLE | REFERENCES)[name]
     start = time.process_time()
-    model = _model(method, census.domain, census.training, budget, seed)
+    if method.exact:
+        model = _exact(GRAPHS[method.graph or ""](census.domain), census.training)
+    else:
+        budget = Budget.pure(epsilon) if promise == "pure" else Budget.approx(epsilon, DELTA)
+        model = _model(method, census.domain, census.training, budget, seed)
     spent = time.process_time() - start
     table = Coded(domain=census.domain, codes=census.training)
     errors = off(table, model.marginals_of, largest=2)
@@ -75,6 +84,11 @@ def of_people(name: str, folder: Path, epsilon: str, promise: str, seed: int) ->
         "seconds": round(spent, 3),
         "cells": model.structure.cells,
     }
+
+
+def _exact(dag: Dag, records: IntArray) -> Model:
+    """The shares of the records themselves, rows that nobody is in uniform."""
+    return Model.from_cpds(dag, cpds_of(family_counts(dag, records))[0])
 
 
 def likelihood(model: Model, records: IntArray) -> float:

@@ -20,7 +20,8 @@ from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 
 if TYPE_CHECKING:
-    from dpgm_core.models.model import Model, SampleMethod
+    from dpgm_core.models.merged import SampleMethod
+    from dpgm_core.models.model import Model
     from dpgm_core.models.standing import Unmeasured
 
 __all__ = ["evaluate", "sample"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
-from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Rounder, Sampler
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.structure import Clique, Structure
@@ -45,6 +45,11 @@ class Distribution:
     def structure(self) -> Structure:
         """That of the potentials."""
         return self.potentials.structure
+
+    @property
+    def below(self) -> Distribution:
+        """Itself: it is over the structure, where a `MergedDistribution` is over more codes."""
+        return self
 
     def engine(self, structure: Structure) -> Engine:
         """The engine over a structure, compiled once. Raises TooLarge."""
@@ -171,8 +176,15 @@ class Distribution:
         return wider, potentials.embed(wider)
 
 
-def check_potentials(values: Array) -> None:
-    """Refuse, with InferenceError, log-potentials that have no distribution: NaN, +inf, or too far from 0."""
+def check_potentials(values: Array, replicates: Array | None = None) -> None:
+    """Refuse, with InferenceError, log-potentials that have no distribution: NaN, +inf, or too far from 0.
+
+    replicates: those of refits, (B, cells). Raises StructureError for another shape or fewer than 2.
+    """
+    if replicates is not None:
+        if replicates.ndim != 2 or len(replicates) < 2:
+            raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
+        check_potentials(replicates)
     if np.any(np.isnan(values)) or np.any(values == np.inf):
         raise InferenceError("log-potentials must be finite or -inf; the model would have no distribution")
     if np.any(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)) > _FARTHEST):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from dpgm_core.arrays import Codes, FloatArray, IntArray
 from dpgm_core.domain import code_dtype
-from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.errors import InferenceError, OptionError, TooLarge
 from dpgm_core.inference.exact.rounded import divided
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.distribution import Distribution
@@ -17,7 +18,10 @@ from dpgm_core.models.levels import Level, Levels
 from dpgm_core.structure import Clique, human_bytes
 from dpgm_core.tables import Tables
 
-__all__ = ["MergedDistribution", "divergence", "expanded"]
+__all__ = ["MergedDistribution", "SampleMethod", "divergence", "drawn", "expanded", "law_of"]
+
+#: How records are drawn: each by itself, or so that their tables are the expected counts, rounded.
+SampleMethod: TypeAlias = Literal["independent", "rounded"]
 
 #: Of log-potentials written out over all codes.
 _MOST_BYTES = 2**30
@@ -100,6 +104,26 @@ class MergedDistribution:
     def _check(self, fixed: Mapping[str, int]) -> None:
         if not self.levels.possible(fixed):
             raise InferenceError("what is given has probability 0 under the model")
+
+
+def law_of(below: Distribution, levels: Levels | None) -> Distribution | MergedDistribution:
+    """The distribution over all codes; the one over the structure where none are merged."""
+    return below if levels is None else MergedDistribution(below, levels)
+
+
+def drawn(
+    law: Distribution | MergedDistribution, count: int, method: SampleMethod, generator: np.random.Generator
+) -> Codes:
+    """Codes of records, one array per attribute of the domain.
+
+    Raises OptionError for what is no number of records or no method, InferenceError for an engine that cannot.
+    """
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
+        raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
+    if method not in ("independent", "rounded"):
+        raise OptionError(f"records can be sampled 'independent' or 'rounded', got {method!r}")
+    draw = law.sample if method == "independent" else law.rounded
+    return draw(int(count), generator)
 
 
 def divergence(one: Distribution | MergedDistribution, other: Distribution | MergedDistribution) -> float:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import evolve
@@ -26,7 +26,7 @@ from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.facts import Facts
 from dpgm_core.models.intervals import Interval, checked_level, interval, widened
 from dpgm_core.models.labelled import labelled, records
-from dpgm_core.models.merged import MergedDistribution, divergence, expanded
+from dpgm_core.models.merged import SampleMethod, divergence, drawn, expanded, law_of
 from dpgm_core.models.misfit import Component
 from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import Unmeasured, refuse
@@ -38,26 +38,19 @@ from dpgm_core.tables import Tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-__all__ = ["Model", "SampleMethod"]
-
-#: How records are drawn: each by itself, or so that their tables are the expected counts, rounded.
-SampleMethod: TypeAlias = Literal["independent", "rounded"]
+__all__ = ["Model"]
 
 
 class Model(Facts):
     """p(x) proportional to exp(sum over cliques of theta_C(x_C)), with the facts of its making.
 
-    structure: the model's. potentials: theta, nats, one table per group; -inf is legal. releases: all that was released
-    and paid for to learn it, about the same people under one relation; a view such as `levelled` gives stands for what
-    is behind it. Where a session among them merged codes the model answers about the codes as they were (see `coarse`).
-    provenance: plain values (learner, options, converged, notes, ...). inference: the component that
-    answers queries (name or object); exact by default: a query that does not fit raises TooLarge and is never
-    approximated silently. replicates: log-potentials of refits, (B, cells), as `bootstrap` makes them.
-    conversion_delta: where releases cost different kinds of budget, the delta at which the zCDP part is converted.
-
-    Raises StructureError and InferenceError for potentials that fit no model, and BudgetError for releases whose costs
-    or guarantees do not add up.
+    potentials: theta, nats, one table per group of the structure; -inf is legal. releases: all that was paid for to
+    learn it, about the same people under one relation; a view such as `levelled` stands for what is behind it. Where
+    one of them merged codes the model answers about the codes as they were (see `coarse`). provenance: plain values
+    (learner, options, converged, notes, ...). inference: the component that answers queries (name or object); a query
+    that does not fit raises TooLarge and is never approximated silently. replicates: log-potentials of refits, (B,
+    cells), as `bootstrap` makes them. conversion_delta: at which zCDP is converted, where costs differ in kind. Raises
+    StructureError and InferenceError for potentials that fit no model, BudgetError for releases that do not add up.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -79,13 +72,10 @@ class Model(Facts):
     ) -> None:
         if potentials.structure != structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit a model over {structure}")
-        if replicates is not None and (replicates.ndim != 2 or len(replicates) < 2):
-            raise StructureError(f"replicates must have shape (B, cells) with B at least 2, got {replicates.shape}")
-        for values in (potentials.values, np.empty(0) if replicates is None else replicates):
-            check_potentials(values)
+        check_potentials(potentials.values, replicates)
         super().__init__(structure, releases, provenance, conversion_delta)
         self.potentials = potentials.astype(np.float64)
-        self._law = self._merged(Distribution(self.potentials, inference))
+        self._law = law_of(Distribution(self.potentials, inference), self._levels)
         self._refits = replicates
         self._replicates: tuple[Model, ...] | None = None
         self._coarse: Model | None = None
@@ -95,10 +85,9 @@ class Model(Facts):
 
     @classmethod
     def from_cpds(cls, dag: Dag, cpds: Mapping[str, FloatArray], **facts: Any) -> Model:
-        """The Bayesian network with these conditional tables: child -> P(child | parents), axes child, then parents.
+        """The Bayesian network with these tables: child -> P(child | parents), axes child, then parents.
 
-        facts: releases, provenance, inference, conversion_delta, as in the constructor. Raises StructureError for what
-        are no conditional probabilities; rows sum to 1 within 1e-9.
+        facts: as in the constructor. Raises StructureError where rows are no probabilities that sum to 1 within 1e-9.
 
         >>> from dpgm_core.domain import Domain
         >>> dag = Dag(Domain.from_sizes({"a": 2, "b": 2}), {"b": ["a"]})
@@ -112,15 +101,14 @@ class Model(Facts):
     @property
     def inference(self) -> str | Inference:
         """The component that answers queries, by name or as an object."""
-        return self._below.inference
+        return self._law.below.inference
 
     def using(self, inference: str | Inference | None = None, *, unmeasured: Unmeasured | None = None) -> Model:
         """The same model answering through another inference component, such as "loopy-bp", or about other attributes.
 
-        unmeasured: of attributes in no released table a model knows nothing. "omit", as every model starts: records
-        are sampled without them, and a query that names one is refused. "uniform": they are answered as the potentials
-        have them, which is uniform unless the learner made it otherwise, and their standing says "not measured". None
-        leaves either as it is. Raises OptionError.
+        unmeasured: attributes in no released table. "omit", as every model starts: records are sampled without them,
+        and a query that names one is refused. "uniform": they are answered as the potentials have them, uniform unless
+        the learner made it otherwise. None leaves either as it is. Raises OptionError.
 
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -129,7 +117,10 @@ class Model(Facts):
         """
         if unmeasured not in (None, "omit", "uniform"):
             raise OptionError(f"unmeasured attributes can be taken as 'omit' or 'uniform', got {unmeasured!r}")
-        made = self._with(self._below.inference if inference is None else inference, self._refits)
+        law = self._law.below
+        if inference is not None and inference is not law.inference:
+            law = Distribution(self.potentials, inference)
+        made = self._with(law, self._refits)
         made._unmeasured_as = unmeasured or self._unmeasured_as
         return made
 
@@ -143,8 +134,8 @@ class Model(Facts):
         if self._levels is None:
             return self
         if self._coarse is None:
-            self._coarse = self._with(self._below.inference, self._refits)
-            self._coarse._levels, self._coarse._law = None, self._below
+            self._coarse = self._with(self._law.below, self._refits)
+            self._coarse._levels, self._coarse._law = None, self._law.below
         return self._coarse
 
     def expanded(self) -> Tables:
@@ -159,11 +150,11 @@ class Model(Facts):
     @property
     def engine(self) -> Engine:
         """The engine that answers for the whole model; compiled once. Raises TooLarge when that does not fit."""
-        return self._below.engine(self.structure)
+        return self._law.below.engine(self.structure)
 
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole model; computed once."""
-        return self._below.beliefs()
+        return self._law.below.beliefs()
 
     @property
     def log_partition(self) -> float:
@@ -177,10 +168,9 @@ class Model(Facts):
     def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
         """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
 
-        given: attribute -> label (text) or code (whole number). Outside the cliques it takes an inference of its own:
-        ask `marginals_of` for many. `standing` says what the answer rests on. Raises TooLarge when that does not fit,
-        InferenceError when `given` has probability 0, and StructureError for attributes that no release measured,
-        unless they are taken as uniform (`using`).
+        given: attribute -> label (text) or code (whole number). `standing` says what the answer rests on. Raises
+        TooLarge, InferenceError when `given` has probability 0, and StructureError for attributes that no release
+        measured, unless they are taken as uniform (`using`).
         """
         return next(iter(self.marginals_of([attributes], given).values()))
 
@@ -189,9 +179,8 @@ class Model(Facts):
     ) -> dict[Clique, FloatArray]:
         """p(clique | given) of many sets of attributes, inside cliques or across, from one inference.
 
-        cliques: as for `marginal`; the answer has a table for each, keyed by the tuple of its names, its axes in their
-        order. Whatever the sets share is computed once: all pairs of 100 attributes take about a second. Raises what
-        `marginal` does, before any table that does not fit is made.
+        The answer has a table for each, keyed by the tuple of its names, its axes in their order. Whatever the sets
+        share is computed once. Raises what `marginal` does, before any table that does not fit is made.
 
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("b", "c")])
@@ -214,9 +203,9 @@ class Model(Facts):
     ) -> pa.Table:
         """p(attributes | given) as an Arrow table: a column of labels each, then `probability`, and last `standing`.
 
-        level: adds `standard_error`, `low` and `high` of `intervals` at that level. One row per combination of labels,
-        the last attribute's fastest; `.to_pandas()` makes a frame. `stamp()` is in the schema's metadata, as `sample`
-        has it. Raises what `marginal` and `intervals` do, StructureError where an attribute has the name of a column.
+        level: adds `standard_error`, `low` and `high` of `intervals`. One row per combination of labels, the last
+        attribute's fastest. `stamp()` is in the schema's metadata, as `sample` has it. Raises what `marginal` and
+        `intervals` do, StructureError where an attribute has the name of a column.
 
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
@@ -267,8 +256,7 @@ class Model(Facts):
     def kl(self, other: Model) -> float:
         """KL(self || other), nats; infinite where `other` rules out what this model allows.
 
-        Exact: -H(p) + log Z_q - E_p[theta_q], the expectation over a junction tree that holds both models' cliques. All
-        attributes count, those that no release measured as the potentials have them.
+        Exact. All attributes count, those that no release measured as the potentials have them.
         """
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
@@ -279,21 +267,14 @@ class Model(Facts):
     ) -> pa.Table:
         """`count` synthetic records as an Arrow table of labels.
 
-        method: "independent": exact forward sampling, rows as people drawn from the model, for whatever looks at how
-        much data vary. "rounded": each row alone has the model's distribution, but all together have the expected
-        counts, rounded, in every clique: tables of them err less, and standard errors computed from them are too
-        large. Attributes that no release measured are left out, or uniform where `using` says so. The table's schema
-        has `stamp()` as JSON under the metadata key `dpgm`; Parquet and Arrow files keep it. randomness:
-        SeededRandomness repeats the draw; None takes the operating system's. Free in privacy. Raises OptionError, and
-        InferenceError for an engine that cannot.
+        method: "independent": rows as people drawn from the model, for whatever looks at how much data vary.
+        "rounded": each row alone has the model's distribution, but all together have the expected counts, rounded, in
+        every clique: tables of them err less, and standard errors computed from them are too large. Attributes that no
+        release measured are left out, or uniform where `using` says so. The schema has `stamp()` as JSON under the
+        metadata key `dpgm`. randomness: None takes the operating system's. Raises OptionError, InferenceError.
         """
-        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
-            raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
-        if method not in ("independent", "rounded"):
-            raise OptionError(f"records can be sampled 'independent' or 'rounded', got {method!r}")
         names = self._answered()
-        draw = self._law.sample if method == "independent" else self._law.rounded
-        codes = draw(int(count), given_or_system(randomness).generator())
+        codes = drawn(self._law, count, method, given_or_system(randomness).generator())
         columns = dict(zip(self.domain.names, codes, strict=True))
         return records([(self.domain[name], columns[name]) for name in names], self.stamp())
 
@@ -304,7 +285,7 @@ class Model(Facts):
 
         `dpgm_core.bootstrap` makes them; whoever has other refits of the model can give those.
         """
-        return self._with(self._below.inference, potentials)
+        return self._with(self._law.below, potentials)
 
     @property
     def replicates(self) -> tuple[Model, ...]:
@@ -323,10 +304,9 @@ class Model(Facts):
     ) -> Interval:
         """Intervals for the population's p(attributes | given), entry by entry.
 
-        Sampling, noise and the learner's own bias are in them. Where `standing` is "measured" they contain the truth
-        with probability `level`; "by structure" only as far as the structure is right, whose error is in them where a
-        structure check measured it (see `fit`) and nowhere else. Costs one query of each replicate. Raises OptionError
-        before `bootstrap`.
+        Sampling, noise and the learner's own bias are in them, the structure's error only where a structure check
+        measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. Costs
+        one query of each replicate. Raises OptionError before `bootstrap`.
         """
         names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
         found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
@@ -357,9 +337,7 @@ class Model(Facts):
     def sample_datasets(
         self, count: int, datasets: int, *, randomness: Randomness | None = None
     ) -> tuple[pa.Table, ...]:
-        """Several synthetic data sets of `count` records, each from another replicate, so that they differ as much as
-        the model is uncertain. See `combine` for what to do with them. Raises OptionError without enough replicates.
-        """
+        """Data sets of `count` records, each from another replicate, to be combined (`combine`). Raises OptionError."""
         have = len(self.replicates)
         if not isinstance(datasets, int) or isinstance(datasets, bool) or not 1 <= datasets <= have:
             raise OptionError(
@@ -374,10 +352,9 @@ class Model(Facts):
     def misfit(self) -> dict[Clique, float]:
         """How many standard errors each table that it was learned from lies from the model, by clique.
 
-        One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does, for
-        whatever noise, N and size of table (see `dpgm_core.models.misfit`). Of a clique measured several times the
-        largest, less what so many have by chance; none of sums of clipped scores. Without a release it is empty. Raises
-        what `marginals_of` does.
+        One-sided and cautious: the score of a right model exceeds z at most as often as a normal deviate does (see
+        `dpgm_core.models.misfit`). Of a clique measured several times the largest, less what so many have by chance;
+        none of sums of clipped scores. Raises what `marginals_of` does.
 
         >>> from dpgm_core import Budget, Domain, SeededRandomness, fit
         >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -391,9 +368,8 @@ class Model(Facts):
     def structure_error(self, *, level: float = 0.9) -> Interval:
         """The total variation distance by which the structure misses the truth, the mean over pairs no clique holds.
 
-        From the tables of its structure check. Once there are replicates, what the fit is off by is taken out of it;
-        without them it is in it. Raises OptionError for a model without a check, and where it tells nothing any more:
-        its pairs are inside cliques by now, or no release that was learned from measured them.
+        From the tables of its structure check; with replicates, what the fit is off by is taken out. Raises
+        OptionError without a check, and where none of its pairs is answered by structure any more.
         """
         return distance(self._error(), self.structure, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
@@ -440,51 +416,32 @@ class Model(Facts):
 
     def noted(self, notes: Sequence[str]) -> Model:
         """The same model with these notes in its provenance, in place of those it had."""
-        return self._with(self._below.inference, self._refits, {**self.provenance, "notes": list(notes)})
+        return self._with(self._law.below, self._refits, {**self.provenance, "notes": list(notes)})
 
-    def _with(
-        self, inference: str | Inference, replicates: Array | None, provenance: Mapping[str, Any] | None = None
-    ) -> Model:
-        """The same model and its engines, if the inference stays."""
+    def _with(self, law: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None) -> Model:
+        """The same model with this distribution over its structure; engines that it has made come with it."""
         made = Model(
             self.structure,
-            self.potentials,
+            law.potentials,
             releases=self.releases,
             conversion_delta=self.conversion_delta,
             provenance=self.provenance if provenance is None else provenance,
-            inference=inference,
+            inference=law.inference,
             replicates=replicates,
         )
         made._unmeasured_as = self._unmeasured_as
         made._levels = self._levels  # a replicate's are its own
-        made._law = self._law
-        if inference is not self._below.inference:
-            made._law = made._merged(Distribution(made.potentials, inference))
+        made._law = law_of(law, self._levels)
         return made
-
-    @property
-    def _below(self) -> Distribution:
-        """The distribution over the structure."""
-        return self._law if isinstance(self._law, Distribution) else self._law.below
-
-    def _merged(self, law: Distribution) -> Distribution | MergedDistribution:
-        return law if self._levels is None else MergedDistribution(law, self._levels)
 
     def _replicate(self, potentials: Array, number: int) -> Model:
         """Not learned from the release, but post-processing of it. number: always gives the same split of blocks."""
-        made = Model(
-            self.structure,
-            Tables(self.structure, potentials),
-            releases=self.releases,
-            conversion_delta=self.conversion_delta,
-            provenance={"notes": ["a bootstrap replicate of a model, not the model"]},
-            inference=self._below.inference,
-        )
-        made._unmeasured_as = self._unmeasured_as
-        made._levels = self._levels
+        below = self._law.below
+        law = Distribution(Tables(self.structure, potentials).astype(np.float64), below.inference, below.engines)
+        made = self._with(law, None, {"notes": ["a bootstrap replicate of a model, not the model"]})
         if self._levels is not None:
             shares = self._law.marginals_of([(name,) for name in self._levels.of], {})
             of = dict(zip(self._levels.of, shares, strict=True))
             made._levels = self._levels.redrawn(of, self.learned[-1].total, np.random.default_rng(number))
-        made._law = made._merged(Distribution(made.potentials, self._below.inference, self._below.engines))
+            made._law = law_of(law, made._levels)
         return made

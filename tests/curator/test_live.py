@@ -153,9 +153,10 @@ def run(tmp_path, fail=(), log=None):
 
 
 def test_the_order_of_a_release(tmp_path):
-    """Funds, count, charge, noise (one draw per table), save, learn; the file is there before the ledger's mark."""
+    """Funds of the run, then of the release, count, charge, noise (one draw per table), save, learn; the file is
+    there before the ledger's mark."""
     log = run(tmp_path)
-    assert log == ["funds", "count", "charge", "noise", "noise", "mark", "learn"]
+    assert log == ["funds", "funds", "count", "charge", "noise", "noise", "mark", "learn"]
     assert (tmp_path / "x.release.dpgm").exists()
 
 
@@ -163,11 +164,11 @@ def test_the_order_of_a_release(tmp_path):
     ("stage", "reached", "charges", "saved"),
     [
         ("funds", [], 0, False),
-        ("count", ["funds"], 0, False),
-        ("charge", ["funds", "count"], 0, False),
-        ("noise", ["funds", "count", "charge"], 1, False),
-        ("mark", ["funds", "count", "charge", "noise", "noise"], 1, True),
-        ("learn", ["funds", "count", "charge", "noise", "noise", "mark", "learn"], 1, True),
+        ("count", ["funds", "funds"], 0, False),
+        ("charge", ["funds", "funds", "count"], 0, False),
+        ("noise", ["funds", "funds", "count", "charge"], 1, False),
+        ("mark", ["funds", "funds", "count", "charge", "noise", "noise"], 1, True),
+        ("learn", ["funds", "funds", "count", "charge", "noise", "noise", "mark", "learn"], 1, True),
     ],
 )
 def test_every_failure_leaves_the_right_state(tmp_path, stage, reached, charges, saved):

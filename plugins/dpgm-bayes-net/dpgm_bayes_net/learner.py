@@ -11,14 +11,14 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal
 
-import attrs
 import numpy as np
 from attrs import evolve, frozen
 
 from dpgm_bayes_net.engines import Engines
 from dpgm_bayes_net.local import Local
 from dpgm_bayes_net.measured import MeasuredCurator
-from dpgm_bayes_net.tables import counts_of, faint, faint_note, over
+from dpgm_bayes_net.tables import counts_of, faint_rows, over
+from dpgm_bayes_net.two_stage import BayesNetTwoStage
 from dpgm_core import (
     Clique,
     Curator,
@@ -79,14 +79,13 @@ class BayesNet:
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse a structure that is no directed graph, StructureError; a learner that does not learn from a single
-        release, OptionError; and what that learner refuses."""
-        dag = Dag.of(structure)
-        self._inner().check(self._modelled(dag), inference)
+        """Refuse a structure that is no directed graph, StructureError; a learner that divides a budget itself,
+        OptionError; and what the other learner refuses."""
+        inner = self._inner()
+        inner.check(self._modelled(inner, structure), inference)
 
     def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
-        """What the release will measure, and how the budget is split. Raises StructureError and OptionError."""
-        self._inner()
+        """What the release will measure, and how the budget is split. Raises StructureError."""
         return self._measured(Dag.of(structure)), self._over_tables
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
@@ -94,10 +93,11 @@ class BayesNet:
 
         Raises StructureError, OptionError and BudgetError before anything is charged.
         """
-        dag, inner = Dag.of(curator.structure), self._inner()
-        door = MeasuredCurator(curator, self._modelled(dag), self._measured(dag), self._over_tables)
+        inner, structure = self._inner(), curator.structure
+        measured, split = self.foreseen(structure)
+        door = MeasuredCurator(curator, self._modelled(inner, structure), measured.cliques, split)
         found = inner.learn(door, inference, randomness=randomness, progress=progress)
-        fit = self._read_off(found, curator.structure, Engines(inference), door.handed)
+        fit = self._read_off(inner, found, structure, inference, door.handed)
         return evolve(fit, notes=[*fit.notes, *door.notes])
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
@@ -108,21 +108,22 @@ class BayesNet:
 
         def fit(release: NoisyTables, structure: Structure, before: Fit | None) -> Fit:
             nonlocal last
-            modelled = self._modelled(Dag.of(structure))
+            modelled = self._modelled(inner, structure)
             last = (
-                self._afresh(inner, release, modelled, engines)
+                _afresh(inner, release, modelled, engines)
                 if own is None
                 else own(release, modelled, before and (last or before))
             )
-            return self._read_off(last, structure, engines, release)
+            return self._read_off(inner, last, structure, engines, release)
 
         return fit
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
         """Refits of the other learner, started from the network where it can, and the networks nearest to them."""
         inner, engines = self._inner(), Engines(inference)
-        dag = Dag.of(model.structure)
-        modelled = self._modelled(dag)
+        if isinstance(inner, Local):
+            return inner.refitter(model, engines)
+        dag, modelled = Dag.of(model.structure), self._modelled(inner, model.structure)
         own: Callable[[NoisyTables], Tables] | None = None
         if isinstance(inner, Refitter):
             start = Tables(model.structure, np.maximum(model.potentials.values, _RULED_OUT)).embed(modelled)
@@ -131,13 +132,11 @@ class BayesNet:
                 own = inner.refitter(Model(modelled, start, releases=model.releases, **facts), engines)
 
         def refit(release: NoisyTables) -> Tables:
-            found = self._afresh(inner, release, modelled, engines).model.potentials if own is None else own(release)
-            return self._network(Model(found.structure, found, inference=engines), dag, model.structure).potentials
+            found = _afresh(inner, release, modelled, engines).model.potentials if own is None else own(release)
+            nearest = project(Model(found.structure, found, inference=engines), dag)
+            return over(nearest, model.structure).potentials
 
         return refit
-
-    def _afresh(self, inner: Learner, release: NoisyTables, modelled: Structure, inference: Inference) -> Fit:
-        return inner.learn(ReplayCurator(release, modelled), inference, randomness=SystemRandomness(), progress=silent)
 
     @property
     def _over_tables(self) -> str | None:
@@ -146,35 +145,30 @@ class BayesNet:
     def _measured(self, dag: Dag) -> Structure:
         return Structure(dag.domain, dag.maximal) if self.measure == "maximal" else dag.structure()
 
-    def _modelled(self, dag: Dag) -> Structure:
-        """Of the other learner's model: what is measured; `local` makes a network itself, and needs its graph."""
-        return dag.structure() if isinstance(self._inner(), Local) else self._measured(dag)
+    def _modelled(self, inner: Learner, structure: Structure) -> Structure:
+        """Of the other learner's model: what is measured; `local` makes the network itself."""
+        dag = Dag.of(structure)
+        return structure if isinstance(inner, Local) else self._measured(dag)
 
     def _inner(self) -> Learner:
-        """The other learner. Raises OptionError for one that does not learn from a single release."""
+        """The other learner. Raises OptionError for one that is known to ask for more than a single release."""
         inner: Learner = make("learner", self.learner)
-        name = _registry().name_of("learner", inner) or type(inner).__name__
-        if isinstance(inner, Foreseen):
-            wrong = "divides a budget over tables of its own choice, as bayes-net does"
-        elif "sampling_rate" in _options(inner):
-            wrong = "trains on rounds of subsampled records"
-        else:
-            return inner
-        raise OptionError(
-            f"bayes-net cannot use learner {name}, which {wrong}; take one that learns from a single release, such as "
-            "'eb-map', 'naive-mle' or 'local'"
-        )
+        if isinstance(inner, (Foreseen, BayesNetTwoStage)):
+            name = _registry().name_of("learner", inner) or type(inner).__name__
+            raise OptionError(
+                f"bayes-net cannot use learner {name}, which divides a budget itself, as bayes-net does; take one that "
+                "learns from a single release, such as 'eb-map', 'naive-mle' or 'local'"
+            )
+        return inner
 
-    def _network(self, model: Model, dag: Dag, structure: Structure) -> Model:
-        """The network over `structure` that is nearest to the other learner's model; that of `local` is one."""
-        return over(model if isinstance(self._inner(), Local) else project(model, dag), structure)
-
-    def _read_off(self, found: Fit, structure: Structure, inference: Inference, release: NoisyTables) -> Fit:
-        """The other learner's fit, its model replaced by the network."""
-        if isinstance(self._inner(), Local):
-            return evolve(found, model=over(found.model, structure))
+    def _read_off(
+        self, inner: Learner, found: Fit, structure: Structure, inference: Inference, release: NoisyTables
+    ) -> Fit:
+        """The other learner's fit, its model replaced by the network over `structure` that is nearest to it."""
+        if isinstance(inner, Local):
+            return found
         dag, model = Dag.of(structure), found.model.using(inference)
-        network = self._network(model, dag, structure)
+        network = over(project(model, dag), structure)
         certificate, notes = dict(found.certificate), [*found.notes, *network.provenance.get("notes", ())]
         joints = model.coarse.using(unmeasured="uniform").marginals_of(dag.families)
         if model.engine.exact:
@@ -185,15 +179,21 @@ class BayesNet:
                 "network is near the fit and not the nearest"
             )
         notes += _drowned(release, dag, joints)
-        return evolve(found, model=network, certificate=certificate, notes=notes, tuning=self._tuning(found.tuning))
+        tuning = _tuning(inner, found.tuning)
+        return evolve(found, model=network, certificate=certificate, notes=notes, tuning=tuning)
 
-    def _tuning(self, inner: Mapping[str, Any]) -> dict[str, Any]:
-        """The other learner as a table with what it chose; nothing if it chose nothing."""
-        if not inner:
-            return {}
-        record = _registry().record("learner", self._inner())
-        named = {"name": record["name"]} if "name" in record else {}
-        return {"learner": {**named, **record.get("options", {}), **inner}}
+
+def _afresh(inner: Learner, release: NoisyTables, modelled: Structure, inference: Inference) -> Fit:
+    return inner.learn(ReplayCurator(release, modelled), inference, randomness=SystemRandomness(), progress=silent)
+
+
+def _tuning(inner: Learner, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The other learner as a table with what it chose; nothing if it chose nothing."""
+    if not chosen:
+        return {}
+    record = _registry().record("learner", inner)
+    named = {"name": record["name"]} if "name" in record else {}
+    return {"learner": {**named, **record.get("options", {}), **chosen}}
 
 
 def _divergence(model: Model, network: Model, joints: Mapping[Clique, FloatArray]) -> dict[str, float]:
@@ -210,14 +210,7 @@ def _drowned(release: NoisyTables, dag: Dag, joints: Mapping[Clique, FloatArray]
     if max(release.structure.multiplicities) > 1:  # whose tables are of no family
         return []
     counts = counts_of(release.tables, release.variances, dag.families)
-    rows = {family[0]: release.total * joint.sum(axis=0) for family, joint in joints.items()}
-    return faint_note(sum(faint(rows[child], one) for child, one in counts.items()), sum(map(np.size, rows.values())))
-
-
-def _options(component: object) -> list[str]:
-    """The names of a component's options."""
-    cls: Any = type(component)
-    return [one.name for one in attrs.fields(cls)] if attrs.has(cls) else []
+    return faint_rows(counts, {family[0]: release.total * joint.sum(axis=0) for family, joint in joints.items()})
 
 
 @lru_cache(maxsize=1)

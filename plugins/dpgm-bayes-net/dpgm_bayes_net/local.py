@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from dpgm_bayes_net.tables import Counts, agreeing, conditionals, counts_of, faint, faint_note, over
+from dpgm_bayes_net.tables import Counts, agreeing, conditionals, counts_of, faint_rows, over
 from dpgm_core import (
     Clique,
     Curator,
@@ -70,9 +70,7 @@ class Local:
 
 
 def _notes(dag: Dag, counts: dict[str, Counts]) -> list[str]:
-    sums = {child: one.table.sum(axis=0) for child, one in counts.items()}
-    drowned = sum(faint(sums[child], one) for child, one in counts.items())
-    notes = faint_note(drowned, sum(rows.size for rows in sums.values()))
+    notes = faint_rows(counts)
     partly = [family for family in dag.families if set(counts[family[0]].measured) != set(family)]
     if partly:
         notes.append(

@@ -14,6 +14,7 @@ from dpgm_core import (
     Curator,
     Noise,
     NoisyTables,
+    OptionError,
     Rounds,
     Session,
     Structure,
@@ -25,33 +26,23 @@ __all__ = ["MeasuredCurator"]
 
 
 class MeasuredCurator:
-    """Hands out one release, of the cliques of `measured`, all the budget split over them as told.
+    """Hands out one release, of the cliques told, all the budget split over them as told.
 
     structure: of the other learner's model. split: "optimal", "even" or None, the curator's own. A saved release is
-    handed out as it is. What else is asked for is refused, BudgetError, before anything is read or charged.
+    handed out as it is. What else is asked for is refused, OptionError, before anything is read or charged.
 
     notes: what the user should know of it.
     """
 
-    def __init__(self, curator: Curator, structure: Structure, measured: Structure, split: str | None) -> None:
-        self._curator, self._structure, self._measured, self._split = curator, structure, measured, split
-        self._handed: NoisyTables | None = None
+    def __init__(self, curator: Curator, structure: Structure, cliques: Sequence[Clique], split: str | None) -> None:
+        self.structure = structure
+        self.terms: Terms = curator.terms
+        self.budget: Budget = curator.budget
+        self.conversion_delta: Fraction | None = curator.conversion_delta
+        self.replayed: bool = curator.replayed
         self.notes: list[str] = []
-
-    @property
-    def structure(self) -> Structure:
-        """The other learner's."""
-        return self._structure
-
-    @property
-    def terms(self) -> Terms:
-        """The curator's."""
-        return self._curator.terms
-
-    @property
-    def budget(self) -> Budget:
-        """The curator's."""
-        return self._curator.budget
+        self._curator, self._cliques, self._split = curator, cliques, split
+        self._handed: NoisyTables | None = None
 
     @property
     def remaining(self) -> Budget:
@@ -62,16 +53,6 @@ class MeasuredCurator:
     def released(self) -> tuple[NoisyTables, ...]:
         """The curator's."""
         return self._curator.released
-
-    @property
-    def conversion_delta(self) -> Fraction | None:
-        """The curator's."""
-        return self._curator.conversion_delta
-
-    @property
-    def replayed(self) -> bool:
-        """The curator's."""
-        return self._curator.replayed
 
     @property
     def pooled(self) -> bool:
@@ -86,7 +67,7 @@ class MeasuredCurator:
         split: str | None = None,
         accept: Callable[[Sequence[Noise]], None] | None = None,
     ) -> NoisyTables:
-        """The release. Raises BudgetError, with nothing paid, for other cliques or budgets and for a second one."""
+        """The release. Raises OptionError, with nothing paid, for other cliques or budgets and for a second one."""
         if budget is not None or cliques is not None or split is not None or self._handed is not None:
             raise _refused("asks for other releases than one of all tables and all the budget")
         self._handed = self._released(accept)
@@ -94,7 +75,7 @@ class MeasuredCurator:
 
     @property
     def handed(self) -> NoisyTables:
-        """What was handed out. Raises BudgetError if nothing was."""
+        """What was handed out. Raises OptionError if nothing was."""
         if self._handed is None:
             raise _refused("asked for none")
         return self._handed
@@ -108,15 +89,15 @@ class MeasuredCurator:
         budget: Budget | None = None,
         clip: ClippedScore | None = None,
     ) -> AbstractContextManager[Rounds]:
-        """Raises BudgetError: there is one release."""
+        """Raises OptionError: there is one release."""
         raise _refused("trains on rounds of subsampled records")
 
     def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
-        """Raises BudgetError: there is one release."""
+        """Raises OptionError: there is one release."""
         raise _refused("opens a session")
 
     def _released(self, accept: Callable[[Sequence[Noise]], None] | None) -> NoisyTables:
-        curator, cliques = self._curator, self._measured.cliques
+        curator, cliques = self._curator, self._cliques
         if curator.replayed:
             return curator.release(accept=accept)
         before = curator.remaining
@@ -131,8 +112,8 @@ class MeasuredCurator:
         return found
 
 
-def _refused(asks: str) -> BudgetError:
-    return BudgetError(
+def _refused(asks: str) -> OptionError:
+    return OptionError(
         f"bayes-net measures once and divides the budget itself, and its own learner {asks}; take one that learns from "
         "a single release, such as 'eb-map'"
     )

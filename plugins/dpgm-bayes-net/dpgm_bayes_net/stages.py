@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
+from dpgm_bayes_net.tables import finite
 from dpgm_core import Clique, FloatArray, NoisyTables, Structure, Tables
 
 __all__ = ["Stage", "pooled"]
-
-#: Of the loudest noise, the least that another cell is taken to have: weights stay finite at any budget.
-_QUIETEST = 1e-12
 
 
 @frozen(kw_only=True, eq=False)
@@ -34,8 +32,7 @@ class Stage:
         rate = 1.0 if release.round is None else float(release.round.sampling_rate)
         tables = Tables.from_arrays(measured, {clique: release.tables[clique] for clique in cliques})
         places = [release.structure.find(clique)[0] for clique in cliques]
-        noise = release.variances[places]
-        return cls(tables=tables / rate, noise=np.maximum(noise, noise.max() * _QUIETEST) / rate**2, rate=rate)
+        return cls(tables=tables / rate, noise=finite(release.variances[places]) / rate**2, rate=rate)
 
     def variances(self, counts: FloatArray) -> FloatArray:
         """Of noise and sampling, each cell, (cells,), records**2, if `counts` are those of all records.
@@ -66,9 +63,9 @@ def pooled(one: Stage, two: Stage) -> tuple[Tables, FloatArray]:
     >>> mean["a"].tolist(), variances.tolist()
     ([5.0, 7.0], [0.75])
     """
-    spreads = [one.variances(two.tables.values), two.variances(one.tables.values)]
-    most = float(np.maximum(*spreads).max())
-    precisions = [1 / np.maximum(spread / most, _QUIETEST) for spread in spreads]
-    together = precisions[0] + precisions[1]
+    spreads = finite(np.stack([one.variances(two.tables.values), two.variances(one.tables.values)]))
+    most = float(spreads.max())
+    precisions = most / spreads
+    together = precisions.sum(axis=0)
     mean = (one.tables.values * precisions[0] + two.tables.values * precisions[1]) / together
     return one.tables.like(mean), one.means(most / together)

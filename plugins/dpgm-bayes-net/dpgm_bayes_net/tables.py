@@ -14,7 +14,7 @@ from attrs import frozen
 from dpgm_core import Clique, FloatArray, Model, NoisyTables, Structure, StructureError, Tables
 from dpgm_core.learning import consistent
 
-__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint", "faint_note", "matched", "over"]
+__all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint_rows", "finite", "matched", "over"]
 
 #: Of the loudest noise, the least that another table is taken to have: weights stay finite at any budget.
 _QUIETEST = 1e-12
@@ -48,7 +48,7 @@ def agreeing(release: NoisyTables) -> tuple[Tables, FloatArray]:
         raise StructureError(
             "the release has tied tables, which are of no family; learn with bayes-net and learner = 'eb-map'"
         )
-    return consistent(release.tables, _finite(release.variances)), release.variances
+    return consistent(release.tables, finite(release.variances)), release.variances
 
 
 def counts_of(tables: Tables, variances: FloatArray, families: Iterable[Clique]) -> dict[str, Counts]:
@@ -71,7 +71,7 @@ def counts_of(tables: Tables, variances: FloatArray, families: Iterable[Clique])
     for number, group in enumerate(structure.groups):
         for name in group[0]:
             held.setdefault(name, []).append(number)
-    weights = _finite(variances)
+    weights = finite(variances)
     return {family[0]: _family(tables, weights, family, held.get(family[0], [])) for family in families}
 
 
@@ -102,6 +102,12 @@ def _family(tables: Tables, variances: FloatArray, family: Clique, numbers: Sequ
     return Counts(table=counts, variance=variance, measured=measured)
 
 
+def finite(variances: FloatArray) -> FloatArray:
+    """Variances that can be divided by, whatever the budget."""
+    most = float(np.max(variances))
+    return np.maximum(variances, most * _QUIETEST) if most > 0 else np.ones_like(variances)
+
+
 def clip(table: FloatArray) -> FloatArray:
     """P(child | parents) in proportion to the counts, those below 0 taken as 0; rows without counts are uniform.
 
@@ -129,21 +135,18 @@ def matched(table: FloatArray, sd: float, smoothing: float = 0.25) -> FloatArray
     return clip(np.maximum(table, 0.0) + smoothing * sd)
 
 
-def faint(rows: FloatArray, counts: Counts) -> int:
-    """How many rows of a conditional table expect fewer records than the noise in their sum has standard deviation.
+def faint_rows(counts: Mapping[str, Counts], rows: Mapping[str, FloatArray] | None = None) -> list[str]:
+    """What a user is told of rows that expect fewer records than the noise in their sum has standard deviation.
 
-    rows: expected records of each state of the parents.
+    rows: child -> expected records of each state of the parents; None: the sums of the counts.
     """
-    return int(np.count_nonzero(rows < counts.sd * math.sqrt(len(counts.table))))
-
-
-def faint_note(faint: int, rows: int) -> list[str]:
-    """What a user is told of rows that the noise drowns."""
+    sums = {child: one.table.sum(axis=0) for child, one in counts.items()} if rows is None else rows
+    faint = sum(np.count_nonzero(sums[child] < one.sd * math.sqrt(len(one.table))) for child, one in counts.items())
     if not faint:
         return []
     return [
-        f"{faint} of {rows} rows of the conditional tables expect fewer records than the standard deviation of their "
-        "noise; they say what the learner assumes, not what the records say"
+        f"{faint} of {sum(np.size(one) for one in sums.values())} rows of the conditional tables expect fewer records "
+        "than the standard deviation of their noise; they say what the learner assumes, not what the records say"
     ]
 
 
@@ -161,9 +164,3 @@ def over(network: Model, structure: Structure) -> Model:
         provenance=network.provenance,
         conversion_delta=network.conversion_delta,
     )
-
-
-def _finite(variances: FloatArray) -> FloatArray:
-    """Variances that can be divided by, whatever the budget."""
-    most = float(np.max(variances))
-    return np.maximum(variances, most * _QUIETEST) if most > 0 else np.ones_like(variances)

@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 
 from dpgm_bayes_net.allocation import Need, divided, least_share, losses, needs_of, serving, shares
 from dpgm_bayes_net.stages import Stage, pooled
-from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint, faint_note, over
+from dpgm_bayes_net.tables import Counts, conditionals, counts_of, faint_rows, over
 from dpgm_core import (
     Budget,
     BudgetError,
@@ -189,12 +189,10 @@ class BayesNetTwoStage:
         asked = [calibrations[of_group[second.structure.find(clique)[0]]].budget for clique in cliques]
         amounts = np.array([float(budget.epsilon + budget.rho) for budget in asked])
         given = amounts / amounts.sum()
-        rows = {child: one.table.sum(axis=0) for child, one in counts.items()}
-        drowned = sum(faint(rows[child], counts[child]) for child in rows)
         notes = [
             f"stage I cost {first.cost} and stage II {second.cost}; the {len(cliques)} tables of stage II got "
             f"{given.min():.1%} to {given.max():.1%} of it, weights = {self.weights!r}",
-            *faint_note(drowned, sum(one.size for one in rows.values())),
+            *faint_rows(counts),
         ]
         return Fit(
             model=Model.from_cpds(dag, conditionals(counts, self.smoothing)),

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm_bayes_net.tables import Counts, agreeing, clip, conditionals, counts_of, faint, faint_note, matched, over
+from dpgm_bayes_net.tables import Counts, agreeing, clip, conditionals, counts_of, faint_rows, matched, over
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -166,9 +166,9 @@ def test_the_pseudo_count_is_a_quarter_of_the_noise():
 def test_faint_rows_are_those_below_the_noise_of_their_sum():
     """A row of four cells with sd 5 each has sd 10; the note says how many of how many, and nothing of none."""
     counts = Counts(table=np.zeros((4, 3)), variance=25.0, measured=("e", "b"))
-    assert faint(np.array([9.9, 10.1, -3.0]), counts) == 2
-    assert faint_note(2, 3)[0].startswith("2 of 3 rows of the conditional tables expect fewer records")
-    assert faint_note(0, 3) == []
+    note = faint_rows({"a": counts}, {"a": np.array([9.9, 10.1, -3.0])})[0]
+    assert note.startswith("2 of 3 rows of the conditional tables expect fewer records")
+    assert faint_rows({"a": counts}, {"a": np.array([10.1])}) == []
 
 
 def test_a_network_over_its_families_in_another_order_is_the_same():
