@@ -1,6 +1,6 @@
 """A directed graph chosen privately, beside selectors without direction: `privbayes`, `mst`, `aim`, `oneshot` on Adult.
 
-    python -m benchmarks.privbayes [DIR] [--smoke|--full|--report] [--cells "adult 1"] [--seeds 3]
+    python -m benchmarks.privbayes [DIR] [--smoke|--full|--report] [--cells "adult 1"] [--seeds 5]
 
 DIR, records, errors and trials are those of `benchmarks.selection`, and so are the rows of `mst`, `aim` and `oneshot`
 in its cells: they are read from its store. Cells `pure` are for a pure epsilon, which `oneshot` does not serve. A
@@ -75,7 +75,7 @@ def tables(lines: Sequence[Line]) -> str:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Those of selections, with fewer seeds."""
+    """Those of selections."""
     selection.arguments(parser)
     parser.set_defaults(seeds=SEEDS)
 

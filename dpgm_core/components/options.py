@@ -268,6 +268,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 def _converted(hint: Any, value: Any, what: str) -> Any:
     try:
+        if get_origin(hint) in (tuple, list) and isinstance(value, (str, bytes, Mapping)):
+            raise ValueError("no list, though it would be read as one of its letters or keys")
         return converter.structure(value, hint)
     except DpgmError:
         raise

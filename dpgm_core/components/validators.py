@@ -52,4 +52,7 @@ def flag(instance: object, attribute: attrs.Attribute[Any], value: object) -> No
 
 
 def _is_number(value: object) -> typing.TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False

@@ -80,6 +80,7 @@ class LiveSession(Turns):
         self._counted: dict[Clique, IntArray] = {}  # true tables
         self._steps: list[NoisyTables | Choice | NoisyScores] = []
         self._release: NoisyTables | None = None
+        self._modelled: Structure | None = None
         self._saved = False  # the release as it is now
 
     @property
@@ -209,6 +210,13 @@ class LiveSession(Turns):
         if self._release is None:
             raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
         return self._release
+
+    def made_for(self, structure: Structure) -> None:
+        """Write down what was chosen to be learned from its release; over the session's domain as it is."""
+        with self.turn():
+            self._modelled = structure
+            if self._release is not None:
+                self._save()
 
     def set_aside(self, share: Fraction) -> None:
         """Keep a share of the budget from its steps, for `check`; before the first step."""
@@ -348,6 +356,7 @@ class LiveSession(Turns):
             cost=self._charged,
             private=bool(self._randomness.private),
             provenance=self._provenance,
+            modelled=self._modelled,
         )
         self._hand_out(attrs.evolve(release, saved_as=None if before is None else before.saved_as))
 

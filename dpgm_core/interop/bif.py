@@ -121,7 +121,7 @@ def _parsed(text: str, where: str) -> tuple[Domain, dict[str, tuple[Clique, Floa
     domain = _build(where, attributes)
     without = [name for name in domain.names if name not in tables]
     if without:
-        raise DataError(f"{where}: variable {without[0]!r} has no table")
+        raise DataError(f"{where}: variable {without[0]!r:.80} has no table")
     cycle = directed_cycle({child: clique[1:] for child, (clique, _) in tables.items()})
     if cycle:
         raise _round(where, cycle)

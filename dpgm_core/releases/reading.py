@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core._version import __version__
 from dpgm_core.components.options import converter
@@ -60,7 +61,8 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         document = _from_schema_1(document)
     if "session" in document:
         numbers = archive.array(values, whole("the count of its numbers", document["numbers"], least=0), (np.int64,))
-        return read_session(document, _read_terms(document["terms"]), numbers, registry)
+        session = read_session(document, _read_terms(document["terms"]), numbers, registry)
+        return evolve(session, modelled=_read_modelled(document.get("modelled"), session.structure))
     structure = read_structure(document)
     tables = Tables(structure, archive.array(values, structure.cells))
     if not np.all(np.isfinite(tables.values)):

@@ -250,6 +250,7 @@ class NoisyTables:
             "cost": self.cost.to_dict(),
             "provenance": plain(self.provenance),
         }
+        modelled = {"modelled": self.modelled.to_dict()} if self.modelled else {}
         if self.session is not None:
             place = {clique: number for number, clique in enumerate(self.session.workload.candidates)}
             return facts | {
@@ -257,6 +258,7 @@ class NoisyTables:
                 "numbers": len(self.numbers),
                 "steps": [one.step_document(place) | self._coarse(one) for one in self.steps],
                 "domain": self.session.workload.domain.to_dict(),
+                **modelled,
             }
         facts |= {
             "total": self.total,
@@ -268,7 +270,7 @@ class NoisyTables:
             "domain": self.structure.domain.to_dict(),
         }
         facts |= {"check": True} if self.check else {}
-        return facts | ({"modelled": self.modelled.to_dict()} if self.modelled else {})
+        return facts | modelled
 
     def _coarse(self, step: NoisyTables | Choice | NoisyScores) -> dict[str, bool]:
         """Whether a step counted by merged codes."""

@@ -61,10 +61,12 @@ def session_release(
     cost: Budget,
     private: bool,
     provenance: Mapping[str, Any],
+    modelled: Structure | None = None,
 ) -> NoisyTables:
     """All that was measured as one release over the session's last domain, each table the mean of its measurements.
 
-    Tables of a structure check are in the steps only. Raises BudgetError where nothing was measured.
+    Tables of a structure check are in the steps only. modelled: what was chosen to be learned, if it was yet. Raises
+    BudgetError where nothing was measured.
     """
     measured = [one for one in steps if isinstance(one, NoisyTables) and not one.check]
     if not measured:
@@ -90,6 +92,7 @@ def session_release(
         provenance=dict(provenance),
         session=session,
         steps=tuple(steps),
+        modelled=None if modelled == tables.structure else modelled,
     )
 
 

@@ -111,6 +111,7 @@ def select_structure(
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(found, session, selector)
+            session.made_for(selection.structure)
             notes = [*selection.notes, *_measure_rest(session, selection)]
             if share:
                 notes += _check_structure(session, source)

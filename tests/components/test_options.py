@@ -74,6 +74,8 @@ def test_any_plain_values_are_options_or_a_refusal(given_options):
         ({"rule": "fats"}, "'fast' or 'slow', got 'fats'; did you mean 'fast'"),
         ({"limit": "atuo"}, "number or 'auto' or none"),
         ({"share": -1}, "share"),
+        ({"names": "ab"}, "must be list of text, got 'ab'"),
+        ({"names": {"a": 1}}, "must be list of text"),
     ],
 )
 def test_refusals_say_what_would_do(wrong, words):

@@ -9,7 +9,25 @@ from dpgm_core.components.options import build
 from dpgm_core.components.validators import at_least_zero, flag, positive, share, whole
 from dpgm_core.errors import OptionError
 
-NUMBERS = (-1.0, -0.0, 0, 0.0, 0.5, 1, 1.0, 2, 3.5, float("inf"), float("-inf"), float("nan"), True, False, "1", None)
+NUMBERS = (
+    -1.0,
+    -0.0,
+    0,
+    0.0,
+    0.5,
+    1,
+    1.0,
+    2,
+    3.5,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    10**400,
+    True,
+    False,
+    "1",
+    None,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +36,7 @@ NUMBERS = (-1.0, -0.0, 0, 0.0, 0.5, 1, 1.0, 2, 3.5, float("inf"), float("-inf"),
         (positive, {"0.5", "1", "1.0", "2", "3.5"}),
         (at_least_zero, {"-0.0", "0", "0.0", "0.5", "1", "1.0", "2", "3.5"}),
         (share, {"-0.0", "0", "0.0", "0.5"}),
-        (whole, {"1", "2"}),
+        (whole, {"1", "2", repr(10**400)}),
         (flag, {"True", "False"}),
     ],
 )

@@ -1,6 +1,7 @@
 """`privbayes` through the door: the graph it chooses, on which order, and what it refuses before anything is paid."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,11 @@ from dpgm_core import (
     Terms,
     Workload,
     fit,
+    learn,
+    load_model,
+    load_release,
     make,
+    select,
 )
 
 NAMES = "abcdef"
@@ -108,6 +113,33 @@ def test_a_learner_of_graphs_and_a_workload_that_leaves_an_attribute_out() -> No
     found = parents_of(run(PrivBayes(order=tuple("cabdef")), Budget.zcdp(2), learner=Network(), workload=workload))
     assert found["f"] == () and not any("f" in above for above in found.values())
     assert found["a"] == ("c",) and found["d"] == ("c",)
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_the_release_alone_is_enough_to_learn_the_same_network_again(tmp_path: Path, merge: bool) -> None:
+    """A session measures more than the families; its file knows the graph that was chosen, over the codes as they were
+    merged, so that learning from it, as after `dpgm select`, needs no selector and no records."""
+    codes = np.column_stack([planted(), np.zeros(4000, int)])
+    wanted = Workload.all(Domain.from_sizes({**dict.fromkeys(NAMES, 3), "g": 5}), 2)
+    selector = PrivBayes(parents=1, merge=merge)
+    saved, selection = select(
+        codes,
+        selector,
+        Budget.pure(8),
+        wanted,
+        Network(),
+        terms=TERMS,
+        randomness=SeededRandomness(5),
+        save_release=tmp_path / "r.dpgm",
+    )
+    assert bool(saved.session and saved.session.merges) is merge
+    release = load_release(tmp_path / "r.dpgm")
+    assert release.modelled == selection.structure != release.structure
+    again = learn(release, Network())
+    assert again.model.structure == selection.structure
+    again.model.save(tmp_path / "m.dpgm")
+    (kept,) = load_model(tmp_path / "m.dpgm").releases
+    assert kept.modelled == selection.structure
 
 
 def test_no_parents_at_all() -> None:
