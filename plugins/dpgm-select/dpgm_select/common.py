@@ -52,7 +52,7 @@ class Options:
 
     merge: bool = option(
         True,
-        help="before pairs are counted, merge codes whose noisy counts are below 2 standard deviations",
+        help="first merge codes whose noisy counts are below 2 standard deviations",
         validator=flag,
     )
     max_model_cells: int = option(
