@@ -57,7 +57,8 @@ class NaiveMLE:
     l2: float | Literal["auto", "discrepancy"] = option(
         "auto",
         help="strength of the L2 penalty on the log-potentials; 'auto' finds it by simulated releases, 'discrepancy' "
-        "takes the first whose fit is as close to the noisy tables as the noise would be, or hardly comes nearer any more",
+        "takes the first whose fit is as close to the noisy tables as the noise would be, or hardly comes nearer "
+        "any more",
         unit="1 / nats, per record",
         validator=_penalty,
     )
