@@ -41,9 +41,8 @@ class Dag:
         for family in self.families:
             cells = math.prod(domain.shape(family))
             if cells > MOST_CELLS:
-                size = (
-                    f"{cells:,}" if cells < 10**15 else f"10^{math.floor(math.log10(cells))}"
-                )  # of 4,300 digits at most
+                # Python writes whole numbers of at most 4,300 digits.
+                size = f"{cells:,}" if cells < 10**15 else f"10^{math.floor(math.log10(cells))}"
                 raise TooLarge(
                     f"the family of {family[0]!r} with its {len(family) - 1:,} parents has {size} cells; at most "
                     f"{MOST_CELLS:,} can be counted, so take parents out or coarsen labels"

@@ -41,13 +41,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def settings_option(command: F) -> F:
     """`--set KEY=VALUE`, repeatable."""
     return click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key, such as learner.l2=0.001."
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
     )(command)
 
 
 def json_option(command: F) -> F:
     """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="JSON for machines.")(command)
 
 
 def print_json(value: Any) -> None:

@@ -35,8 +35,8 @@ _file = click.Path(dir_okay=False, path_type=Path)
 def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_json: bool) -> None:
     """Write MODEL for other programs, with its guarantee; only an older file of the same kind is replaced.
 
-    Both files are over all labels of the domain. The guarantee stands among the properties of a BIF file's network, and
-    in the names file beside a UAI file. Attributes that no release measured are as the model has them, and are named.
+    Both files are over all labels of the domain. Attributes that no release measured are as the model has them, and
+    are named on stderr.
     """
     from dpgm_core.errors import OptionError
     from dpgm_core.files import BIF_FILE, NAMES_FILE, UAI_FILE, check_writable

@@ -69,9 +69,8 @@ def sample(
 ) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
-    Attributes that no release measured are left out, and named on stderr. The guarantee is in the schema's metadata
-    `dpgm` of a .parquet or .arrow file, and beside a .csv file in OUTPUT.dpgm.json.
-    Rounded records are for tables, independent ones for whatever looks at how much data vary.
+    Attributes that no release measured are left out, and named on stderr. Of a .csv file the guarantee is in
+    OUTPUT.dpgm.json. Rounded records are for tables, independent ones for whatever looks at how much data vary.
     """
     from dpgm_core.errors import OptionError
     from dpgm_core.randomness import SeededRandomness

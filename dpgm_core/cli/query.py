@@ -34,7 +34,7 @@ _MOST_ROWS = 100_000  # printed without being asked for by --top
 
 _INTERVALS = (
     "Error bars and intervals, such as 0.9. Of a measured answer they hold the truth with this probability; of one by "
-    "structure they cover sampling and noise, and a wrong structure only where the model has a structure check."
+    "structure only as far as the structure is right, or was checked."
 )
 
 #: What a standing means, under the answer.

@@ -219,8 +219,8 @@ def survives_empty_data(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def survives_awkward_structures(subject: LearnerSubject) -> None:
     """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input,
-    to `check` and to `learn`; to who takes directed graphs alone their directed forms are, those of tied cliques aside,
-    and graphs with several parents, of one label, against the domain's order. Cannot show: large structures."""
+    to `check` and to `learn`; where directed graphs alone are taken, their directed forms, and graphs with several
+    parents, of one label, against the domain's order. Cannot show: large structures."""
     for name, structure in {**awkward_structures(), **(awkward_networks() if subject.directed else {})}.items():
         codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
         try:

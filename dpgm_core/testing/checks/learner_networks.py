@@ -27,8 +27,8 @@ CHECKS = Checklist("learner")
 
 @CHECKS.add(needs="directed")
 def a_network_comes_out(subject: LearnerSubject) -> None:
-    """The model is a Bayesian network over the graph that was given: its potentials are the logarithms of conditional
-    tables, whose rows are distributions, however little is known. Cannot show: that they are the right ones."""
+    """However little is known, the model is a Bayesian network over the graph given: its potentials are the logarithms
+    of conditional tables. Cannot show: that they are the right ones."""
     networks = awkward_networks()
     for name in ("two parents", "against the domain's order", "a parent of one label"):
         structure = networks[name]
@@ -48,9 +48,8 @@ def a_network_comes_out(subject: LearnerSubject) -> None:
 
 @CHECKS.add(needs="directed")
 def what_is_no_graph_is_refused_unpaid(subject: LearnerSubject) -> None:
-    """A chain of cliques, a cycle and tied cliques, which are no directed graph, are refused with StructureError by
-    `check` and, where nobody asked that, by `learn` before it has asked for a release. Cannot show: other structures.
-    """
+    """A chain of cliques, a cycle and tied cliques are refused with StructureError by `check`, and by `learn` before it
+    has asked for a release. Cannot show: other structures."""
     structures = awkward_structures()
     for name, structure in {"chain": CHAIN, "cycle": structures["cycle"], "tied": structures["tied"]}.items():
         _refused(subject, name, structure)

@@ -64,8 +64,7 @@ def _network(structure: Structure) -> Tables:
 @CHECKS.add()
 def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
     """Where two tables contradict each other the model lies nearer to the one with a tenth of the other's noise,
-    whichever it is. Cannot show: how much nearer it should be, and learners that take rounds, all of the same noise, or
-    several releases, whose noise they choose."""
+    whichever it is. Cannot show: how much nearer it should be, and learners that choose the noise or take rounds."""
     for quiet in (0, 1):
         release = torn(quiet)
         if subject.directed:

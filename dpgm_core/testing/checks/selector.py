@@ -146,9 +146,8 @@ def same_seed_same_selection(subject: SelectorSubject) -> None:
 @CHECKS.add()
 def measures_within_the_workload(subject: SelectorSubject) -> None:
     """Triples, pairs, targets, weights, `never`, few cells, one attribute, one label: what is measured is a candidate
-    and lies in a clique of the structure, every attribute that may be measured is, and trace and notes are plain; where
-    the plan says directed, the structure and those that it fits are such graphs; or `plan` refuses the workload. Cannot
-    show: large ones."""
+    and lies in a clique of the structure, every attribute that may be measured is, and trace and notes are plain; a
+    plan that says directed is true of every structure; or `plan` refuses the workload. Cannot show: large ones."""
     served = 0
     for where, workload in _workloads().items():
         if not serves(subject, workload, budget_of(first(subject), 1)):

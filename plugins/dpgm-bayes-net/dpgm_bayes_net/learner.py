@@ -63,19 +63,16 @@ class BayesNet:
 
     measure: Literal["maximal", "families"] = option(
         "maximal",
-        help="maximal: measure only families that lie in no other one, which hold the counts of all; families: measure "
-        "each family",
+        help="maximal: measure only families that lie in no other one; families: measure each",
     )
     split: Literal["optimal", "even", "curator"] = option(
         "optimal",
-        help="how the budget is divided over the tables measured: optimal: more for larger ones; even: the same noise "
-        "for all; curator: as the run says",
+        help="how the budget is divided: optimal: more for larger tables; even: equal noise; curator: as the run says",
     )
     learner: Learner | str | Mapping[str, Any] = component_option(
         "eb-map",
         kind="learner",
-        help="what learns from the release, before conditional tables are read off; local: each table by itself, no "
-        "inference",
+        help="what learns from the release before the network is read off; local: each table by itself",
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:

@@ -39,8 +39,7 @@ class Local:
 
     smoothing: float = option(
         0.25,
-        help="pseudo-count added to each cell after negative counts are taken as 0, so that rows with little but noise "
-        "come out near uniform; 0 adds nothing",
+        help="pseudo-count added to each cell after negative counts are taken as 0; empty rows come out near uniform",
         unit="standard deviations of the noise in the cell",
         validator=at_least_zero,
     )

@@ -69,26 +69,24 @@ class BayesNetTwoStage:
     first_share: float = option(0.1, help="share of the budget that the first stage costs", validator=_part)
     sampling_rate: float = option(
         1.0,
-        help="the probability with which each person takes part in the first stage; below 1 for pure budgets only",
+        help="of each person to take part in the first stage; below 1 for pure budgets only",
         unit="probability",
         validator=_rate,
     )
     weights: Literal["paper", "error", "structure", "even"] = option(
         "paper",
-        help="what divides the second stage's budget: the graph times the expected error, either alone, or nothing",
+        help="what divides the second stage's budget: graph times expected error, either alone, or nothing",
     )
     measure: Literal["families", "maximal"] = option(
-        "families", help="measure each family, or only those that lie in no other one, mostly more accurate"
+        "families", help="measure each family, or only those in no other one, mostly more accurate"
     )
     pool: bool = option(
-        True, help="learn from both stages, weighted by their noise; else the first one only decides", validator=flag
+        True, help="learn from both stages, by their noise; else the first one only decides", validator=flag
     )
-    consistency: bool = option(
-        True, help="make the tables of a stage agree on all that they share before they are read", validator=flag
-    )
+    consistency: bool = option(True, help="make the tables of a stage agree on what they share", validator=flag)
     smoothing: float = option(
         0.25,
-        help="pseudo-count added to each cell after negative counts are taken as 0; 0 adds nothing",
+        help="pseudo-count added to each cell after negative counts are taken as 0",
         unit="standard deviations of the noise in the cell",
         validator=at_least_zero,
     )

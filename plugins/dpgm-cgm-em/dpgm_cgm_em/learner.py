@@ -81,8 +81,7 @@ class CgmEm:
     tau: float | Literal["auto"] = option(
         "auto",
         help="capacity: EM rounds times eps/|C|; under Laplace noise no log-potential moves further; 'auto' lies "
-        "half-way between the plateau rule's and the one at which paths of releases simulated from a first fit come "
-        "nearest to it; under a stopping rule it is 10",
+        "half-way between the plateau rule's and the best for simulated releases; under a stopping rule it is 10",
         unit="nats",
         validator=_capacity,
     )

@@ -60,7 +60,7 @@ class EbMap:
     widening: float = option(
         1.25,
         help="before the last fit prior scales are multiplied by 1 + widening d^2, d the share of a group's parameters "
-        "that the tables determine, as rare cells are both undetermined and far out; 0 fits Gaussian potentials",
+        "that the tables determine; 0 fits Gaussian potentials",
         validator=at_least_zero,
     )
     rounds: int = option(12, help="at most this many updates of the prior scales", unit="rounds", validator=whole)
@@ -72,23 +72,22 @@ class EbMap:
     )
     curvature: Literal["auto", "dense", "diagonal"] = option(
         "auto",
-        help="dense: one matrix over all parameters, time cubic and memory quadratic in their number; diagonal: a "
-        "block for each table, nearly as accurate, faster and small; auto: dense up to 1,500 parameters, 2,200 where "
-        "there is little noise",
+        help="dense: one matrix over all parameters, time cubic in their number; diagonal: a block for each table, "
+        "nearly as accurate; auto: dense up to 1,500 parameters, 2,200 where there is little noise",
         replaces=("dense_up_to",),
     )
     scales: tuple[float, ...] | None = option(
         None,
-        help="the prior scales of the last fit, main effects' first, then each clique's, as an earlier fit's tuning "
-        "has them: nothing is tuned then; none: the tables choose",
+        help="the prior scales of the last fit, main effects' first, as an earlier fit's tuning has them; none: the "
+        "tables choose",
         unit="nats",
         validator=_scales,
     )
 
     base: Model | str | None = option(
         None,
-        help="a public model over the same attributes, or its file: the prior is centred on it, so that where the "
-        "tables tell nothing the model is as it says; its cliques are added to the model's; none: on the uniform model",
+        help="a public model over the same attributes, or its file, on which the prior is centred; its cliques are "
+        "added to the model's; none: the uniform model",
         holds=Model,
     )
 

@@ -56,9 +56,9 @@ class NaiveMLE:
     project: bool = option(True, help="move each noisy table to the nearest one without negative cells first")
     l2: float | Literal["auto", "discrepancy"] = option(
         "auto",
-        help="strength of the L2 penalty on the log-potentials; 'auto' takes the one under which fits to releases "
-        "simulated from a first fit come nearest to it, 'discrepancy' the first whose fit is as close to the noisy "
-        "tables as the noise would be, or hardly comes nearer any more",
+        help="strength of the L2 penalty on the log-potentials; 'auto' finds it by simulated releases, 'discrepancy' "
+        "takes the first whose fit is as close to the noisy tables as the noise would be, or hardly comes nearer "
+        "any more",
         unit="1 / nats, per record",
         validator=_penalty,
     )

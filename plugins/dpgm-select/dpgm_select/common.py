@@ -52,13 +52,12 @@ class Options:
 
     merge: bool = option(
         True,
-        help="merge codes whose noisy counts are below 2 standard deviations of the noise with other such codes, "
-        "before pairs are counted",
+        help="first merge codes whose noisy counts are below 2 standard deviations",
         validator=flag,
     )
     max_model_cells: int = option(
         2**18,
-        help="tables are left out with which an exact engine would need more, all clusters together",
+        help="tables with which an exact engine needs more are left out",
         unit="cells",
         validator=whole,
     )
