@@ -187,6 +187,35 @@ def test_without_noise_it_is_maximum_likelihood():
         assert found[family[0]] == pytest.approx(counts / counts.sum(axis=0), abs=0.02)
 
 
+@pytest.mark.parametrize("inner", ["eb-map", "local"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-8"])
+def test_with_nothing_but_noise_rows_are_distributions_still(inner, epsilon):
+    model = fitted({"name": "bayes-net", "learner": inner}, dpgm.Budget.pure(epsilon)).model
+    for table in dpgm.cpds(model, DAG).values():
+        assert np.all(np.isfinite(table)) and np.all(table >= 0)
+        assert table.sum(axis=0) == pytest.approx(1, abs=1e-9)
+    assert model.log_partition == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("neighbours", "person"), [("add-remove", 1), ("replace-one", 2)])
+def test_one_person_moves_each_table_by_what_its_noise_is_for(neighbours, person):
+    """Over all pairs of records, by enumeration: the largest change of all families' tables is the stated L1."""
+    structure = dpgm.Structure(DOMAIN, DAG.maximal)
+    everybody = [np.array(codes) for codes in np.ndindex(*DOMAIN.sizes.values())]
+    tables = [np.concatenate([counted(one, clique).reshape(-1) for clique in structure.cliques]) for one in everybody]
+    changes = tables if person == 1 else [one - other for one in tables for other in tables]
+    stated = dpgm.Terms(neighbours=neighbours).sensitivity(structure)
+    assert stated.l1 == max(np.abs(change).sum() for change in changes) == person * len(DAG.maximal)
+    assert stated.l2_squared == max((change**2).sum() for change in changes)
+
+
+def counted(record, clique):
+    """The clique's table of one record."""
+    table = np.zeros(DOMAIN.shape(clique))
+    table[tuple(record[DOMAIN.names.index(name)] for name in clique)] = 1
+    return table
+
+
 def test_names_and_orders_change_nothing():
     """A release with attributes renamed and reversed, and labels too, gives the same network: eb-map stops where a step
     is short, so to 0.01 of a probability."""
