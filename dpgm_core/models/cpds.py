@@ -78,7 +78,8 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
         if worst > _ROUNDING:
             raise StructureError(
                 f"a row of the conditional table of {child!r} is off from 1 by {worst:.3g} in sum; its first axis is "
-                "the child's, and along it the probabilities of each parents' state sum to 1"
+                "the child's, and along it the probabilities of each parents' state sum to 1; numbers that were "
+                "rounded are divided by table.sum(axis=0)"
             )
         parts.append(table.reshape(-1))
     with np.errstate(divide="ignore"):

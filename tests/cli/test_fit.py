@@ -66,6 +66,55 @@ def test_wrong_requests_write_nothing(spec, refused, setting, words):
     assert files(spec.parent) == before
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["structure={parents={sex=['age'], age=['sex']}}"], "age -> sex -> age"),
+        (["structure={parents={sex=['sex']}}"], "sex -> sex"),
+        (["structure={parents={sex=['aeg']}}"], "did you mean 'age'"),
+        (["structure={parents={sxe=['age']}}"], "did you mean 'sex'"),
+        (["structure={parents={sex=['age', 'age']}}"], "'age' is named twice"),
+        (["structure={bif='none.bif'}"], "none.bif"),
+        (["learner=bayes-net"], "no directed graph: 'age' stands first in no clique"),
+        (["learner=local"], "no directed graph"),
+        (["learner=bayes-net-two-stage"], "no directed graph"),
+        (["learner=bayes-net", "structure={select='mst'}"], "select = 'privbayes'"),
+        (["learner=bayes-net-two-stage", "structure={select='privbayes'}"], "a part of the budget first"),
+        (["structure={select={name='privbayes', order='sex'}}"], "must be list of text"),
+        (
+            [
+                "learner=bayes-net-two-stage",
+                "structure={parents={age=['sex']}}",
+                "mechanism=gaussian",
+                "budget.delta=1e-6",
+                "ledger.budget.delta=1e-5",
+            ],
+            "ask for rho",
+        ),
+        (
+            ["learner={name='bayes-net-two-stage', sampling_rate=0.1}", "structure={parents={age=['sex']}}"]
+            + ["mechanism=gaussian", "budget={rho=0.1}", "ledger.budget={rho=1}"],
+            "leave sampling_rate = 1",
+        ),
+    ],
+)
+def test_networks_that_cannot_be_learned_cost_nothing(spec, refused, settings, words):
+    """The same of directed graphs: exit 2, one line, nothing written, not even a ledger."""
+    before = files(spec.parent)
+    assert words in refused("fit", spec, *(word for setting in settings for word in ("--set", setting)))
+    assert files(spec.parent) == before
+
+
+def test_one_release_is_not_learned_from_in_two_stages(spec, dpgm_command, refused):
+    """One line that says what it takes, and nothing is written beside the release."""
+    code, out, err = dpgm_command("release", spec, "--json", "--set", "structure={parents={age=['sex']}}")
+    assert code == 0, err
+    before = files(spec.parent)
+    said = refused("learn", json.loads(out)["release"], "--learner", "bayes-net-two-stage")
+    assert "from the two releases of one run of its own" in said
+    assert files(spec.parent) == before
+
+
 def test_missing_and_broken_specs(tmp_path, refused):
     """No file, a folder, no TOML, deep TOML, a missing key."""
     assert "no-spec.toml" in refused("fit", tmp_path / "no-spec.toml")

@@ -183,6 +183,11 @@ EDITED = {
     "a step of another kind": {(*STEPS, ALL, "kind"): "vote"},
     "no session": {("session",): None},
     "private as a text": {("private",): "yes"},
+    # what it was made to learn
+    "made for a text": {("modelled",): "a"},
+    "made for other names": {("modelled",): {"cliques": [["z"]]}},
+    "made for less than it measured": {("modelled",): {"cliques": [["a"]]}},
+    "made for a helper": {("modelled",): {"graph": "complete"}},
 }
 
 

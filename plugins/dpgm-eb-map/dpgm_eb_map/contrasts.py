@@ -249,10 +249,11 @@ def _told(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tupl
         live = [axis for axis, size in enumerate(structure.shapes[number]) if size > 1]
         for order in range(1, len(live) + 1):
             for chosen in itertools.combinations(live, order):
-                # In the order of axes that names it first: equal statistics of different tables are one effect.
+                # In the order of axes that names it first: equal statistics of different tables are one effect. That
+                # order sorts one of the group's cliques, so no other of the many orders is looked at.
+                orders = {tuple(sorted(chosen, key=clique.__getitem__)) for clique in group}
                 cliques, axes = min(
-                    (tuple(sorted(tuple(clique[axis] for axis in axes) for clique in group)), axes)
-                    for axes in itertools.permutations(chosen)
+                    (tuple(sorted(tuple(clique[axis] for axis in axes) for clique in group)), axes) for axes in orders
                 )
                 told.setdefault(cliques, []).append((number, axes))
     return told

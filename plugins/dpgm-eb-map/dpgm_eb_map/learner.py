@@ -94,8 +94,8 @@ class EbMap:
     def check(self, structure: Structure, inference: Inference) -> None:
         """Refuse scales that are not the structure's and a base that is not public or is over other attributes,
         OptionError; a base's file that is no model, ModelFileError; what the engine cannot hold, TooLarge."""
+        engine_of(inference, structure, self._base())  # first: a table of no size has no number of groups
         self.check_scales(structure)
-        engine_of(inference, structure, self._base())
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it.

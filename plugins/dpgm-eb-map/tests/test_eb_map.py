@@ -125,6 +125,17 @@ def test_the_basis_spans_the_model(name):
         assert np.linalg.eigvalsh(curvature).min() > 1e-4
 
 
+def test_a_table_of_many_attributes_is_understood_or_refused_at_once():
+    """As a child with many parents has: its effects are as many as subsets of its attributes, not as their orders, of
+    which these 13 have 10^10; and what no engine holds is refused before any are counted."""
+    names = [f"x{place}" for place in range(24)]
+    domain = Domain.from_sizes(dict.fromkeys(names, 3))
+    engine = dpgm.make("inference", "junction-tree")
+    assert group_count(Structure(domain, [names[:13], ["x20", "x21"], ["x21"]])) == 3
+    with pytest.raises(dpgm.TooLarge, match="needs a table of"):
+        dpgm.make("learner", "eb-map").check(Structure(domain, [names]), engine)
+
+
 def test_without_noise_it_is_the_maximum_likelihood_estimate():
     """With next to no noise and many records its marginals are the observed ones, to less than the sampling error."""
     truth = population(chain(5, 3, 2), 2)
