@@ -92,8 +92,13 @@ def test_wrong_requests_write_nothing(spec, refused, setting, words):
             "ask for rho",
         ),
         (
-            ["learner={name='bayes-net-two-stage', sampling_rate=0.1}", "structure={parents={age=['sex']}}"]
-            + ["mechanism=gaussian", "budget={rho=0.1}", "ledger.budget={rho=1}"],
+            [
+                "learner={name='bayes-net-two-stage', sampling_rate=0.1}",
+                "structure={parents={age=['sex']}}",
+                "mechanism=gaussian",
+                "budget={rho=0.1}",
+                "ledger.budget={rho=1}",
+            ],
             "leave sampling_rate = 1",
         ),
     ],
