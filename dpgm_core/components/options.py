@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
@@ -63,8 +64,29 @@ def option(
     """
     more = {"unit": unit, "replaces": replaces, "holds": holds}
     metadata = {"help": help} | {name: value for name, value in more.items() if value}
-    made: T = attrs.field(default=default, metadata=metadata, validator=validator)
+    checks = [_is_one_of_its_texts, *([] if validator is None else [validator])]
+    made: T = attrs.field(default=default, metadata=metadata, validator=checks)
     return made
+
+
+def _is_one_of_its_texts(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """A validator: no other text than those of the option's type, if it has some; who makes the class need not ask
+    `build`, which converts."""
+    cls: Any = type(instance)
+    hint = _types(cls).get(attribute.name, Any)
+    members = [hint] if get_origin(hint) is Literal else [one for one in get_args(hint) if get_origin(one) is Literal]
+    texts = [text for member in members for text in get_args(member)]
+    if texts and value not in texts and (isinstance(value, str) or get_origin(hint) is Literal):
+        raise OptionError(f"{attribute.name} must be {type_text(hint)}, got {value!r:.80}")
+
+
+@lru_cache(maxsize=256)
+def _types(cls: type) -> dict[str, Any]:
+    """`_hints`; {} where they cannot be resolved, which is said where the class is registered."""
+    try:
+        return _hints(cls)
+    except IncompatiblePlugin:
+        return {}
 
 
 def component_option(default: str, *, kind: str, help: str) -> Any:

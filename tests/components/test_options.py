@@ -182,3 +182,27 @@ def test_an_option_that_is_a_component_is_changed_by_a_table():
     assert changed(Outer(), {"inner": table}, what="x").inner == table
     with pytest.raises(OptionError, match="option 'inner' of x has no option 'cuont'; did you mean 'count'"):
         changed(outer, {"inner": {"cuont": 2}}, what="x")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rule": "fsat"}, "rule must be 'fast' or 'slow', got 'fsat'"),
+        ({"rule": 1}, "rule must be 'fast' or 'slow', got 1"),
+        ({"limit": "automatic"}, "limit must be number or 'auto' or none, got 'automatic'"),
+    ],
+)
+def test_a_class_made_directly_takes_no_text_that_is_no_choice(given: dict[str, Any], said: str) -> None:
+    assert Mine(rule="slow", limit=2.0).limit == 2.0 and Mine(limit="auto").rule == "fast"
+    with pytest.raises(OptionError, match=said):
+        Mine(**given)
+
+
+def test_types_that_cannot_be_looked_up_are_told_of_by_who_registers_the_class() -> None:
+    Hidden = Literal["here"]
+
+    @attrs.frozen(kw_only=True)
+    class Local:
+        rule: Hidden = option("here", help="which")  # type: ignore[valid-type]
+
+    assert Local(rule="there").rule == "there"
