@@ -5,8 +5,8 @@
 DIR, records, errors and trials are those of `benchmarks.selection`, and so are the rows of `mst`, `aim` and `oneshot`
 in its cells: they are read from its store. Cells `pure` are for a pure epsilon, which `oneshot` does not serve. A
 number is how many parents there may be, 2 where it is left out; with 3 sets of four attributes may be measured. The
-order of the attributes is the domain's, or that of "sense", written down before any run (`protocol/selecting.py`). The
-learner is `eb-map`, or `bayes-net` around it.
+order of the attributes is the domain's, or that of "sense", written down before its own first run
+(`protocol/selecting.py`). The learner is `eb-map`, or `bayes-net` around it.
 """
 
 from __future__ import annotations

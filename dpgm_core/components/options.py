@@ -64,7 +64,8 @@ def option(
     """
     more = {"unit": unit, "replaces": replaces, "holds": holds}
     metadata = {"help": help} | {name: value for name, value in more.items() if value}
-    checks = [_is_one_of_its_texts, *([] if validator is None else [validator])]
+    own = list(validator) if isinstance(validator, (list, tuple)) else [] if validator is None else [validator]
+    checks = [_is_one_of_its_texts, *own]
     made: T = attrs.field(default=default, metadata=metadata, validator=checks)
     return made
 
