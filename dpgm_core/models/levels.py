@@ -8,6 +8,7 @@ That is post-processing of the release, and free.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -21,6 +22,9 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
 __all__ = ["Level", "Levels", "block_weights", "levels_of"]
+
+#: Standard deviations of the noise that a code in a block is taken to have more than its estimate, records.
+_LEAST = 0.25
 
 
 @frozen(kw_only=True, eq=False)
@@ -160,16 +164,17 @@ def levels_of(domain: Domain, releases: Sequence[NoisyTables]) -> Levels | None:
 
 
 def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> FloatArray:
-    """p(code | block) from noisy counts, (labels,): those of a block shrunk toward their mean, and never negative.
+    """p(code | block) from noisy counts, (labels,): those of a block shrunk toward their mean, and above 0 under noise.
 
     variance: of the noise of a count. Codes are merged because noise hides their counts, so the counts of a block
     differ mostly by noise: taken as they are they would make rare codes common and others impossible. They are
     shrunk as far as their spread is explained by noise and sampling (the positive-part rule of James and Stein, with
     as many degrees of freedom as there are, so that two codes are shrunk too), then brought to the nearest
-    distribution. Nothing left of a block is spread evenly.
+    distribution, and each gets a part of the noise's standard deviation more: noise says of no code that it cannot be.
+    Nothing left of a block is spread evenly.
 
     >>> block_weights(np.array([50.0, 30.0, 10.0, -1.0, 2.0]), 4.0, np.array([0, 1, 1, 2, 2])).round(2).tolist()
-    [1.0, 0.72, 0.28, 0.5, 0.5]
+    [1.0, 0.71, 0.29, 0.5, 0.5]
     """
     weights = np.ones(len(counts))
     for block in range(int(codes.max()) + 1):
@@ -184,7 +189,8 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> Float
         spread = float(apart @ apart)
         explained = (len(inside) - 1) * (variance + mean) if variance > 0 else 0.0
         shrunk = mean + max(0.0, 1 - explained / spread) * apart if spread > 0 else np.full(len(inside), mean)
-        weights[inside] = _nearest(shrunk / shrunk.sum())
+        likely = mean * len(inside) * _nearest(shrunk / shrunk.sum()) + _LEAST * math.sqrt(variance)
+        weights[inside] = likely / likely.sum()
     return weights
 
 

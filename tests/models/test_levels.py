@@ -89,15 +89,18 @@ def test_merges_that_lead_elsewhere_are_refused():
 
 
 def test_shrinkage_is_a_distribution_and_between_the_counts_and_even():
-    """Whatever the counts, also negative: never below 0, blocks sum to 1; no noise, no shrinkage but by sampling."""
+    """Whatever the counts, also negative: above 0, blocks sum to 1; no noise, no shrinkage but by sampling."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         codes = np.concatenate([np.arange(3), rng.integers(0, 3, size=9)])
-        weights = block_weights(rng.normal(2, 8, size=12), float(rng.uniform(0, 50)), codes)
-        assert (weights >= 0).all()
+        weights = block_weights(rng.normal(2, 8, size=12), float(rng.uniform(0.1, 50)), codes)
+        assert (weights > 0).all()
         np.testing.assert_allclose(np.bincount(codes, weights=weights), 1)
     counts, codes = np.array([9000.0, 3000.0, 0.0]), np.zeros(3, dtype=int)
     np.testing.assert_allclose(block_weights(counts, 1e-9, codes), counts / 12000, atol=1e-3)
+    assert (
+        block_weights(np.array([900.0, 300.0, -50.0]), 16.0, codes)[2] > 0
+    )  # a code that may occur is never ruled out
     np.testing.assert_allclose(block_weights(np.array([3.0, -1.0, 0.0]), 100.0, codes), 1 / 3)
     np.testing.assert_allclose(block_weights(np.array([-3.0, -1.0, 0.0]), 1.0, codes), 1 / 3)
 

@@ -25,7 +25,7 @@ from dpgm_core import (
 )
 from dpgm_core.evaluate import log_likelihood, total_variation
 from dpgm_core.interop.uai import read_uai, write_uai
-from dpgm_core.models import merged
+from dpgm_core.models import levels, merged
 from dpgm_core.models.reading import load_model
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
@@ -63,17 +63,24 @@ RELEASE = session()
 
 
 def model_of(seed: int, cliques=PAIRS, zeros: float = 0.0, weight0: bool = False, **more) -> Model:
-    """Random potentials over merged codes; weight0: a code of a block has probability 0."""
+    """Random potentials over merged codes; weight0: a code of a block has probability 0, as in replicates."""
     structure = Structure(COARSE, cliques)
     rng = np.random.default_rng(seed)
     values = rng.normal(size=structure.cells) * 1.5
     values[rng.random(structure.cells) < zeros] = -np.inf
     release = RELEASE
-    if weight0:  # without noise and far apart, so that shrinkage leaves it
-        one = release.steps[0]
-        counts = Tables(one.structure, np.array([5, 10**7, 3, -(10**6), 10**7, 4, 4, 4, 10**7, -(10**6), 10**7, 10**7]))
-        release = evolve(release, steps=(evolve(one, tables=counts), release.steps[1]))
-    return Model(structure, Tables(structure, values), releases=[release], **more)
+    with pytest.MonkeyPatch.context() as patch:
+        if weight0:
+            release = _with_zeros(release)
+            patch.setattr(levels, "_LEAST", 0.0)
+        return Model(structure, Tables(structure, values), releases=[release], **more)
+
+
+def _with_zeros(release):
+    """Counts without noise and far apart, so that shrinkage leaves them."""
+    one = release.steps[0]
+    counts = Tables(one.structure, np.array([5, 10**7, 3, -(10**6), 10**7, 4, 4, 4, 10**7, -(10**6), 10**7, 10**7]))
+    return evolve(release, steps=(evolve(one, tables=counts), release.steps[1]))
 
 
 def joint(model: Model) -> np.ndarray:
