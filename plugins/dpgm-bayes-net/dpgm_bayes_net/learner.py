@@ -36,8 +36,8 @@ from dpgm_core import (
     Refitter,
     Registry,
     ReplayCurator,
+    SeededRandomness,
     Structure,
-    SystemRandomness,
     Tables,
     component_option,
     make,
@@ -181,7 +181,8 @@ class BayesNet:
 
 
 def _afresh(inner: Learner, release: NoisyTables, modelled: Structure, inference: Inference) -> Fit:
-    return inner.learn(ReplayCurator(release, modelled), inference, randomness=SystemRandomness(), progress=silent)
+    # Neither loops nor refits hand on randomness, and both are to be repeatable; here it only starts post-processing.
+    return inner.learn(ReplayCurator(release, modelled), inference, randomness=SeededRandomness(0), progress=silent)
 
 
 def _tuning(inner: Learner, chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -292,6 +292,17 @@ def test_it_is_bootstrapped_with_the_others_tuning(inner, tmp_path):
     assert all(abs(one.log_partition) < 1e-5 for one in model.replicates)
 
 
+def test_a_loop_is_repeatable_whoever_learns_inside():
+    """A learner that draws randomness of its own to tune itself gives the same fit in the same loop, so that a seeded
+    selection is the same again."""
+    release = fitted({"name": "bayes-net", "learner": "naive-mle"}, dpgm.Budget.pure("0.2")).release
+    one, two = (
+        BayesNet(learner="naive-mle").fitter(ENGINE)(release, DAG.structure(), None).model.potentials.values
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
 @frozen(kw_only=True)
 class Plain:
     """A learner without refitter and fitter, which tunes a number."""
