@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -204,11 +205,14 @@ def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: 
     """Gaussian noises in the proportions of an optimal split that cost (epsilon, delta) together."""
     shares = optimal_shares(structure, "zcdp")
     alone = [terms.sensitivity(structure.only(number)) for number in range(len(shares))]
-    delta_of = DELTAS_TOGETHER.get(event_of(mechanism.noise(alone[0], Budget.zcdp(1))).kind)
+    delta_of = None
+    with suppress(BudgetError):  # of a mechanism that serves no rho, hence none of several widths
+        delta_of = DELTAS_TOGETHER.get(event_of(mechanism.noise(alone[0], Budget.zcdp(1))).kind)
     if delta_of is None:
         raise BudgetError(
             f"{budget} can be split over tables for Gaussian noise only, not for {type(mechanism).__name__}; ask for "
-            "mechanism 'gaussian', for split = 'even', or for a pure or zCDP budget"
+            "mechanism 'gaussian', for split = 'even' (a learner's option where it splits), or for a pure or "
+            "zCDP budget"
         )
     alike = parts_of(zip(shares, alone, strict=True))
     rho = largest_rho(

@@ -94,8 +94,7 @@ class BayesNet:
         measured, split = self.foreseen(structure)
         door = MeasuredCurator(curator, self._modelled(inner, structure), measured.cliques, split)
         found = inner.learn(door, inference, randomness=randomness, progress=progress)
-        fit = self._read_off(inner, found, structure, inference, door.handed)
-        return evolve(fit, notes=[*fit.notes, *door.notes])
+        return self._read_off(inner, found, structure, inference, door.handed)
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
         """Fits of the other learner, each from its last one where it can, and the networks nearest to them."""

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from dpgm_core import (
     Budget,
-    BudgetError,
     ClippedScore,
     Clique,
     Curator,
@@ -30,8 +29,6 @@ class MeasuredCurator:
 
     structure: of the other learner's model. split: "optimal", "even" or None, the curator's own. A saved release is
     handed out as it is. What else is asked for is refused, OptionError, before anything is read or charged.
-
-    notes: what the user should know of it.
     """
 
     def __init__(self, curator: Curator, structure: Structure, cliques: Sequence[Clique], split: str | None) -> None:
@@ -40,7 +37,6 @@ class MeasuredCurator:
         self.budget: Budget = curator.budget
         self.conversion_delta: Fraction | None = curator.conversion_delta
         self.replayed: bool = curator.replayed
-        self.notes: list[str] = []
         self._curator, self._cliques, self._split = curator, cliques, split
         self._handed: NoisyTables | None = None
 
@@ -97,19 +93,9 @@ class MeasuredCurator:
         raise _refused("opens a session")
 
     def _released(self, accept: Callable[[Sequence[Noise]], None] | None) -> NoisyTables:
-        curator, cliques = self._curator, self._cliques
-        if curator.replayed:
-            return curator.release(accept=accept)
-        before = curator.remaining
-        try:
-            return curator.release(cliques=cliques, split=self._split, accept=accept)
-        except BudgetError:
-            # Unequal noises spend (epsilon, delta) together only where they are Gaussian.
-            if self._split != "optimal" or before.kind != "approx" or curator.remaining != before:
-                raise
-        found = curator.release(cliques=cliques, split="even", accept=accept)
-        self.notes.append(f"every table has the same noise: {before} is split over tables for Gaussian noise only")
-        return found
+        if self._curator.replayed:
+            return self._curator.release(accept=accept)
+        return self._curator.release(cliques=self._cliques, split=self._split, accept=accept)
 
 
 def _refused(asks: str) -> OptionError:
