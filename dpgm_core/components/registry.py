@@ -44,6 +44,9 @@ _DEFAULTS = {
     ("learner", "eb-map"): "dpgm-eb-map",
     ("learner", "psgd"): "dpgm-psgd",
     **{("learner", name): "dpgm-bayes-net" for name in ("bayes-net", "bayes-net-two-stage", "local")},
+    **{("learner", name): "dpgm-mrf" for name in ("mrf-fw", "mrf-walsh")},
+    **{("selector", name): "dpgm-mrf" for name in ("mrf-fw", "mrf-select", "mrf-stable")},
+    ("inference", "gibbs"): "dpgm-mrf",
     **{("selector", name): "dpgm-select" for name in ("aim", "auto", "mst", "oneshot", "privbayes")},
 }
 

@@ -12,10 +12,13 @@ from dpgm_core.inference.contract import Beliefs
 from dpgm_core.noise.contract import Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
+from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import Choice, NoisyScores
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
 
@@ -70,14 +73,22 @@ class Session(Protocol):
         ...
 
     @property
-    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores, ...]:
+    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores | Descent | Verdict, ...]:
         """All that came out so far, oldest first."""
         ...
 
-    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
+    def measure(
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None = None,
+        *,
+        contrasts: bool = False,
+    ) -> NoisyTables:
         """Noisy tables: of cliques with one noise for `budget`, or each with a budget of its own.
 
-        Discrete Laplace noise for pure budgets, discrete Gaussian for zCDP. Raises Overspent with nothing drawn.
+        Discrete Laplace noise for pure budgets, discrete Gaussian for zCDP. contrasts: of binary attributes, the sum
+        of products of each clique named instead of its cells (and the number of records, where it is estimated); all
+        tables of a session are measured one way or the other. Raises Overspent with nothing drawn.
         """
         ...
 
@@ -93,6 +104,25 @@ class Session(Protocol):
         """All distances at once with discrete Gaussian noise; refused for pure budgets.
 
         Weights, offsets and groups do not enter: they may be applied to what comes out.
+        """
+        ...
+
+    def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
+        """One direction of each regression by the exponential mechanism over its gradient: the steepest, nearly.
+
+        budget: of all regressions together, of the session's kind.
+        """
+        ...
+
+    @property
+    def votes(self) -> Budget | None:
+        """What votes may still cost, (epsilon, delta), besides `remaining`; None where the session has none."""
+        ...
+
+    def vote(self, voter: Voter, budget: Budget) -> Verdict:
+        """The graph that votes agree on, or nothing where they are not stable; before any other step.
+
+        budget: (epsilon, delta), out of `votes`; spent whatever comes out. OptionError for other than core's voters.
         """
         ...
 
@@ -152,6 +182,11 @@ class Curator(Protocol):
         """Whether it handed out several saved releases as one."""
         ...
 
+    @property
+    def contrasts(self) -> bool:
+        """Whether its releases are of contrasts, unless `release` is told otherwise; for a `ContrastLearner` only."""
+        ...
+
     def release(
         self,
         *,
@@ -162,10 +197,11 @@ class Curator(Protocol):
     ) -> NoisyTables:
         """Noisy tables; spends `budget` (None: all that remains) on `cliques` (None: those of the structure).
 
-        split: how one budget is divided over the tables, "even" or "optimal" (None: as the curator was told); a replay
-        serves what there is. accept: told the noise of each table before anything is read or charged; raises to refuse
-        it. It may be called again with what remains. Tables of normalised contributions come `levelled`; the release
-        itself is their `original`.
+        split: how one budget is divided over the tables, "even" or "optimal", or that it goes to "contrasts": of binary
+        attributes, one noisy sum of products for each set inside a clique instead of cells (None: as the curator was
+        told); a replay serves what there is. accept: told the noise of each table before anything is read or charged;
+        raises to refuse it. It may be called again with what remains. Tables of normalised contributions come
+        `levelled`; the release itself is their `original`.
         """
         ...
 
@@ -185,9 +221,12 @@ class Curator(Protocol):
         """
         ...
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Adaptive steps, charged in full here (None: all that remains); stopping early is sound and refunds nothing.
 
-        The tables it measures are handed out as one release when it is left; see `Session`.
+        votes: how much of an (epsilon, delta) is for `Session.vote`, an (epsilon, delta) too; the rest becomes rho. The
+        tables it measures are handed out as one release when it is left; see `Session`.
         """
         ...

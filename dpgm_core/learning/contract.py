@@ -16,7 +16,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Fit", "Fitter", "Foreseen", "Learner", "Refitter"]
+__all__ = ["ContrastLearner", "Fit", "Fitter", "Foreseen", "Learner", "Refitter"]
 
 
 @frozen(kw_only=True)
@@ -100,4 +100,18 @@ class Foreseen(Protocol):
     def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
         """What its release will measure for a model over `structure`, and how the budget is split ("even", "optimal",
         None: as the run says). Raises what `check` raises."""
+        ...
+
+
+@runtime_checkable
+class ContrastLearner(Protocol):
+    """A learner that can learn from contrasts: sums of products of binary attributes in place of tables of cells.
+
+    Each group of such a release (`NoisyTables.contrasts`) tells the product of its clique alone, with noise of its own;
+    its table is filled up from the products of the smaller cliques. Other learners are refused it by name.
+    """
+
+    @property
+    def takes_contrasts(self) -> bool:
+        """True."""
         ...

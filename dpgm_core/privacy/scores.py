@@ -75,8 +75,9 @@ class TableDistance:
     candidates: their cliques, each once and none tied; n is the table of true counts. predicted: m, (cells,), records,
     in the order of the candidates' tables; a function of released things only. weights: w, positive; they are divided
     by the greatest and rounded to multiples of 1/4096; 1 for all if left out. offsets: b, records; 0 if left out.
-    groups: of which candidates one choice is made each, by number; all of them if left out, and one candidate may be
-    in several.
+    contrast: of binary attributes, |c - m_c| in place of |n - m|_1, c the sum of the products of the clique's +1 and -1
+    codes (+1 is code 0) and m_c that of the prediction; one person moves it no further. groups: of which candidates one
+    choice is made each, by number; all of them if left out, and one candidate may be in several.
 
     One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one (triangle
     inequality); m and b do not enter. Such a distance is not monotone: one person may move one score up and another
@@ -93,6 +94,7 @@ class TableDistance:
     weights: tuple[Fraction, ...] = ()
     offsets: tuple[float, ...] = field(default=(), converter=_records)
     groups: tuple[tuple[int, ...], ...] = field(default=(), converter=_numbers)
+    contrast: bool = False
 
     def __attrs_post_init__(self) -> None:
         count = len(self.candidates.groups)

@@ -18,7 +18,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector"]
+__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector", "VotingSelector"]
 
 #: From a release, a structure and the previous fit, if there is one, to a fit; see `Fitter`.
 Fitting: TypeAlias = Callable[[NoisyTables, Structure, Fit | None], Fit]
@@ -30,12 +30,14 @@ class Selection:
 
     structure: the model's, over the session's domain as it is at the end; every measured table lies inside one of its
     cliques. measure: cliques and weights, for what is left of the session: the pipeline measures them with budgets in
-    these proportions, unless less than 1 % is left. Empty: nothing more. trace: one mapping of plain values per round.
-    notes: sentences for the user, such as what was not affordable.
+    these proportions, unless less than 1 % is left. Empty: nothing more. contrasts: they are measured by their
+    products. trace: one mapping of plain values per round. notes: sentences for the user, such as what was not
+    affordable.
     """
 
     structure: Structure
     measure: Mapping[Clique, float] = field(factory=dict)
+    contrasts: bool = False
     trace: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     notes: Sequence[str] = ()
 
@@ -49,7 +51,8 @@ class SelectionPlan:
     of attributes needs to be chosen before unrelated ones with probability .9; None where there is nothing to choose.
     candidates: how many tables there are to choose from. limits: names of size limits -> their values. notes: what was
     decided and why, and what to reconsider. directed: whether its structure, and each that it shows the learner on the
-    way, will be a directed graph as `Dag.of` reads it, which learners of Bayesian networks need.
+    way, will be a directed graph as `Dag.of` reads it, which learners of Bayesian networks need. contrasts: whether it
+    measures products of binary attributes instead of cells, which takes a `ContrastLearner`.
     """
 
     shares: Mapping[str, Budget]
@@ -59,6 +62,7 @@ class SelectionPlan:
     limits: Mapping[str, int]
     notes: Sequence[str] = ()
     directed: bool = False
+    contrasts: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -70,6 +74,7 @@ class SelectionPlan:
             "limits": dict(self.limits),
             "notes": list(self.notes),
             "directed": self.directed,
+            "contrasts": self.contrasts,
         }
 
 
@@ -99,5 +104,17 @@ class Selector(Protocol):
         fitting: the run's learner, to be called with `session.pooled()`, a structure that covers it, and the fit it
         returned last. randomness: for post-processing; its `generator` only. Everything depends on the session's steps,
         the options and the generator alone, so the same seed gives the same selection.
+        """
+        ...
+
+
+@runtime_checkable
+class VotingSelector(Protocol):
+    """A selector that has blocks of records vote: a part of an (epsilon, delta) is for that, fixed beforehand."""
+
+    def votes(self, budget: Budget) -> Budget:
+        """How much of the session's budget, as the user gave it, votes may cost; the rest becomes rho.
+
+        Raises BudgetError for any budget but an (epsilon, delta): delta is what votes spend.
         """
         ...
