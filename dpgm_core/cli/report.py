@@ -244,10 +244,10 @@ def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     found: dict[tuple[Clique, ...], bool] = {}
     for release in releases:
         structure = release.structure
-        for group, noise, cells, total in zip(
-            structure.groups, release.noise, structure.sizes, release.totals, strict=True
+        for group, variance, cells, total in zip(
+            structure.groups, release.variances.tolist(), structure.sizes, release.totals, strict=True
         ):
-            found[group] = found.get(group, True) and noise.variance * cells**2 > total**2
+            found[group] = found.get(group, True) and variance * cells**2 > total**2
     return sum(found.values()), len(found)
 
 

@@ -1,7 +1,7 @@
 """From a sensitivity and a budget to calibrated noise, and its exact samplers.
 
 The face is for those who write mechanisms and selectors: exact samplers, exact accounting of discrete noise, what
-noises share, and the least that a choice can be made by.
+noises share, the least that a choice can be made by, and contrasts of binary attributes in place of tables.
 """
 
 from __future__ import annotations
