@@ -18,6 +18,7 @@ FACES = (
     "dpgm_core.sources",
     "dpgm_core.collective",
     "dpgm_core.learning",
+    "dpgm_core.selection",
     "dpgm_core.interop",
 )
 
