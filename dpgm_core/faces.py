@@ -18,6 +18,7 @@ FACES = (
     "dpgm_core.sources",
     "dpgm_core.collective",
     "dpgm_core.learning",
+    "dpgm_core.selection",
     "dpgm_core.interop",
 )
 
@@ -25,7 +26,8 @@ FACES = (
 def face(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package that offers names of its modules.
 
-    package: its `__name__`. homes: module, relative to the package -> the names it lends. A name is looked up once and
+    package: its `__name__`. homes: module, relative to the package (".privacy.votes" is a neighbour's) -> the names it
+    lends. A name is looked up once and
     then stands in the package; what is in no home raises AttributeError, so that hasattr and star imports behave.
     """
     home = {name: module for module, names in homes.items() for name in names}
@@ -33,7 +35,7 @@ def face(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[st
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{home[name]}"), name)
+        value = getattr(importlib.import_module(f".{home[name]}", package), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -29,6 +29,7 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -110,7 +111,7 @@ class NoisyTables:
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
-    steps: tuple[NoisyTables | Choice | NoisyScores, ...] = ()
+    steps: tuple[NoisyTables | Choice | NoisyScores | Verdict, ...] = ()
     modelled: Structure | None = None
     saved_as: Path | None = None
 
@@ -194,6 +195,11 @@ class NoisyTables:
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
             found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            if self.session.votes is not None:
+                found.append(
+                    f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
+                    f"to, and {self.session.budget} for what was measured after them. "
+                )
         if self.cost_stated:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
@@ -272,7 +278,7 @@ class NoisyTables:
         facts |= {"check": True} if self.check else {}
         return facts | modelled
 
-    def _coarse(self, step: NoisyTables | Choice | NoisyScores) -> dict[str, bool]:
+    def _coarse(self, step: NoisyTables | Choice | NoisyScores | Verdict) -> dict[str, bool]:
         """Whether a step counted by merged codes."""
         if not isinstance(step, NoisyTables) or self.session is None:
             return {}
