@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 
@@ -20,28 +20,30 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
 from dpgm_core.noise.claims import check_claims
+from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.gradients import Loss, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of
 from dpgm_core.releases.calibrations import calibration_of
-from dpgm_core.releases.claims import check_sensitivities
+from dpgm_core.releases.claims import check_sensitivities, read_contrasts
 from dpgm_core.releases.coarse import coarsened
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import mean_of, total_of, united
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Verdict
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
 
-__all__ = ["read_session", "score_sensitivity", "session_release"]
+__all__ = ["Step", "read_session", "score_sensitivity", "session_release"]
 
-Step = NoisyTables | Choice | NoisyScores | Verdict
+Step = NoisyTables | Choice | NoisyScores | Descent | Verdict
 _MOST_STEPS = 100_000
 
 
@@ -82,7 +84,7 @@ def session_release(
     if len(views) == 1:
         tables, measurement = views[0].tables, views[0].measurement
     else:
-        tables, measurement = mean_of(united([one.structure for one in views]), views)
+        tables, measurement = mean_of(united([one.structure for one in views]), views, total)
     return NoisyTables(
         tables=tables,
         measurement=measurement,
@@ -157,6 +159,7 @@ class _Reader:
         domain = session.workload.domain
         self._domains = (domain, domain.coarsened(session.merges) if session.merges else domain)
         self._person = TableDistance.move(terms)
+        self._regressions: Regressions | None = None  # of the descent before
 
     @property
     def left(self) -> int:
@@ -172,25 +175,35 @@ class _Reader:
             return self._chosen(plain)
         if kind == "score":
             return self._scored(plain)
+        if kind == "descend":
+            return self._descended(plain)
         if kind == "vote":
             return self._voted(plain)
         raise ModelFileError("a step of its session is of no known kind")
 
     def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
         domain = self._domains[converter.structure(plain["coarse"], bool)]
-        structure = Structure(domain, self._cliques(plain["cliques"]))
+        cliques = self._cliques(plain["cliques"])
+        contrasts = converter.structure(plain.get("contrasts", False), bool)
+        # N is measured by the empty clique, which is no candidate.
+        structure = Structure(domain, [(), *cliques] if contrasts and self._terms.policy == "estimated" else cliques)
+        if contrasts:
+            read_contrasts(plain, structure, self._terms)
         calibrations = tuple(map(self._calibration, plain["calibrations"]))
         of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
         if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
             raise ModelFileError("the noise of a step does not fit its tables")
-        measurement = Measurement(structure=structure, calibrations=calibrations, of_group=of_group)
+        measurement = Measurement(
+            structure=structure, calibrations=calibrations, of_group=of_group, contrasts=contrasts
+        )
         check_sensitivities(measurement, self._terms)
         total = converter.structure(plain["total"], float)
         variance = converter.structure(plain["total_variance"], float)
         if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
             raise ModelFileError("the total of a step is not a number of at least 1")
+        taken = self._taken(len(structure.groups) if contrasts else structure.cells)
         return NoisyTables(
-            tables=Tables(structure, self._taken(structure.cells)),
+            tables=spread(structure, taken, total) if contrasts else Tables(structure, taken),
             measurement=measurement,
             terms=self._terms,
             total=total,
@@ -237,6 +250,28 @@ class _Reader:
             )
         check_claims(calibration.noise, needed)
         return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
+
+    def _descended(self, plain: Mapping[str, Any]) -> Descent:
+        if plain["candidates"] is not None or self._regressions is None:
+            domain = self._domains[converter.structure(plain["coarse"], bool)]
+            loss = cast(Loss, converter.structure(plain["loss"], str))  # refused by regressions if it is none
+            self._regressions = Regressions(candidates=Structure(domain, self._cliques(plain["candidates"])), loss=loss)
+        own = self._regressions
+        clip = None if plain["clip"] is None else amount("a clip", converter.structure(plain["clip"], str))
+        picks = converter.structure(plain["picks"], list[tuple[int, int, int]])
+        found = Descent(
+            regressions=own,
+            picks=tuple(picks),
+            temperature=amount("the temperature of a descent", converter.structure(plain["temperature"], str)),
+            radius=amount("a radius", converter.structure(plain["radius"], str)),
+            clip=clip,
+            residual_grid=converter.structure(plain["residual_grid"], int),
+            person=self._person,
+            kind="pure" if self._session.budget.kind == "pure" else "zcdp",
+        )
+        if not LEAST_TABLE <= entries(found.temperature) <= MOST_TABLE or not found.sound:
+            raise ModelFileError("a descent of its session is not one that a session makes")
+        return found
 
     def _voted(self, plain: Mapping[str, Any]) -> Verdict:
         voter = voter_of(plain["voter"], Structure(self._domains[0], self._cliques(plain["candidates"])))
