@@ -114,6 +114,11 @@ class ReplayCurator(Single, SetsAside):
         return True
 
     @property
+    def contrasts(self) -> bool:
+        """Whether any of its releases is of contrasts."""
+        return any(one.contrasts for one in self._releases)
+
+    @property
     def pooled(self) -> bool:
         """Whether all releases were served as one."""
         return self._pooled

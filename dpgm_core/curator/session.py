@@ -27,12 +27,14 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.choice import chosen, tempered
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import add_noise, calibrated, measure
+from dpgm_core.noise.contrasts import check_contrasts
+from dpgm_core.noise.measurement import Measurement, add_noise, calibrated, measure, noisy_contrasts
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.releases.session import score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
@@ -113,10 +115,19 @@ class LiveSession(Turns):
         """All that came out so far."""
         return tuple(self._steps)
 
-    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
-        """Noisy tables: of `cliques` with one noise for `budget`, or each with a budget of its own; see `Session`."""
+    def measure(
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None = None,
+        *,
+        contrasts: bool = False,
+    ) -> NoisyTables:
+        """Noisy tables: of `cliques` with one noise for `budget`, or each with a budget of its own; see `Session`.
+
+        contrasts: their sums of products, and N where it is estimated, which gets a share like the mean of the others.
+        """
         with self.turn():
-            return self._measured(cliques, budget)
+            return self._measured(cliques, budget, contrasts=contrasts)
 
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.noise.choice`."""
@@ -190,6 +201,10 @@ class LiveSession(Turns):
             if not given:
                 return self._domain
             domain = self._domain.coarsened(given)  # refuses what are no codes
+            merged = [name for name in given if domain[name] != self._domain[name]]
+            for one in self._steps:
+                if isinstance(one, NoisyTables) and one.contrasts:
+                    check_untouched(one.structure, merged)
             exact = {name: tuple(map(int, codes)) for name, codes in given.items()}
             self._persons = persons.recoded({name: np.asarray(codes) for name, codes in exact.items()}, domain)
             self._domain = domain
@@ -232,24 +247,38 @@ class LiveSession(Turns):
             self._measured(pairs.cliques, budget, check=True)
 
     def _measured(
-        self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None, check: bool = False
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None,
+        *,
+        check: bool = False,
+        contrasts: bool = False,
     ) -> NoisyTables:
         self._open()
         structure = self._candidates(cliques)
+        calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
+        if not check:
+            self._check_one_way(contrasts)
+        if contrasts and self._terms.policy == "estimated":
+            check_contrasts(structure)
+            structure = Structure(self._domain, [(), *structure.cliques])
         if isinstance(cliques, Mapping):
             if budget is not None:
                 raise BudgetError("a budget for each clique was given, and one for all; leave one of them out")
             for one in cliques.values():
                 self._check_kind(one)
-            measurement = measure(self._mechanism, structure, self._terms, dict(cliques))
+            measurement = calibrate(self._mechanism, structure, self._terms, _with_total(cliques, structure))
         else:
             if budget is None:
                 raise BudgetError("to measure tables takes a budget for them; `remaining` says what is left")
             self._check_kind(budget)
-            measurement = measure(self._mechanism, structure, self._terms, budget)
+            measurement = calibrate(self._mechanism, structure, self._terms, budget)
         self._pay(measurement.cost)
-        tables = without_frames(lambda: measurement.table_by_table().draw(self._tables(structure), self._randomness))
-        total, variance = self._total(tables, measurement.variances)
+        stated = self._stated_total()
+        tables = without_frames(lambda: self._drawn(measurement, stated))
+        total, variance = (
+            (stated, 0.0) if stated else estimate_total(tables, measurement.variances, contrasts=contrasts)
+        )
         release = NoisyTables(
             tables=tables,
             measurement=measurement,
@@ -262,6 +291,23 @@ class LiveSession(Turns):
         )
         self._keep(release)
         return release
+
+    def _drawn(self, measurement: Measurement, total: float) -> Tables:
+        """Noisy tables; it holds true counts on the way."""
+        if not measurement.contrasts:  # many contrasts are drawn at once
+            measurement = measurement.table_by_table()
+        return measurement.draw(self._tables(measurement.structure), self._randomness, total)
+
+    def _check_one_way(self, contrasts: bool) -> None:
+        """Refuse to measure tables in one step and contrasts in another: they would not pool."""
+        if not isinstance(contrasts, bool):
+            raise OptionError(f"contrasts must be true or false, got {type(contrasts).__name__}")
+        if self._release is not None and self._release.contrasts is not contrasts:
+            before, now = ("contrasts", "tables") if self._release.contrasts else ("tables", "contrasts")
+            raise BudgetError(
+                f"this session has measured {before} and was asked for {now}, which do not pool into one release; "
+                "measure all of it one way"
+            )
 
     def _open(self) -> Persons:
         if self._persons is None:
@@ -331,13 +377,9 @@ class LiveSession(Turns):
         persons, counts = self._open(), Counts.of(structure)
         return shielded(self._source, lambda: counts.tables(summed(counts, persons.pieces(counts.columns))))
 
-    def _total(self, tables: Tables, variances: Array) -> tuple[float, float]:
-        """N as the terms have it, and its variance."""
-        if self._terms.policy == "public":
-            return max(1.0, float(self._records)), 0.0
-        if self._terms.declared is not None:
-            return self._terms.declared, 0.0
-        return estimate_total(tables, variances)
+    def _stated_total(self) -> float:
+        """N as the terms state it; 0 where it is estimated."""
+        return max(1.0, float(self._records)) if self._terms.policy == "public" else self._terms.declared or 0.0
 
     def _keep(self, step: NoisyTables | Choice | NoisyScores) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
@@ -372,3 +414,14 @@ class LiveSession(Turns):
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"
+
+
+def _with_total(budgets: Mapping[Clique, Budget], structure: Structure) -> dict[Clique, Budget]:
+    """The same in all, with as much for the empty clique as the others have on average, if the structure has it."""
+    if () not in structure.cliques:
+        return dict(budgets)
+    share = Fraction(len(budgets), len(budgets) + 1)
+    return {
+        (): Budget.sum(budgets.values()) * (1 - share),
+        **{clique: one * share for clique, one in budgets.items()},
+    }

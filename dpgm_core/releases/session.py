@@ -20,6 +20,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
 from dpgm_core.noise.claims import check_claims
+from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
@@ -27,7 +28,7 @@ from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.calibrations import calibration_of
-from dpgm_core.releases.claims import check_sensitivities
+from dpgm_core.releases.claims import check_sensitivities, read_contrasts
 from dpgm_core.releases.coarse import coarsened
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import mean_of, total_of, united
@@ -80,7 +81,7 @@ def session_release(
     if len(views) == 1:
         tables, measurement = views[0].tables, views[0].measurement
     else:
-        tables, measurement = mean_of(united([one.structure for one in views]), views)
+        tables, measurement = mean_of(united([one.structure for one in views]), views, total)
     return NoisyTables(
         tables=tables,
         measurement=measurement,
@@ -160,19 +161,27 @@ class _Reader:
 
     def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
         domain = self._domains[converter.structure(plain["coarse"], bool)]
-        structure = Structure(domain, self._cliques(plain["cliques"]))
+        cliques = self._cliques(plain["cliques"])
+        contrasts = converter.structure(plain.get("contrasts", False), bool)
+        # N is measured by the empty clique, which is no candidate.
+        structure = Structure(domain, [(), *cliques] if contrasts and self._terms.policy == "estimated" else cliques)
+        if contrasts:
+            read_contrasts(plain, structure, self._terms)
         calibrations = tuple(map(self._calibration, plain["calibrations"]))
         of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
         if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
             raise ModelFileError("the noise of a step does not fit its tables")
-        measurement = Measurement(structure=structure, calibrations=calibrations, of_group=of_group)
+        measurement = Measurement(
+            structure=structure, calibrations=calibrations, of_group=of_group, contrasts=contrasts
+        )
         check_sensitivities(measurement, self._terms)
         total = converter.structure(plain["total"], float)
         variance = converter.structure(plain["total_variance"], float)
         if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
             raise ModelFileError("the total of a step is not a number of at least 1")
+        taken = self._taken(len(structure.groups) if contrasts else structure.cells)
         return NoisyTables(
-            tables=Tables(structure, self._taken(structure.cells)),
+            tables=spread(structure, taken, total) if contrasts else Tables(structure, taken),
             measurement=measurement,
             terms=self._terms,
             total=total,

@@ -142,6 +142,12 @@ class Door(Single):
         """False: there are records."""
         return False
 
+    @property
+    def contrasts(self) -> bool:
+        """Whether its releases are of contrasts."""
+        found: bool = self._read("contrasts")
+        return found
+
     def release(
         self,
         *,

@@ -119,10 +119,16 @@ class SessionDoor(Single):
         found: tuple[NoisyTables | Choice | NoisyScores, ...] = self._ask("steps")
         return found
 
-    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
+    def measure(
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None = None,
+        *,
+        contrasts: bool = False,
+    ) -> NoisyTables:
         """Noisy tables."""
         listed = cliques if isinstance(cliques, Mapping) else list(cliques)
-        found: NoisyTables = self._ask("measure", cliques=listed, budget=budget)
+        found: NoisyTables = self._ask("measure", cliques=listed, budget=budget, contrasts=contrasts)
         return found
 
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:

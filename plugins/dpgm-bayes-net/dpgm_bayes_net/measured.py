@@ -37,6 +37,7 @@ class MeasuredCurator:
         self.budget: Budget = curator.budget
         self.conversion_delta: Fraction | None = curator.conversion_delta
         self.replayed: bool = curator.replayed
+        self.contrasts: bool = curator.contrasts
         self._curator, self._cliques, self._split = curator, cliques, split
         self._handed: NoisyTables | None = None
 
