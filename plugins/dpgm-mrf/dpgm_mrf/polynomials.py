@@ -6,7 +6,7 @@ one too, its bits the attributes that it multiplies, so that its value at a stat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,17 +84,23 @@ def clique_of(monomial: int, attributes: Sequence[str]) -> Clique:
     return tuple(name for place, name in enumerate(attributes) if monomial >> place & 1)
 
 
-def maximal(monomials: Iterable[int]) -> list[int]:
-    """Those that lie in no other one, the largest first.
+def maximal(monomials: IntArray, size: int) -> list[int]:
+    """Those that lie in no other one, the largest first. size: 2^p, above all of them.
 
-    >>> maximal([1, 2, 3, 4])
+    >>> maximal(np.array([1, 2, 3, 4]), 8)
     [3, 4]
     """
-    found: list[int] = []
-    for one in sorted(set(monomials), key=lambda one: (-one.bit_count(), one)):
-        if not any(one & other == one for other in found):
-            found.append(one)
-    return found
+    within = np.zeros(size, np.bool_)  # in one of them, itself included
+    within[monomials] = True
+    strictly = np.zeros(size, np.bool_)
+    width = 1
+    while width < size:
+        pairs, own = within.reshape(-1, 2, width), strictly.reshape(-1, 2, width)
+        own[:, 0] |= own[:, 1] | pairs[:, 1]
+        pairs[:, 0] |= pairs[:, 1]
+        width *= 2
+    found = monomials[~strictly[monomials]].tolist()
+    return sorted(set(found), key=lambda one: (-one.bit_count(), one))
 
 
 def potentials(structure: Structure, attributes: Sequence[str], coefficients: NDArray[np.float64]) -> Tables:
@@ -120,7 +126,7 @@ def strongest(
     Those inside a clique of `structure` alone; its attributes that are in none of them stand alone.
     """
     inside = monomials_of(structure, attributes, len(attributes))
-    found = maximal(inside[np.abs(coefficients[inside]) > above].tolist())
+    found = maximal(inside[np.abs(coefficients[inside]) > above], len(coefficients))
     covered = 0
     for one in found:
         covered |= one

@@ -6,7 +6,6 @@ the models; the release is ours.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Literal
 
@@ -33,7 +32,7 @@ from dpgm_core import (
 )
 from dpgm_mrf.entropy import Solution, maximum_entropy
 from dpgm_mrf.parities import parities_of
-from dpgm_mrf.polynomials import monomials_of, potentials, strongest
+from dpgm_mrf.polynomials import clique_of, maximal, monomials_of, potentials, strongest
 
 __all__ = ["MrfWalsh"]
 
@@ -72,6 +71,11 @@ class MrfWalsh:
         "release",
         help="release: all products at once, then maximum entropy; paper: the published algorithm, for comparison",
     )
+    split: Literal["contrasts", "even", "optimal"] = option(
+        "contrasts",
+        help="contrasts: the sums of products themselves are measured; even, optimal: tables that hold them are, which "
+        "is better for pure budgets and for cliques of very unequal size, where contrasts are refused",
+    )
     least: float | None = option(
         None,
         help="the least interaction that matters: the model's cliques are then the largest products above half of it, "
@@ -101,7 +105,7 @@ class MrfWalsh:
         """What the release measures: the products of up to `order` attributes inside the cliques. Raises what `check`
         raises."""
         self._attributes(structure)
-        return Structure(structure.domain, self._measured(structure)), "contrasts"
+        return Structure(structure.domain, self._measured(structure)), self.split
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release of products, or what a saved one has, and fit it.
@@ -113,7 +117,7 @@ class MrfWalsh:
         if curator.replayed:  # whatever it holds, tables of cells too
             release = curator.release()
         else:
-            release = curator.release(cliques=self._measured(structure), split="contrasts")
+            release = curator.release(cliques=self._measured(structure), split=self.split)
         solution = self._solved(release, structure)
         if self.least is not None:
             structure = strongest(structure, attributes, solution.coefficients, self.least / 2)
@@ -160,14 +164,10 @@ class MrfWalsh:
         return found
 
     def _measured(self, structure: Structure) -> list[Clique]:
-        """The cliques, those of more attributes than `order` by all their parts of so many."""
-        found: dict[Clique, None] = {}
-        for clique in structure.cliques:
-            found.update(dict.fromkeys(itertools.combinations(clique, min(self.order, len(clique)))))
-        seen: dict[frozenset[str], Clique] = {}
-        for clique in found:
-            seen.setdefault(frozenset(clique), clique)
-        return list(seen.values())
+        """The largest products of at most `order` attributes inside the cliques."""
+        attributes = self._attributes(structure)
+        found = maximal(monomials_of(structure, attributes, self.order), 1 << len(attributes))
+        return [clique_of(one, attributes) for one in found]
 
     def _solved(self, release: NoisyTables, structure: Structure, start: FloatArray | None = None) -> Solution:
         attributes = self._attributes(structure)

@@ -51,7 +51,8 @@ def test_the_largest_monomials():
     for _ in range(50):
         given = set(rng.integers(1, 32, 6).tolist())
         expected = {one for one in given if not any(one != other and one & other == one for other in given)}
-        assert set(maximal(given)) == expected
+        found = maximal(np.array(sorted(given)), 32)
+        assert set(found) == expected and found == sorted(found, key=lambda one: (-one.bit_count(), one))
 
 
 def test_potentials_are_the_polynomial():
