@@ -22,7 +22,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
-from dpgm_core.learning.run import run
+from dpgm_core.learning.run import check_contrast_learner, run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
@@ -83,9 +83,10 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     for terms that state only the relation, "add-remove" or "replace-one", in persons. One of the two; no default.
     randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
     or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
-    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`). With {"tables": "even", "check":
-    0.05} a share is set aside for noisy tables of random pairs, which tell what the structure misses (see
-    `Model.structure_error`).
+    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`), or "contrasts": of binary
+    attributes one noisy sum of products for each set inside a clique is measured in place of tables. With {"tables":
+    "even", "check": 0.05} a share is set aside for noisy tables of random pairs, which tell what the structure misses
+    (see `Model.structure_error`).
 
     Everything that can be refused is refused before anything is charged. A learner that fails afterwards raises
     LearningFailed: the paid release is in `save_release` and in the error's `releases`.
@@ -289,6 +290,7 @@ def plan(
         return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
     made: Learner = make("learner", learner)
     made.check(structure, engine)
+    check_contrast_learner(made, read_split(split)[0] == "contrasts")
     measured, split = _foreseen(made, structure, split)
     price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
     try:
@@ -348,6 +350,7 @@ def check(
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
+        check_contrast_learner(made, curator.contrasts)
         measured, own = _foreseen(made, structure, split)
         measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
         first_asked(made, engine, structure, terms, curator.budget)

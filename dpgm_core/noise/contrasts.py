@@ -18,7 +18,7 @@ from dpgm_core.errors import StructureError
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["MOST_ORDER", "MOST_SUM", "check_contrasts", "monomials", "products", "spread"]
+__all__ = ["MOST_ORDER", "MOST_SUM", "check_contrasts", "is_told", "monomials", "noise_ratios", "products", "spread"]
 
 #: Attributes of a clique. A clique of k has 2^k products, and tables filled up from them give them back exactly.
 MOST_ORDER = 10
@@ -79,6 +79,42 @@ def monomials(structure: Structure, *, empty: bool) -> Structure:
     return Structure(structure.domain, cliques)
 
 
+def is_told(structure: Structure, clique: Clique) -> bool:
+    """Whether the contrasts of a structure tell the clique's whole table, N known: all sets inside it are there.
+
+    >>> from dpgm_core.domain import Domain
+    >>> domain = Domain.from_sizes({"a": 2, "b": 2})
+    >>> is_told(Structure(domain, [("a", "b"), ("a",)]), ("a", "b")), is_told(Structure(domain, [("a",)]), ("a",))
+    (False, True)
+    """
+    held = _sets(structure)
+    return all(
+        frozenset(inside) in held
+        for size in range(1, len(clique) + 1)
+        for inside in itertools.combinations(clique, size)
+    )
+
+
+def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cells: FloatArray) -> FloatArray:
+    """How many times the noise variance that tables would give it each contrast has, (sums.groups,).
+
+    variances: of each contrast, (sums.groups,). cells: of each table's cells, (tables.groups,). A table T gives the
+    contrast of a set inside it with 2^|T| times its cells' variance, and several tables their mean by inverse variance;
+    0 where none does.
+
+    >>> from dpgm_core.domain import Domain
+    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> noise_ratios(monomials(pair, empty=False), np.array([3.0, 3.0, 3.0]), pair, np.array([1.0])).tolist()
+    [0.75, 0.75, 0.75]
+    """
+    told: dict[frozenset[str], float] = {}
+    for clique, variance in zip(tables.cliques, cells.tolist(), strict=True):
+        for size in range(len(clique) + 1):
+            for inside in map(frozenset, itertools.combinations(clique, size)):
+                told[inside] = told.get(inside, 0.0) + 1 / (2 ** len(clique) * variance)
+    return np.asarray(variances * [told.get(frozenset(clique), 0.0) for clique in sums.cliques])
+
+
 def products(tables: Tables) -> Array:
     """c_S of each group's own clique, (groups,); whole numbers of whole counts.
 
@@ -118,6 +154,11 @@ def spread(structure: Structure, contrasts: Array, total: float) -> Tables:
             table = np.stack([plus + minus, plus - minus], axis)
         values[part.cells] = table.reshape(part.cells.shape) / 2**part.order
     return Tables(structure, values)
+
+
+@lru_cache(maxsize=16)
+def _sets(structure: Structure) -> frozenset[frozenset[str]]:
+    return frozenset(map(frozenset, structure.cliques))
 
 
 @frozen(kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import BudgetError, IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.noise.claims import DELTAS_TOGETHER, check_claims, check_together, event_of, parts_of
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.contrasts import MOST_SUM, check_contrasts, monomials, products, spread
+from dpgm_core.noise.contrasts import MOST_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.noise.split import check_split, optimal_shares, optimal_split
 from dpgm_core.noise.together import largest_rho
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -110,8 +110,21 @@ class Measurement:
 
         Of contrasts that along a table's own contrast z_S(x) / sqrt(2^|S|), so Var(c_S) / 2^|S|.
         """
-        found: FloatArray = np.array([noise.variance for noise in self.noise])
+        found = self._variances
         return found / np.asarray(self.structure.sizes) if self.contrasts else found
+
+    @property
+    def sum_variances(self) -> FloatArray:
+        """The noise variance of each contrast, (groups,), records**2; BudgetError where tables are measured."""
+        if not self.contrasts:
+            raise BudgetError("tables are measured here, and no contrasts")
+        return self._variances
+
+    @property
+    def _variances(self) -> FloatArray:
+        alike = np.array([calibration.noise.variance for calibration in self.calibrations])
+        found: FloatArray = alike[list(self.of_group)]
+        return found
 
     @property
     def unsafe(self) -> str | None:
@@ -177,7 +190,7 @@ def measure(
                 "budget for all, or leave split = 'even'"
             )
         found = noisy_contrasts(mechanism, monomials(structure, empty=terms.policy == "estimated"), terms, budget)
-        _check_worth(found, structure, measure(mechanism, structure, terms, budget))
+        _check_worth(found, measure(mechanism, structure, terms, budget))
         return found
     if not isinstance(budget, Mapping):
         check_budget(budget)
@@ -274,21 +287,21 @@ def _each(
     )
 
 
-def _check_worth(contrasts: Measurement, structure: Structure, tables: Measurement) -> None:
-    """Refuse, with BudgetError, contrasts that tell a clique's product no better than its own table would.
+def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
+    """Refuse, with BudgetError, contrasts that tell the product of a named clique worse than tables would.
 
-    tables: of the structure, at the same budget. Of smaller sets inside of several cliques the tables' mean may be
-    better: there noise is not what a model is missing.
+    tables: of the cliques that were named, at the same budget. Smaller sets inside of many cliques may be told better
+    by the mean of many tables, and N nearly always is: all contrasts have one noise, which is not what they lack.
     """
     own = contrasts.structure
-    sums = dict(zip(map(frozenset, own.cliques), contrasts.noise, strict=True))
-    for (clique,), cells, noise in zip(structure.groups, structure.sizes, tables.noise, strict=True):
-        if (there := sums[frozenset(clique)].variance) > cells * noise.variance * _ROOM:
-            raise BudgetError(
-                f"split = 'contrasts' would give the product of {' x '.join(clique) or '()'} "
-                f"{there / (cells * noise.variance):.3g} times the noise variance that its table gives it, at the same "
-                "budget; leave split = 'even', or take a zCDP budget and cliques of one size"
-            )
+    ratios = noise_ratios(own, contrasts.sum_variances, tables.structure, tables.variances)
+    of = dict(zip(map(frozenset, own.cliques), ratios.tolist(), strict=True))
+    worst = max((clique for clique in tables.structure.cliques if clique), key=lambda one: of[frozenset(one)])
+    if of[frozenset(worst)] > _ROOM:
+        raise BudgetError(
+            f"split = 'contrasts' would give the product of {' x '.join(worst)} {of[frozenset(worst)]:.3g} times the "
+            "noise variance that tables give it at the same budget; leave split = 'even'"
+        )
 
 
 def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Measurement:

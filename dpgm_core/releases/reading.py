@@ -68,6 +68,8 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     structure = read_structure(document)
     terms = _read_terms(document["terms"])
     contrasts = read_contrasts(document, structure, terms)
+    if contrasts and document["schema"] < SCHEMA:
+        raise ModelFileError(f"{archive.path}: contrasts are of schema {SCHEMA}, not of {document['schema']}")
     numbers = archive.array(values, len(structure.groups) if contrasts else structure.cells)
     if not np.all(np.isfinite(numbers)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")

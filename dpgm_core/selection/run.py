@@ -33,6 +33,8 @@ __all__ = ["chosen_fit", "fitting_of", "planned", "select_structure"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
+#: What is measured, by `SelectionPlan.contrasts`.
+_WAYS = {True: "contrasts", False: "tables"}
 #: And so little is left by rounding.
 _ROUNDING = Fraction(1, 10**6)
 
@@ -110,7 +112,7 @@ def select_structure(
                 )
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
-            selection = _checked(found, session, selector)
+            selection = _checked(found, session, selector, plan)
             session.made_for(selection.structure)
             notes = [*selection.notes, *_measure_rest(session, selection)]
             if share:
@@ -165,7 +167,7 @@ def chosen_fit(
     return evolve(fit, model=model, notes=notes)
 
 
-def _checked(found: object, session: LiveSession, selector: Selector) -> Selection:
+def _checked(found: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
     name = _name(selector)
     if not isinstance(found, Selection) or not isinstance(found.structure, Structure):
         raise IncompatiblePlugin(f"selector {name} returned {type(found).__name__}, not a Selection")
@@ -178,6 +180,12 @@ def _checked(found: object, session: LiveSession, selector: Selector) -> Selecti
             raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
     if not measured and not asked:
         raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
+    contrasts = session.pooled().contrasts if measured else bool(found.contrasts)
+    if contrasts is not plan.contrasts or (asked and found.contrasts is not contrasts):
+        raise IncompatiblePlugin(
+            f"selector {name} planned {_WAYS[plan.contrasts]}, for which the learner was asked, but measures "
+            f"{_WAYS[not plan.contrasts]}"
+        )
     weights = found.measure.values()
     if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):
         raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
@@ -199,10 +207,11 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
         for clique, weight in selection.measure.items()
     }
     if len(set(weights.values())) == 1:
-        session.measure(list(weights), left)
+        session.measure(list(weights), left, contrasts=selection.contrasts)
     else:
         whole = sum(weights.values())
-        session.measure({clique: left * (weight / whole) for clique, weight in weights.items()})
+        shares = {clique: left * (weight / whole) for clique, weight in weights.items()}
+        session.measure(shares, contrasts=selection.contrasts)
     return []
 
 

@@ -111,4 +111,4 @@ def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautiou
         if float(np.abs(release.tables.values - release.total * problem.marginals).sum()) <= allowed:
             break
     moments.calls += problem.calls
-    return moments.basis.parameters(theta)
+    return moments.basis.parameters(Tables(structure, theta))
