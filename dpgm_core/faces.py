@@ -20,6 +20,7 @@ FACES = (
     "dpgm_core.learning",
     "dpgm_core.privacy",
     "dpgm_core.releases",
+    "dpgm_core.selection",
     "dpgm_core.interop",
 )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.releases.steps import Choice, NoisyScores
+    from dpgm_core.releases.session import Step
     from dpgm_core.structure import Clique, Structure
 
 __all__ = ["print_chosen", "print_fit", "_print_margins", "_records", "session_facts", "summary", "_swamped"]
@@ -67,10 +67,14 @@ def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
     return {name: list(codes) for merges in told for name, codes in merges.items()}
 
 
-def _step(step: NoisyTables | Choice | NoisyScores) -> dict[str, Any]:
+def _step(step: Step) -> dict[str, Any]:
     from dpgm_core.releases.steps import Choice, NoisyScores
+    from dpgm_core.releases.verdict import Descent
 
     cost = step.cost.to_dict()
+    if isinstance(step, Descent):
+        moved = [list(clique) for clique in step.cliques]
+        return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
     if isinstance(step, Choice):
         chosen = [list(clique) for clique in step.cliques]
         return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
@@ -90,7 +94,7 @@ def _selection(model: Model) -> dict[str, Any]:
     return dict(model.provenance.get("selection") or {})
 
 
-def _told(step: NoisyTables | Choice | NoisyScores) -> list[object]:
+def _told(step: Step) -> list[object]:
     """A step as a row of a table."""
     facts = _step(step)
     tables = [" x ".join(clique) for clique in facts["cliques"]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
+from dpgm_core.counting.gradients import GradientSums
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
@@ -27,15 +29,18 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.choice import chosen, tempered
 from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.descent import descent_temperature, steepest
 from dpgm_core.noise.measurement import add_noise, calibrated, measure
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables, estimate_total
-from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
+from dpgm_core.releases.verdict import Descent
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -78,7 +83,8 @@ class LiveSession(Turns):
         self._domain = workload.domain
         self._named = {frozenset(clique): clique for clique in workload.candidates}
         self._counted: dict[Clique, IntArray] = {}  # true tables
-        self._steps: list[NoisyTables | Choice | NoisyScores] = []
+        self._steps: list[Step] = []
+        self._regressed: Regressions | None = None  # the last ones, found to be the workload's
         self._release: NoisyTables | None = None
         self._modelled: Structure | None = None
         self._saved = False  # the release as it is now
@@ -109,7 +115,7 @@ class LiveSession(Turns):
         return self.budget - self._spent
 
     @property
-    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """All that came out so far."""
         return tuple(self._steps)
 
@@ -172,6 +178,44 @@ class LiveSession(Turns):
             self._keep(noisy)
             return noisy
 
+    def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
+        """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
+        with self.turn():
+            persons = self._open()
+            if type(gradients) is not NodeGradients:  # a child of it could say that its residuals reach less far
+                raise OptionError(
+                    f"gradients must be NodeGradients, got {type(gradients).__name__}; core alone knows how far one "
+                    "person moves a gradient, so no other is computed from records"
+                )
+            own = gradients.regressions
+            self._check_kind(budget)
+            if own is not self._regressed:
+                self._same_names(own.candidates)
+            kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
+            person = TableDistance.move(self._terms)
+            h = descent_temperature(budget, gradients.reach(kind), person, len(own.choices))
+            sums = GradientSums(gradients, kind)
+            descent = Descent(
+                regressions=own,
+                picks=((0, 0, 1),) * len(own.choices),
+                temperature=h,
+                radius=gradients.radius,
+                clip=gradients.clip,
+                residual_grid=gradients.residual_grid,
+                person=person,
+                kind=kind,
+            )
+            self._pay(descent.cost)  # which depends on how many choices there are, not on what they give
+            self._regressed = own
+
+            def directions() -> tuple[tuple[int, int, int], ...]:
+                found = shielded(self._source, lambda: summed(sums, persons.pieces(sums.columns)))
+                return tuple(steepest(found, own, h, self._randomness))
+
+            descent = attrs.evolve(descent, picks=without_frames(directions))
+            self._keep(descent)
+            return descent
+
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """Count some attributes by fewer codes from now on; see `Session`."""
         with self.turn():
@@ -195,6 +239,7 @@ class LiveSession(Turns):
             self._domain = domain
             self._session = attrs.evolve(self._session, merges=exact)
             self._counted.clear()
+            self._regressed = None
             if self._release is not None:
                 self._save()
             return self._domain
@@ -277,12 +322,15 @@ class LiveSession(Turns):
                 "moves a score, so no other is computed from records"
             )
         self._check_kind(budget)
-        if scores.candidates.domain != self._domain:
-            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
-        named = self._candidates(scores.candidates.cliques)
-        if named.cliques != scores.candidates.cliques:
-            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        self._same_names(scores.candidates)
         return scores.candidates
+
+    def _same_names(self, candidates: Structure) -> None:
+        """Refuse candidates that are not the workload's, over the session's domain as it is."""
+        if candidates.domain != self._domain:
+            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
+        if self._candidates(candidates.cliques).cliques != candidates.cliques:
+            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
 
     def _check_kind(self, budget: Budget) -> None:
         check_budget(budget)
@@ -339,7 +387,7 @@ class LiveSession(Turns):
             return self._terms.declared, 0.0
         return estimate_total(tables, variances)
 
-    def _keep(self, step: NoisyTables | Choice | NoisyScores) -> None:
+    def _keep(self, step: Step) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
         self._steps.append(step)
         if isinstance(step, NoisyTables) and not step.check:

@@ -29,6 +29,7 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.verdict import Descent, shortened
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -110,7 +111,7 @@ class NoisyTables:
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
-    steps: tuple[NoisyTables | Choice | NoisyScores, ...] = ()
+    steps: tuple[NoisyTables | Choice | NoisyScores | Descent, ...] = ()
     modelled: Structure | None = None
     saved_as: Path | None = None
 
@@ -256,7 +257,7 @@ class NoisyTables:
             return facts | {
                 "session": self.session.to_dict(),
                 "numbers": len(self.numbers),
-                "steps": [one.step_document(place) | self._coarse(one) for one in self.steps],
+                "steps": shortened([one.step_document(place) | self._coarse(one) for one in self.steps]),
                 "domain": self.session.workload.domain.to_dict(),
                 **modelled,
             }
@@ -272,11 +273,12 @@ class NoisyTables:
         facts |= {"check": True} if self.check else {}
         return facts | modelled
 
-    def _coarse(self, step: NoisyTables | Choice | NoisyScores) -> dict[str, bool]:
-        """Whether a step counted by merged codes."""
-        if not isinstance(step, NoisyTables) or self.session is None:
+    def _coarse(self, step: NoisyTables | Choice | NoisyScores | Descent) -> dict[str, bool]:
+        """Whether a step counted by merged codes; choices and scores are the same either way."""
+        if isinstance(step, Choice | NoisyScores) or self.session is None:
             return {}
-        return {"coarse": step.structure.domain != self.session.workload.domain}
+        counted = step.regressions.candidates if isinstance(step, Descent) else step.structure
+        return {"coarse": counted.domain != self.session.workload.domain}
 
 
 def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 
@@ -23,6 +23,7 @@ from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.gradients import Loss, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
@@ -33,13 +34,14 @@ from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import mean_of, total_of, united
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
+from dpgm_core.releases.verdict import Descent
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
 
-__all__ = ["read_session", "score_sensitivity", "session_release"]
+__all__ = ["Step", "read_session", "score_sensitivity", "session_release"]
 
-Step = NoisyTables | Choice | NoisyScores
+Step = NoisyTables | Choice | NoisyScores | Descent
 _MOST_STEPS = 100_000
 
 
@@ -141,6 +143,7 @@ class _Reader:
         domain = session.workload.domain
         self._domains = (domain, domain.coarsened(session.merges) if session.merges else domain)
         self._person = TableDistance.move(terms)
+        self._regressions: Regressions | None = None  # of the descent before
 
     @property
     def left(self) -> int:
@@ -156,6 +159,8 @@ class _Reader:
             return self._chosen(plain)
         if kind == "score":
             return self._scored(plain)
+        if kind == "descend":
+            return self._descended(plain)
         raise ModelFileError("a step of its session is of no known kind")
 
     def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
@@ -219,6 +224,28 @@ class _Reader:
             )
         check_claims(calibration.noise, needed)
         return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
+
+    def _descended(self, plain: Mapping[str, Any]) -> Descent:
+        if plain["candidates"] is not None or self._regressions is None:
+            domain = self._domains[converter.structure(plain["coarse"], bool)]
+            loss = cast(Loss, converter.structure(plain["loss"], str))  # refused by regressions if it is none
+            self._regressions = Regressions(candidates=Structure(domain, self._cliques(plain["candidates"])), loss=loss)
+        own = self._regressions
+        clip = None if plain["clip"] is None else amount("a clip", converter.structure(plain["clip"], str))
+        picks = converter.structure(plain["picks"], list[tuple[int, int, int]])
+        found = Descent(
+            regressions=own,
+            picks=tuple(picks),
+            temperature=amount("the temperature of a descent", converter.structure(plain["temperature"], str)),
+            radius=amount("a radius", converter.structure(plain["radius"], str)),
+            clip=clip,
+            residual_grid=converter.structure(plain["residual_grid"], int),
+            person=self._person,
+            kind="pure" if self._session.budget.kind == "pure" else "zcdp",
+        )
+        if not LEAST_TABLE <= entries(found.temperature) <= MOST_TABLE or not found.sound:
+            raise ModelFileError("a descent of its session is not one that a session makes")
+        return found
 
     def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
         found = calibration_of(plain, self._registry)

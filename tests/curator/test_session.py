@@ -468,6 +468,29 @@ def test_what_is_refused_costs_nothing(case):
         session.measure(["a"], session.remaining)
 
 
+def test_choices_and_scores_by_contrasts():
+    """Two attributes that always differ, c = -N, are chosen before two that hardly do; scores are |c - m_c|."""
+    ones = np.random.default_rng(1).integers(0, 2, (2, 400))
+    codes = np.column_stack([ones[0], 1 - ones[0], ones[1]])
+    domain = Domain.from_sizes(dict.fromkeys("abc", 2))
+    pairs = Structure(domain, [("a", "b"), ("a", "c"), ("b", "c")])
+    scores = TableDistance(candidates=pairs, predicted=np.full(pairs.cells, 100.0), contrast=True)
+    spun = 1 - 2 * codes
+    true = [abs(int(np.prod(spun[:, list(places)], axis=1).sum())) for places in ((0, 1), (0, 2), (1, 2))]
+    assert true[0] == 400 and true[1] == true[2]
+    terms, noise = Terms(neighbours="add-remove"), make("mechanism", "gaussian")
+    asked = LiveCurator(
+        as_source(codes), pairs, noise, terms=terms, budget=Budget.zcdp(1000), randomness=SeededRandomness(5)
+    )
+    with asked.session(workload=Workload.of(domain, pairs.cliques)) as session:
+        assert session.select(scores, Budget.zcdp(1)).chosen == ((0,),)
+        noisy = session.score(scores, Budget.zcdp(900))
+        assert noisy.values == pytest.approx(true, abs=1)  # 1 is 24 standard deviations
+    wide = Structure(DOMAIN, [("a", "b")])
+    with pytest.raises(StructureError, match="'a' do not have two labels"):
+        flat(wide, contrast=True)
+
+
 def test_a_child_of_a_score_is_none():
     """It could say that nobody moves it, and every choice would be nearly free."""
 
