@@ -4,8 +4,8 @@ Algorithms 1 to 3 of Zhang, Kamath, Kulkarni and Wu, "Privately Learning Markov 
 that keeps its promise: the exponential mechanism over exact sums, inside `Session.descend` (docs/privacy.md), in place
 of Laplace noise at the printed scale. Everything here is post-processing of the directions that it chose.
 
-The state is whole numbers on a public grid, so that what a record is scored by is exact. It starts at 0; step t of T - 1
-goes mu_t = 2 / (t + 2) of the way to the vertex chosen.
+The state is whole numbers on a public grid, so that what a record is scored by is exact. It starts at 0; step t of
+T - 1 goes mu_t = 2 / (t + 2) of the way to the vertex chosen.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core import Budget, BudgetError, Clique, Domain, IntArray, Progress, Session, Structure, Terms
-from dpgm_core.privacy import NodeGradients, Regressions
 from dpgm_core.noise import descent_temperature
+from dpgm_core.privacy import NodeGradients, Regressions
 from dpgm_mrf.fw_options import FrankWolfe
 
 __all__ = ["LEAST_STEPS", "Course", "moved", "rebuilt", "regressions_of", "walked"]
@@ -137,7 +137,7 @@ class Course:
     def _quiet(self) -> float:
         """The noise of Algorithm 2 under add-remove, unclipped, over that of this course."""
         gradients, radius = self.gradients(self.regressions.zeros()), float(max(self.radii))
-        kind = "pure" if self.budget.kind == "pure" else "zcdp"
+        kind: Literal["pure", "zcdp"] = "pure" if self.budget.kind == "pure" else "zcdp"
         each = gradients.reach(kind) / self.regressions.touched
         bound = (each if kind == "pure" else math.sqrt(each)) / self.options.residual_grid
         plain = 1 / (1 + math.exp(-min(radius, 700.0)))
@@ -220,8 +220,8 @@ def regressions_of(options: FrankWolfe, domain: Domain, pairs: Iterable[Clique])
 def _used(options: FrankWolfe, regressions: Regressions) -> Fraction:
     """The share of their budget that regressions use.
 
-    All of it; with budget_split = "paper" what the paper's split, rho / (k^2 p) for each two labels u, v in their order,
-    adds up to for a record: k - 1 of them an attribute.
+    All of it; with budget_split = "paper" what the paper's split, rho / (k^2 p) for each two labels in order, adds
+    up to for a record: k - 1 of them an attribute.
     """
     if options.budget_split == "touched" or regressions.loss != "pairs":
         return Fraction(1)

@@ -50,7 +50,9 @@ class FrankWolfeLearner(FrankWolfe):
         Which edges there will be is not known before the charge, so only the attributes alone are asked of the engine.
         """
         if max(structure.multiplicities) > 1:
-            raise StructureError("learner mrf-fw has parameters for each pair, and the structure has tied cliques; untie")
+            raise StructureError(
+                "learner mrf-fw has parameters for each pair, and the structure has tied cliques; untie"
+            )
         long = next((clique for clique in structure.cliques if len(clique) > 2), None)
         if long is not None:
             raise StructureError(
@@ -107,8 +109,8 @@ class FrankWolfeLearner(FrankWolfe):
         course = Course.of(self, regressions, curator.terms, Budget.zero(descents[0].kind))
         if max(course.radii) != descents[0].radius or any(one.candidates != descents[0].candidates for one in descents):
             raise BudgetError(
-                f"the release was made with a radius of {float(descents[0].radius):g} on {len(pairs)} pairs, and width = "
-                f"{self.width:g} has one of {float(max(course.radii)):g}; learn again with the width of then"
+                f"the release was made with a radius of {float(descents[0].radius):g} on {len(pairs)} pairs, and width "
+                f"= {self.width:g} has one of {float(max(course.radii)):g}; learn again with the width of then"
             )
         weights = rebuilt(course, [one.picks for one in descents])
         return self._fit(release, parameters_of(regressions, weights / self.weights_grid), inference, [])
@@ -131,8 +133,10 @@ class FrankWolfeLearner(FrankWolfe):
         try:
             inference.compile(model.structure)
         except TooLarge as error:
-            notes.append(f"the model does not fit its engine, so nothing is answered by it: {error}; ask it with "
-                         "inference 'loopy-bp' or 'gibbs', both approximate")
+            notes.append(
+                f"the model does not fit its engine, so nothing is answered by it: {error}; ask it with "
+                "inference 'loopy-bp' or 'gibbs', both approximate"
+            )
         return Fit(model=model, trace=trace, notes=notes)
 
 

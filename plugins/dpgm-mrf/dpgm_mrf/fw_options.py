@@ -82,9 +82,7 @@ class FrankWolfe:
     weights_grid: int = option(
         64, help="weights are rounded to multiples of 1/weights_grid", unit="units", validator=whole
     )
-    least: float = option(
-        0.4, help="couplings above half of it are edges", unit="nats", validator=positive
-    )
+    least: float = option(0.4, help="couplings above half of it are edges", unit="nats", validator=positive)
     budget_split: Literal["touched", "paper"] = option(
         "touched",
         help="regression 'pairs': charge for the regressions that a record touches, or use no more of the budget than "

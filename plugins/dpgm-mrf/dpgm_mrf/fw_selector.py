@@ -28,14 +28,14 @@ from dpgm_core import (
 )
 from dpgm_mrf.frank_wolfe import Course, regressions_of, walked
 from dpgm_mrf.fw_options import FrankWolfe, between
-from dpgm_mrf.parameters import Parameters, parameters_of
+from dpgm_mrf.parameters import parameters_of
 
 __all__ = ["FrankWolfeSelector"]
 
 
 @frozen(kw_only=True)
 class FrankWolfeSelector(FrankWolfe):
-    """Attributes alone, then regressions by Frank-Wolfe; what is left measures the pairs with parameters above least / 2.
+    """Attributes alone, then regressions by Frank-Wolfe; the rest measures the pairs with parameters above least / 2.
 
     It is the method of the paper, for comparison: `mrf-select` finds the same edges from fewer records, for any labels.
     Serves pure and zCDP budgets.
@@ -97,8 +97,8 @@ class FrankWolfeSelector(FrankWolfe):
         notes = [f"{len(edges)} of {len(found.pairs)} pairs have a parameter above least / 2 = {self.least / 2:g}"]
         if len(held) < len(edges):
             notes.append(
-                f"the {len(edges) - len(held)} weakest of {len(edges)} edges were left out, as the engine cannot hold a "
-                "model of more; raise least, or take inference 'loopy-bp'"
+                f"the {len(edges) - len(held)} weakest of {len(edges)} edges were left out, as the engine cannot hold "
+                "a model of more; raise least, or take inference 'loopy-bp'"
             )
         kept = [pair for pair in edges if pair in set(held)]
         trace += [{"edge": " x ".join(pair), "parameter": found.strength(pair)} for pair in kept]
@@ -149,7 +149,9 @@ def _deviation(budget: Budget, terms: Terms, singles: Structure) -> float:
     return math.sqrt(float(moved.l2_squared / (2 * budget.rho)))
 
 
-def _held(session: Session, singles: Sequence[Clique], edges: Sequence[Clique], inference: Inference) -> Sequence[Clique]:
+def _held(
+    session: Session, singles: Sequence[Clique], edges: Sequence[Clique], inference: Inference
+) -> Sequence[Clique]:
     """As many of the edges, the first ones, as the engine holds a model of."""
 
     def fits(count: int) -> bool:

@@ -2,8 +2,8 @@
 
 A regression's weights tell the log-odds of an attribute's labels given the others. Each attribute's are written as one
 function V_u(j, b), of its label u and another attribute's label b, centred over both (what a mean adds goes into the
-field); then W_ij is the mean of what i's regression says and of what j's says, transposed. Sources: Zhang et al. (2020),
-Algorithm 2 (A_ij = w_j / 2) and Algorithm 3 (its centring and mean over v); averaging both directions is ours.
+field); then W_ij is the mean of what i's regression says and of what j's says, transposed. Sources: Zhang et al.
+(2020), Algorithm 2 (A_ij = w_j / 2) and Algorithm 3 (its centring and mean over v); averaging both directions is ours.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ def fields_alone(release: NoisyTables, fields: Mapping[str, FloatArray]) -> dict
 def _by_label(loss: str, weights: FloatArray, codes: list[tuple[int, ...]], labels: int) -> FloatArray:
     """V, (labels, columns), of mean 0 over labels."""
     if loss == "logistic":  # P(+1) = sigma(w x), x = +-1: half of w for one label, and half against the other
-        return np.outer(_SIGNS, weights[0]) / 2
-    found = np.zeros((labels, weights.shape[1]))
+        return np.asarray(np.outer(_SIGNS, weights[0]) / 2)
+    found: FloatArray = np.zeros((labels, weights.shape[1]))
     if loss == "softmax":
         found[[code for (code,) in codes]] = weights
-        return found - found.mean(axis=0)
+        return np.asarray(found - found.mean(axis=0))
     for row, (one, other) in zip(weights, codes, strict=True):  # (v, u) is the mirror of (u, v)
         found[one] += row / labels
         found[other] -= row / labels
