@@ -19,10 +19,10 @@ probability at most delta on the one and so at most delta more than E times anyt
 inequalities of (a) are necessary wherever the distances d and d + 1 occur with one output, and q_0 = 0, q_1 <= delta
 wherever outputs differ; so by induction no q is greater.
 
-Rounding. E is rounded down, which is a smaller epsilon. Each q_{d+1} is computed exactly from q_d and rounded down to a
-multiple of 2^-128: the inequalities of (a) bound q_{d+1} from above only, so they hold exactly for what is drawn. The
-coin is 128 random bits held against q_d: always the same two words. Distances beyond a public table count as its last,
-which keeps (1) and (2).
+Rounding. E is rounded down to a multiple of 2^-128, which is a smaller epsilon. Each q_{d+1} is computed exactly from
+q_d and rounded down to a multiple of 2^-128: the inequalities of (a) bound q_{d+1} from above only, so they hold
+exactly for what is drawn. The coin is 128 random bits held against q_d: always the same two words. Distances beyond a
+public table count as its last, which keeps (1) and (2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["likely_distance", "published", "publishing"]
 
 _BITS = 128
 #: Longest table of probabilities; longer ones are for budgets at which nothing would ever be published.
-_MOST = 2**16
+_MOST = 2**14
 #: Deltas below this would leave too few of the coin's bits.
 _LEAST_DELTA = Fraction(1, 2**100)
 #: Greater epsilons are taken for this one; nothing changes by then.
@@ -110,10 +110,13 @@ def _odds(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
     capped = min(epsilon, Fraction(_GREATEST))
     # Decimal's exp is correctly rounded, so one digit less in the last place is below.
     power = _DOWN.next_minus(_DOWN.exp(_DOWN.divide(decimal.Decimal(capped.numerator), capped.denominator)))
-    growth = max(Fraction(1), Fraction(power))
-    odds, whole = [0], 1 << _BITS
+    whole = 1 << _BITS
+    growth = max(whole, int(Fraction(power) * whole))  # E, in the same units
+    part, of = delta.numerator, delta.denominator
+    odds = [0]
     while odds[-1] < whole and len(odds) < _MOST:
-        before = Fraction(odds[-1], whole)
-        after = min(growth * before + delta, 1 - (1 - before - delta) / growth, Fraction(1))
-        odds.append(int(after * whole))  # rounds down
+        q = odds[-1]
+        first = (growth * q * of + part * whole**2) // (of * whole)
+        second = whole + ((q - whole) * of + part * whole) * whole // (growth * of)
+        odds.append(min(first, second, whole))
     return tuple(odds)

@@ -29,7 +29,7 @@ def most_odd(structure: Structure) -> int:
     """
     place = {name: number for number, name in enumerate(structure.domain.names)}
     sets = {frozenset(map(place.__getitem__, clique)) for clique in structure.cliques} - {frozenset()}
-    return _of_all(sets) or _packed(sets)
+    return (_of_all(sets) or _packed(sets)) if sets else 0
 
 
 def _of_all(sets: set[frozenset[int]]) -> int:

@@ -18,7 +18,7 @@ from dpgm_core.structure import Structure
 
 __all__ = ["MOST_BLOCKS", "EdgeVotes", "ThresholdVotes", "Voter", "voter_of"]
 
-#: More would have the publication of a graph cost more memory than any records do.
+#: More than the longest table of `dpgm_core.noise.stability` has a use for.
 MOST_BLOCKS = 2**16
 
 
