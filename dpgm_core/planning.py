@@ -29,7 +29,7 @@ __all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", 
 
 
 #: Variances of discrete noise are a little off those of their scales.
-_SAME = 1e-3
+_SAME = 1e-2
 
 
 @frozen(kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpgm_core.components.registry import make
-from dpgm_core.counting.kernel import Counted, Counts
+from dpgm_core.counting.kernel import Counted, counting
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
@@ -340,13 +340,11 @@ class LiveCurator(Single, SetsAside):
     def _count(self, measured: Structure) -> Counted:
         """The true tables, and the number of records where counts know it, else 0."""
         domain, weighted = measured.domain, self._terms.contributions
-        statistic: Statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
+        statistic: Statistic = counting(measured) if weighted is None else WeightedCounts(measured, weighted)
 
         def counted() -> Counted:
             total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
-            return Counted(
-                tables=statistic.tables(total), records=int(total[-1]) if isinstance(statistic, Counts) else 0
-            )
+            return Counted(tables=statistic.tables(total), records=int(total[-1]) if weighted is None else 0)
 
         return shielded(self._source, counted)
 

@@ -20,7 +20,7 @@ from dpgm_core.arrays import Array, IntArray
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
 from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.kernel import counting
 from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.counting.votes import agreed
@@ -479,7 +479,7 @@ class LiveSession(Turns):
         return Tables(structure, np.concatenate([self._counted[clique] for clique in structure.cliques]))
 
     def _count(self, structure: Structure) -> Tables:
-        persons, counts = self._open(), Counts.of(structure)
+        persons, counts = self._open(), counting(structure)
         return shielded(self._source, lambda: counts.tables(summed(counts, persons.pieces(counts.columns))))
 
     def _stated_total(self) -> float:

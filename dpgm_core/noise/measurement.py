@@ -122,8 +122,7 @@ class Measurement:
 
     def ratios_to(self, tables: Measurement) -> FloatArray:
         """How many times the noise variance that those tables would give it each contrast has; see `noise_ratios`."""
-        # Whole-number noise has up to 1/6 less variance than its scale, which is what tables and sums differ by.
-        return noise_ratios(self.structure, self.sum_variances, tables.structure, tables.variances + _LATTICE)
+        return noise_ratios(self.structure, self.sum_variances, tables.structure, tables.variances)
 
     @property
     def _variances(self) -> FloatArray:
@@ -301,7 +300,7 @@ def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
     ratios = contrasts.ratios_to(tables).tolist()
     of = dict(zip(map(frozenset, contrasts.structure.cliques), ratios, strict=True))
     worst = max((clique for clique in tables.structure.cliques if clique), key=lambda one: of[frozenset(one)])
-    if of[frozenset(worst)] > _ROOM:
+    if of[frozenset(worst)] > _ROOM + _LATTICE / float(tables.variances.min()):
         raise BudgetError(
             f"split = 'contrasts' would give the product of {' x '.join(worst)} {of[frozenset(worst)]:.3g} times the "
             "noise variance that tables give it at the same budget; leave split = 'even'"

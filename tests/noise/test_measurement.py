@@ -105,6 +105,7 @@ def test_a_noise_that_costs_more_than_was_asked_is_refused():
 BINARY = Domain.from_sizes(dict.fromkeys("abcd", 2))
 PAIRS = Structure(BINARY, [("a", "b"), ("c", "d")])
 GAUSSIAN = make("mechanism", "gaussian")
+WEIGHTED = Terms(neighbours="add-remove", contributions=Contributions(per="clique"))
 FLAT = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
 
 
@@ -178,7 +179,7 @@ def test_contrasts_are_measured_only_where_no_clique_is_told_worse(
     [
         (FLAT, TERMS, Budget.zcdp(1), "attributes of two labels, but 'b' has 3"),
         (Structure(BINARY, [], tied=[[("a", "b"), ("c", "d")]]), TERMS, Budget.zcdp(1), "a x b is tied to c x d"),
-        (PAIRS, Terms(neighbours="add-remove", contributions=Contributions(per="clique")), Budget.zcdp(1), "each row as 1"),
+        (PAIRS, WEIGHTED, Budget.zcdp(1), "each row as 1"),
         (PAIRS, TERMS, {("a", "b"): Budget.zcdp(1), ("c", "d"): Budget.zcdp(1)}, "a budget for each clique was given"),
     ],
     ids=["labels", "tied", "contributions", "budgets"],
