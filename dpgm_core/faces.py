@@ -18,6 +18,8 @@ FACES = (
     "dpgm_core.sources",
     "dpgm_core.collective",
     "dpgm_core.learning",
+    "dpgm_core.privacy",
+    "dpgm_core.releases",
     "dpgm_core.selection",
     "dpgm_core.interop",
 )

@@ -13,6 +13,7 @@ from dpgm_core.faces import face
 if TYPE_CHECKING:
     from dpgm_core.noise.choice import temperature
     from dpgm_core.noise.continuous import analytic_delta
+    from dpgm_core.noise.descent import descent_temperature
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "choice": ["temperature"],
     "continuous": ["analytic_delta"],
+    "descent": ["descent_temperature"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
@@ -30,6 +32,7 @@ __all__ = [
     "Exactness",
     "analytic_delta",
     "bounded_variance",
+    "descent_temperature",
     "discrete_delta",
     "discrete_gaussian",
     "discrete_laplace",
