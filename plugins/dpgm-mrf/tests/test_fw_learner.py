@@ -80,7 +80,7 @@ def test_algorithm_2_recovers_a_triangle(regression):
     """Spec test 7: with rho = 1e6 every A_ij and theta_i is within .05 at the default grids. The last of T steps moves
     a weight by 2 R / T, .026 of 200, and a parameter by half of it; a clip of .3, which shortens the badly predicted
     records of three attributes, is off by .08."""
-    fits = learned(ising(4_000), Structure(ISING, PAIRS), steps=200, regression=regression)
+    fits = learned(ising(2_000), Structure(ISING, PAIRS), steps=200, regression=regression)
     found = fits.model.potentials
     for pair, value in COUPLING.items():
         assert found[pair][0, 0] == pytest.approx(value, abs=0.05)
@@ -92,7 +92,7 @@ def test_algorithm_2_recovers_a_triangle(regression):
 
 def test_a_clip_of_a_third_overstates_three_attributes():
     """What the default clip is for: at .3 a coupling of .5 comes out beyond .55."""
-    found = learned(ising(4_000), Structure(ISING, PAIRS), steps=200, clip=0.3).model.potentials
+    found = learned(ising(2_000), Structure(ISING, PAIRS), steps=200, clip=0.3).model.potentials
     assert found["a", "b"][0, 0] > 0.55
 
 
@@ -110,7 +110,7 @@ def test_algorithm_3_and_softmax_recover_three_labels(regression, tolerance):
         tables[pair] = 0.5 * table / np.abs(table).max()
     fields = {(name,): np.array([0.2, -0.1, -0.1]) for name in ALONE}
     structure = Structure(domain, [*tables, *fields])
-    codes = population(Tables.from_arrays(structure, tables | fields), 4_000)
+    codes = population(Tables.from_arrays(structure, tables | fields), 2_000)
     found = learned(codes, Structure(domain, PAIRS), width=1.0, regression=regression, steps=200, least=1e-9).model
     for clique, table in (tables | fields | {("c", "a"): np.zeros((3, 3))}).items():
         if found.structure.covering(clique) is not None:
@@ -119,7 +119,7 @@ def test_algorithm_3_and_softmax_recover_three_labels(regression, tolerance):
 
 def test_edges_are_what_is_above_half_of_least():
     """The model is over every attribute alone and the pairs above least / 2; all others stay 0."""
-    codes = ising(4_000)
+    codes = ising(2_000)
     fits = learned(codes, Structure(ISING, PAIRS), steps=100, least=0.8)
     assert {frozenset(clique) for clique in fits.model.structure.cliques if len(clique) == 2} == {frozenset("ab")}
     assert fits.model.structure.cliques[:3] == (("a",), ("b",), ("c",))
@@ -130,7 +130,7 @@ def test_candidates_are_those_of_the_structure():
     """A pair that the structure leaves out has no parameter, an attribute beside the pairs its own noisy shares, one of
     a single label none."""
     domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 3, "one": 1})
-    codes = ising(4_000)
+    codes = ising(2_000)
     codes = np.column_stack([codes, np.zeros((len(codes), 2), int)])
     codes[: len(codes) // 4, 3] = 2
     fits = learned(codes, Structure(domain, [("a", "b"), ("d",), ("one", "c"), ("b", "c")]), steps=20)
@@ -227,7 +227,7 @@ def test_a_model_beyond_its_engine_says_which_would_answer():
             return make("inference", "junction-tree").compile(structure)
 
     fits = fit(
-        ising(4_000),
+        ising(2_000),
         Structure(ISING, PAIRS),
         Budget.zcdp(10**6),
         learner=FrankWolfeLearner(width=1.3, least=0.01, steps=50),
