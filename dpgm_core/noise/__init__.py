@@ -1,7 +1,7 @@
 """From a sensitivity and a budget to calibrated noise, and its exact samplers.
 
 The face is for those who write mechanisms and selectors: exact samplers, exact accounting of discrete noise, what
-noises share, and the least that a choice can be made by.
+noises share, the least that a choice can be made by, and contrasts of binary attributes in place of tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dpgm_core.faces import face
 if TYPE_CHECKING:
     from dpgm_core.noise.choice import temperature
     from dpgm_core.noise.continuous import analytic_delta
+    from dpgm_core.noise.contrasts import monomials, products, spread
     from dpgm_core.noise.descent import descent_temperature
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "choice": ["temperature"],
     "continuous": ["analytic_delta"],
+    "contrasts": ["monomials", "products", "spread"],
     "descent": ["descent_temperature"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
@@ -39,7 +41,10 @@ __all__ = [
     "discrete_variance",
     "least_variance",
     "log_normaliser",
+    "monomials",
+    "products",
     "residuals",
+    "spread",
     "temperature",
 ]
 

@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 
 from dpgm_core import Budget, BudgetError, Clique, Domain, IntArray, Progress, Session, Structure, Terms
 from dpgm_core.noise import descent_temperature
-from dpgm_core.privacy import NodeGradients, Regressions
+from dpgm_core.selection import NodeGradients, Regressions
 from dpgm_mrf.fw_options import FrankWolfe
 
 __all__ = ["LEAST_STEPS", "Course", "moved", "rebuilt", "regressions_of", "walked"]

@@ -24,8 +24,7 @@ from dpgm_core import (
     TooLarge,
     Workload,
 )
-from dpgm_core.privacy import Regressions
-from dpgm_core.releases import Descent
+from dpgm_core.selection import Descent, Regressions
 from dpgm_mrf.frank_wolfe import Course, rebuilt, regressions_of, walked
 from dpgm_mrf.fw_options import FrankWolfe
 from dpgm_mrf.fw_parameters import Parameters, fields_alone, parameters_of
