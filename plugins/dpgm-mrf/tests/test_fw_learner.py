@@ -211,7 +211,7 @@ def test_pairs_of_awkward_structures_are_learned():
 def test_too_little_is_refused_before_anything_is_read():
     """BudgetError says how much more would do, and the records were not asked for."""
 
-    with pytest.raises(BudgetError, match=r"too little for mrf-fw: .* give \d+ times the budget"):
+    with pytest.raises(BudgetError, match=r"too little for mrf-fw: .* give [\d,]+ times the budget"):
         learned(Never(), Structure(ISING, PAIRS), Budget.zcdp("1e-12"), terms=TERMS)
 
 
