@@ -122,9 +122,7 @@ def test_contrasts_of_a_clique_or_a_matching_move_no_further_than_tables():
     domain = Domain.from_sizes(dict.fromkeys("abcdef", 2))
     for cliques in (["ab"], ["abc"], ["abcd"], ["ab", "cd", "ef"], ["abc", "def"]):
         tables = Structure(domain, map(tuple, cliques))
-        inside = {
-            part for one in cliques for size in range(len(one)) for part in itertools.combinations(one, size + 1)
-        }
+        inside = {part for one in cliques for size in range(len(one)) for part in itertools.combinations(one, size + 1)}
         sums = Sensitivity.of_contrasts(Structure(domain, inside), "replace-one")
         assert sums.l2_squared == 2 ** len(cliques[0]) * Sensitivity.of(tables, "replace-one").l2_squared
 

@@ -1,6 +1,6 @@
 """Binary models of interactions of up to t attributes: all parities at once, and exact maximum entropy over 2^p states.
 
-The reproduction it is measured against is `dpgm_mrf.recovery`. Source: Zhang, Kamath, Kulkarni and Wu (2020), for
+The reproduction it is measured against is `dpgm_mrf.paper`. Source: Zhang, Kamath, Kulkarni and Wu (2020), for
 the models; the release is ours.
 """
 
@@ -31,6 +31,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_mrf.entropy import Solution, maximum_entropy
+from dpgm_mrf.paper import Paper
 from dpgm_mrf.parities import parities_of
 from dpgm_mrf.polynomials import clique_of, maximal, monomials_of, potentials, strongest
 
@@ -101,19 +102,23 @@ class MrfWalsh:
         an order that is too large, and the paper's method without a width, OptionError. No engine is asked."""
         self._attributes(structure)
 
-    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
-        """What the release measures: the products of up to `order` attributes inside the cliques. Raises what `check`
-        raises."""
+    def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
+        """What the release measures: the products of up to `order` attributes inside the cliques; None of the paper's
+        session. Raises what `check` raises."""
         self._attributes(structure)
+        if self.method == "paper":
+            return None
         return Structure(structure.domain, self._measured(structure)), self.split
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
-        """Take one release of products, or what a saved one has, and fit it.
+        """Take one release of products, or what a saved one has, and fit it; "paper": a session, or a saved one.
 
-        Raises StructureError, OptionError and TooLarge before anything is charged.
+        Raises StructureError, OptionError, TooLarge and BudgetError before anything is charged.
         """
         structure = curator.structure
         attributes = self._attributes(structure)
+        if self.method == "paper":
+            return self._published(curator, progress)
         if curator.replayed:  # whatever it holds, tables of cells too
             release = curator.release()
         else:
@@ -124,13 +129,37 @@ class MrfWalsh:
             solution = self._solved(release, structure, solution.coefficients)
         return self._fit(solution, structure)
 
+    def _published(self, curator: Curator, progress: Progress) -> Fit:
+        """By the paper's algorithm, of a new session or from the steps of a saved one."""
+        structure, attributes = curator.structure, self._attributes(curator.structure)
+        run = Paper(structure=structure, attributes=attributes, order=self.order, width=self.width or 0.0)
+        release = curator.release() if curator.replayed else run.measured(curator, progress)
+        found = run.coefficients(release, 0.0 if self.least is None else self.least / 2)
+        if self.least is not None:
+            structure = strongest(structure, attributes, found, 0.0)
+        return Fit(
+            model=Model(structure, potentials(structure, attributes, found)),
+            notes=[
+                "the paper's algorithm, for comparison: interactions are those of regressions, and the model's tables "
+                "are not fitted to the records; method = 'release' is more accurate at the same budget"
+            ],
+        )
+
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
-        """Fits over each structure as it is, `least` or not; the last fit helps nothing."""
+        """Fits over each structure as it is, `least` or not; the last fit helps nothing. OptionError for "paper"."""
+        self._check_released()
         return lambda release, structure, before: self._fit(self._solved(release, structure), structure)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
-        """Fits to releases like the model's, over its structure."""
+        """Fits to releases like the model's, over its structure. Raises OptionError for "paper"."""
+        self._check_released()
         return lambda release: self._fit(self._solved(release, model.structure), model.structure).model.potentials
+
+    def _check_released(self) -> None:
+        if self.method == "paper":
+            raise OptionError(
+                "method = 'paper' opens a session of its own and learns from no other release; use method = 'release'"
+            )
 
     def _attributes(self, structure: Structure) -> tuple[str, ...]:
         """Those in cliques, in the domain's order; raises what `check` raises."""
