@@ -39,7 +39,7 @@ from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
 from dpgm_core.selection.learners import check_learner
-from dpgm_core.selection.run import chosen_fit, planned, select_structure
+from dpgm_core.selection.run import chosen_fit, divided_for, foretold, planned, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
@@ -319,9 +319,9 @@ def plan_selection(
     Raises what `select` would raise of a selector, workload, learner or budget.
     """
     share = share_only(split, MECHANISM, budget)
-    left, wanted = session_budget(budget), workload_of(workload)
-    stated = Terms.stated(terms, None)
-    told = selector_of(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
+    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    told = foretold(made, wanted, budget, stated, share, checked_records(records))
+    _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
     return told
 
@@ -359,8 +359,10 @@ def check(
         share = share_only(split, mechanism, budget)
         wanted = workload_of(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        told = planned(selector_of(structure), wanted, curator, share)
-        check_learner(made, engine, curator.structure, told, curator.terms, session_budget(budget))
+        selector = selector_of(structure)
+        told = planned(selector, wanted, curator, share)
+        _, left = divided_for(selector, budget)
+        check_learner(made, engine, curator.structure, told, curator.terms, left)
         structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():

@@ -17,7 +17,6 @@ from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.contrasts import noise_ratios
 from dpgm_core.noise.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
@@ -30,7 +29,7 @@ __all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", 
 
 
 #: Variances of discrete noise are a little off those of their scales.
-_SAME = 1e-3
+_SAME = 1e-2
 
 
 @frozen(kw_only=True)
@@ -221,7 +220,7 @@ def _rows_note(dag: Dag, tables: Structure, deviations: Sequence[float], records
 def _contrasts_note(contrasts: Measurement, tables: Measurement) -> str:
     """What is measured in place of tables, and how noisy beside them."""
     own = contrasts.structure
-    ratios = noise_ratios(own, contrasts.sum_variances, tables.structure, tables.variances)
+    ratios = contrasts.ratios_to(tables)
     named = set(map(frozenset, tables.structure.cliques))
     of_named = max(ratio for clique, ratio in zip(own.cliques, ratios, strict=True) if frozenset(clique) in named)
     worse = int(np.sum(ratios > 1 + _SAME))

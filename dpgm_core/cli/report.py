@@ -69,12 +69,16 @@ def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
 
 def _step(step: Step) -> dict[str, Any]:
     from dpgm_core.releases.steps import Choice, NoisyScores
-    from dpgm_core.releases.verdict import Descent
+    from dpgm_core.releases.verdict import Descent, Verdict
 
     cost = step.cost.to_dict()
     if isinstance(step, Descent):
         moved = [list(clique) for clique in step.cliques]
         return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, Verdict):
+        edges = None if step.edges is None else [list(pair) for pair in step.edges]
+        facts = {"kind": "vote", "cliques": edges or [], "stable": edges is not None}
+        return {**facts, "candidates": len(step.candidates), "cost": cost}
     if isinstance(step, Choice):
         chosen = [list(clique) for clique in step.cliques]
         return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpgm_core.components.registry import make
-from dpgm_core.counting.kernel import Counted, Counts
+from dpgm_core.counting.kernel import Counted, counting
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
@@ -276,10 +276,13 @@ class LiveCurator(Single, SetsAside):
         if clip is not None and self._terms.policy == "estimated":
             raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
+        votes: a part of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()
@@ -296,7 +299,7 @@ class LiveCurator(Single, SetsAside):
         if self._check is not None:
             raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
         cost = self._funds.asked(budget)
-        spendable = session_budget(cost)
+        spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
@@ -310,6 +313,7 @@ class LiveCurator(Single, SetsAside):
         return LiveSession(
             workload=workload,
             budget=spendable,
+            votes=votes,
             charged=cost,
             persons=persons,
             source=self._source,
@@ -336,13 +340,11 @@ class LiveCurator(Single, SetsAside):
     def _count(self, measured: Structure) -> Counted:
         """The true tables, and the number of records where counts know it, else 0."""
         domain, weighted = measured.domain, self._terms.contributions
-        statistic: Statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
+        statistic: Statistic = counting(measured) if weighted is None else WeightedCounts(measured, weighted)
 
         def counted() -> Counted:
             total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
-            return Counted(
-                tables=statistic.tables(total), records=int(total[-1]) if isinstance(statistic, Counts) else 0
-            )
+            return Counted(tables=statistic.tables(total), records=int(total[-1]) if weighted is None else 0)
 
         return shielded(self._source, counted)
 

@@ -20,9 +20,10 @@ from dpgm_core.arrays import Array, IntArray
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
 from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.kernel import counting
 from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Turns
 from dpgm_core.domain import Domain
@@ -32,17 +33,19 @@ from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.descent import descent_temperature, steepest
 from dpgm_core.noise.measurement import Measurement, add_noise, calibrated, measure, noisy_contrasts
+from dpgm_core.noise.stability import likely_distance, published
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Descent
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -57,9 +60,9 @@ _MOST_KEPT = 2**29
 class LiveSession(Turns):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
-    budget: pure or zCDP, what its steps may cost together. charged: what it was opened with. persons: the codes of the
-    workload's attributes. publish: takes the release as it is after each step, saves it and gives it back. finish: is
-    told when it is left.
+    budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
+    opened with. persons: the codes of the workload's attributes. publish: takes the release as it is after each step,
+    saves it and gives it back. finish: is told when it is left.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class LiveSession(Turns):
         *,
         workload: Workload,
         budget: Budget,
+        votes: Budget | None,
         charged: Budget,
         persons: Persons,
         source: Source,
@@ -77,8 +81,9 @@ class LiveSession(Turns):
         finish: Callable[[], None],
     ) -> None:
         super().__init__(persons)
-        self._session = SessionTerms(workload=workload, budget=budget, merges={})
+        self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes)
         self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
         self._provenance, self._publish, self._finish = provenance, publish, finish
         self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
@@ -226,6 +231,58 @@ class LiveSession(Turns):
             descent = attrs.evolve(descent, picks=without_frames(directions))
             self._keep(descent)
             return descent
+
+    @property
+    def votes(self) -> Budget | None:
+        """What votes may still cost besides."""
+        return None if self._session.votes is None else self._session.votes - self._cast
+
+    def vote(self, voter: Voter, budget: Budget) -> Verdict:
+        """The graph that votes agree on, or nothing; see `dpgm_core.counting.votes` and `dpgm_core.noise.stability`.
+
+        Before any other step: votes are (epsilon, delta), what follows is rho, and simple sums are proven for one after
+        the other.
+        """
+        with self.turn():
+            persons = self._open()
+            self._check_votes(voter, budget)
+            likely_distance(budget)  # refuses what nothing could be published for
+            self._cast = self._cast + budget
+
+            def edges() -> tuple[Clique, ...] | None:
+                words = self._randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
+                found = shielded(self._source, lambda: agreed(voter, persons, words, self._terms))
+                if not published(found.distance, budget, self._randomness):
+                    return None
+                return tuple(pair for pair, edge in zip(voter.pairs.cliques, found.edges, strict=True) if edge)
+
+            verdict = Verdict(voter=voter, budget=budget, edges=without_frames(edges))
+            self._keep(verdict)
+            return verdict
+
+    def _check_votes(self, voter: Voter, budget: Budget) -> None:
+        """Refuse what is no vote of this session, before anything is spent."""
+        if type(voter) not in (EdgeVotes, ThresholdVotes):  # a child of them could say that it has another distance
+            raise OptionError(
+                f"a voter must be EdgeVotes or ThresholdVotes, got {type(voter).__name__}; core alone knows how far "
+                "one person moves votes, so no other is asked"
+            )
+        check_budget(budget)
+        left = self.votes
+        if left is None:
+            raise BudgetError(
+                "this session has nothing for votes; open it with votes = a part of its (epsilon, delta), as core does "
+                "for a VotingSelector"
+            )
+        if self._session.merges or not all(isinstance(one, Verdict) for one in self._steps):
+            raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
+        if budget.kind != "approx" or not budget <= left:
+            raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
+        if voter.pairs.domain != self._domain:
+            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
+        if self._candidates(voter.pairs.cliques).cliques != voter.pairs.cliques:
+            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        voter.check(self._terms)
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """Count some attributes by fewer codes from now on; see `Session`."""
@@ -422,7 +479,7 @@ class LiveSession(Turns):
         return Tables(structure, np.concatenate([self._counted[clique] for clique in structure.cliques]))
 
     def _count(self, structure: Structure) -> Tables:
-        persons, counts = self._open(), Counts.of(structure)
+        persons, counts = self._open(), counting(structure)
         return shielded(self._source, lambda: counts.tables(summed(counts, persons.pieces(counts.columns))))
 
     def _stated_total(self) -> float:

@@ -62,7 +62,8 @@ def check_contrast_learner(learner: object, contrasts: bool) -> None:
     if contrasts and not (isinstance(learner, ContrastLearner) and learner.takes_contrasts is True):
         raise OptionError(
             f"learner {_name(learner)} learns from tables of cells, and these are contrasts, sums of products of "
-            "binary attributes; take learner 'eb-map', or measure tables (split = 'even')"
+            "binary attributes; take learner 'eb-map', or measure tables (split = 'even'; where selector 'mrf-select' "
+            "chooses, its option measure = 'tables')"
         )
 
 

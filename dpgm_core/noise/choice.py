@@ -10,7 +10,7 @@ and e^2/8-zCDP.
 Proof. Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so
 do clamped scores: the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
 relative 2^-34 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability differs
-from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 20,000. So log P(c) - h score_c,
+from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 40,000. So log P(c) - h score_c,
 scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at most
 h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar
 and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.

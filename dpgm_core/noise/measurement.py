@@ -42,8 +42,8 @@ __all__ = [
     "noisy_contrasts",
 ]
 
-#: Variances of discrete noise are a little off those of their scales.
-_ROOM = 1.001
+#: Room for the rounding of scales, and what discrete Laplace noise lacks of its scale's variance, records**2.
+_ROOM, _LATTICE = 1.001, 1 / 6
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 CLAMP = 2**61
 
@@ -119,6 +119,10 @@ class Measurement:
         if not self.contrasts:
             raise BudgetError("tables are measured here, and no contrasts")
         return self._variances
+
+    def ratios_to(self, tables: Measurement) -> FloatArray:
+        """How many times the noise variance that those tables would give it each contrast has; see `noise_ratios`."""
+        return noise_ratios(self.structure, self.sum_variances, tables.structure, tables.variances)
 
     @property
     def _variances(self) -> FloatArray:
@@ -293,11 +297,10 @@ def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
     tables: of the cliques that were named, at the same budget. Smaller sets inside of many cliques may be told better
     by the mean of many tables, and N nearly always is: all contrasts have one noise, which is not what they lack.
     """
-    own = contrasts.structure
-    ratios = noise_ratios(own, contrasts.sum_variances, tables.structure, tables.variances)
-    of = dict(zip(map(frozenset, own.cliques), ratios.tolist(), strict=True))
+    ratios = contrasts.ratios_to(tables).tolist()
+    of = dict(zip(map(frozenset, contrasts.structure.cliques), ratios, strict=True))
     worst = max((clique for clique in tables.structure.cliques if clique), key=lambda one: of[frozenset(one)])
-    if of[frozenset(worst)] > _ROOM:
+    if of[frozenset(worst)] > _ROOM + _LATTICE / float(tables.variances.min()):
         raise BudgetError(
             f"split = 'contrasts' would give the product of {' x '.join(worst)} {of[frozenset(worst)]:.3g} times the "
             "noise variance that tables give it at the same budget; leave split = 'even'"

@@ -30,7 +30,7 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-from dpgm_core.releases.verdict import Descent, shortened
+from dpgm_core.releases.verdict import Descent, Verdict, shortened
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -112,7 +112,7 @@ class NoisyTables:
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
-    steps: tuple[NoisyTables | Choice | NoisyScores | Descent, ...] = ()
+    steps: tuple[NoisyTables | Choice | NoisyScores | Descent | Verdict, ...] = ()
     modelled: Structure | None = None
     saved_as: Path | None = None
 
@@ -216,6 +216,11 @@ class NoisyTables:
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
             found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            if self.session.votes is not None:
+                found.append(
+                    f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
+                    f"to, and {self.session.budget} for what was measured after them. "
+                )
         if self.cost_stated:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
@@ -299,9 +304,9 @@ class NoisyTables:
         facts |= {"contrasts": True} if self.contrasts else {}
         return facts | modelled
 
-    def _coarse(self, step: NoisyTables | Choice | NoisyScores | Descent) -> dict[str, bool]:
-        """Whether a step counted by merged codes; choices and scores are the same either way."""
-        if isinstance(step, Choice | NoisyScores) or self.session is None:
+    def _coarse(self, step: NoisyTables | Choice | NoisyScores | Descent | Verdict) -> dict[str, bool]:
+        """Whether a step counted by merged codes; choices, scores and votes are the same either way."""
+        if isinstance(step, Choice | NoisyScores | Verdict) or self.session is None:
             return {}
         counted = step.regressions.candidates if isinstance(step, Descent) else step.structure
         return {"coarse": counted.domain != self.session.workload.domain}

@@ -17,7 +17,7 @@ from dpgm_core.arrays import Array, IntArray
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.errors import BudgetError, ModelFileError, OptionError
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
 from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.contrasts import spread
@@ -28,6 +28,7 @@ from dpgm_core.privacy.gradients import Loss, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import voter_of
 from dpgm_core.releases.calibrations import calibration_of
 from dpgm_core.releases.claims import check_sensitivities, read_contrasts
 from dpgm_core.releases.coarse import coarsened
@@ -35,14 +36,14 @@ from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import mean_of, total_of, united
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Descent
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
 
 __all__ = ["Step", "read_session", "score_sensitivity", "session_release"]
 
-Step = NoisyTables | Choice | NoisyScores | Descent
+Step = NoisyTables | Choice | NoisyScores | Descent | Verdict
 _MOST_STEPS = 100_000
 
 
@@ -107,7 +108,10 @@ def read_session(
     stated = document["session"]
     merges = {name: tuple(codes) for name, codes in converter.structure(stated["merges"], dict[str, list[int]]).items()}
     session = SessionTerms(
-        workload=Workload.from_dict(domain, stated["workload"]), budget=Budget.parse(stated["budget"]), merges=merges
+        workload=Workload.from_dict(domain, stated["workload"]),
+        budget=Budget.parse(stated["budget"]),
+        merges=merges,
+        votes=Budget.parse(stated["votes"]) if "votes" in stated else None,
     )
     private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])
     plain = document["steps"]
@@ -117,20 +121,31 @@ def read_session(
     steps = [reader.step(one) for one in plain]
     if reader.left:
         raise ModelFileError("it holds more noisy numbers than its steps")
-    _check_spent(session.budget, cost, steps)
+    _check_spent(session, cost, steps)
     return session_release(session, steps, terms, cost=cost, private=private, provenance=dict(document["provenance"]))
 
 
-def _check_spent(budget: Budget, cost: Budget, steps: Sequence[Step]) -> None:
-    """Refuse steps that cost more than the session had, and a session that had more than was charged."""
+def _check_spent(session: SessionTerms, cost: Budget, steps: Sequence[Step]) -> None:
+    """Refuse steps that cost more than the session had, and a session that had more than was charged.
+
+    Votes come first, so what they might cost and what all other steps might cost add up to the whole.
+    """
+    budget, votes = session.budget, session.votes
+    cast = [one for one in steps if isinstance(one, Verdict)]
+    if any(isinstance(one, Verdict) for one in steps[len(cast) :]):
+        raise ModelFileError("votes of its session come after other steps, which no session allows; it was edited")
     try:
-        if not Budget.sum(one.cost for one in steps) <= budget:
+        if not Budget.sum(one.cost for one in steps[len(cast) :]) <= budget:
             raise ModelFileError(f"its steps cost more than the {budget} of its session; it was edited")
-        charged = budget.to_approx(cost.delta) if cost.kind == "approx" and budget.kind == "zcdp" else budget
-        if not charged <= cost:
-            raise ModelFileError(f"its session had {budget}, which {cost} does not cover; it was edited")
+        if cast and (votes is None or not Budget.sum(one.cost for one in cast) <= votes):
+            raise ModelFileError("its votes cost more than its session had for votes; it was edited")
+        left = cost if votes is None else cost - votes
+        charged = budget.to_approx(left.delta) if left.kind == "approx" and budget.kind == "zcdp" else budget
+        if not charged <= left:
+            had = f"{budget}" if votes is None else f"{budget} and {votes} for votes"
+            raise ModelFileError(f"its session had {had}, which {cost} does not cover; it was edited")
     except BudgetError:
-        raise ModelFileError("its steps, its session and its cost are of different kinds; it was edited") from None
+        raise ModelFileError("its steps, its session and its cost do not fit each other; it was edited") from None
 
 
 class _Reader:
@@ -162,6 +177,8 @@ class _Reader:
             return self._scored(plain)
         if kind == "descend":
             return self._descended(plain)
+        if kind == "vote":
+            return self._voted(plain)
         raise ModelFileError("a step of its session is of no known kind")
 
     def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
@@ -255,6 +272,18 @@ class _Reader:
         if not LEAST_TABLE <= entries(found.temperature) <= MOST_TABLE or not found.sound:
             raise ModelFileError("a descent of its session is not one that a session makes")
         return found
+
+    def _voted(self, plain: Mapping[str, Any]) -> Verdict:
+        voter = voter_of(plain["voter"], Structure(self._domains[0], self._cliques(plain["candidates"])))
+        budget, stated = Budget.parse(plain["budget"]), plain["edges"]
+        edges = None if stated is None else () if stated == [] else self._cliques(stated)
+        if budget.kind != "approx" or (edges is not None and not set(edges) <= set(voter.pairs.cliques)):
+            raise ModelFileError("the votes of its session are none that a session casts")
+        try:
+            voter.check(self._terms)
+        except OptionError as error:
+            raise ModelFileError(f"its votes do not go with its terms: {error}") from None
+        return Verdict(voter=voter, budget=budget, edges=edges)
 
     def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
         found = calibration_of(plain, self._registry)

@@ -20,16 +20,18 @@ from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
 from dpgm_core.noise.check import pairs_to_check
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import session_budget
-from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.selection.learners import check_learner, fitter_of, name_of
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["chosen_fit", "fitting_of", "planned", "select_structure"]
+__all__ = ["chosen_fit", "divided_for", "fitting_of", "foretold", "planned", "select_structure"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
@@ -39,13 +41,42 @@ _WAYS = {True: "contrasts", False: "tables"}
 _ROUNDING = Fraction(1, 10**6)
 
 
-def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
-    """What the selector plans; raises what it refuses, before anything is charged."""
-    budget = session_budget(curator.remaining)
-    plan: object = selector.plan(workload, budget * (1 - share) if share else budget, curator.terms)
+def divided_for(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
+    """What of a session's budget is for votes, None without, and what its other steps may cost together."""
+    if not isinstance(selector, VotingSelector):
+        return None, session_budget(budget)
+    votes: object = selector.votes(budget)
+    if not isinstance(votes, Budget):
+        raise IncompatiblePlugin(f"selector {_name(selector)} gives votes a {type(votes).__name__}, not a Budget")
+    return votes, session_budget(budget, votes)
+
+
+def foretold(
+    selector: Selector,
+    workload: Workload,
+    budget: Budget,
+    terms: Terms,
+    share: Fraction,
+    records: float | None = None,
+) -> SelectionPlan:
+    """What the selector plans for a session of this budget; raises what it refuses, before anything is charged.
+
+    share: of a structure check, which is set aside of what votes leave.
+    """
+    votes, left = divided_for(selector, budget)
+    plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
-    return plan
+    if votes is None:
+        return plan
+    assert isinstance(selector, VotingSelector)  # as it has votes
+    told = selector.foretell(workload, votes, terms, records)
+    return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*told, *plan.notes])
+
+
+def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
+    """What the selector plans for a curator's whole budget; see `foretold`."""
+    return foretold(selector, workload, curator.remaining, curator.terms, share)
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
@@ -98,11 +129,12 @@ def select_structure(
     and in the error.
     """
     plan = planned(selector, workload, curator, share)
-    check_learner(learner, inference, curator.structure, plan, curator.terms, session_budget(curator.remaining))
+    votes, left = divided_for(selector, curator.remaining)
+    check_learner(learner, inference, curator.structure, plan, curator.terms, left)
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
-    with np.errstate(under="ignore"), curator.session(workload=workload) as session:
+    with np.errstate(under="ignore"), curator.session(workload=workload, votes=votes) as session:
         assert isinstance(session, LiveSession)
         try:
             session.set_aside(share)

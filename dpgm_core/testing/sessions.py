@@ -20,10 +20,11 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step
 from dpgm_core.releases.steps import Choice, NoisyScores
-from dpgm_core.releases.verdict import Descent
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.structure import Clique
 from dpgm_core.testing.check import CheckFailed
 from dpgm_core.workload import Workload
@@ -35,7 +36,7 @@ __all__ = ["MOST_REQUESTS", "MOST_STEPS", "STEPS", "Endless", "Request", "Sessio
 MOST_STEPS, MOST_REQUESTS = 300, 5_000
 
 #: What a selector may ask of a session that takes something of it, or changes it.
-STEPS = ("measure", "select", "score", "descend", "coarsen")
+STEPS = ("measure", "select", "score", "descend", "vote", "coarsen")
 
 
 class Endless(BaseException):
@@ -71,8 +72,8 @@ class SessionDoor(Single):
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            "a session offers domain, workload, terms, budget, remaining, steps, measure, select, score, coarsen and "
-            f"pooled; not {name!r}"
+            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, vote, "
+            f"coarsen and pooled; not {name!r}"
         )
 
     def close(self) -> None:
@@ -147,6 +148,17 @@ class SessionDoor(Single):
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
         """A direction of each regression."""
         found: Descent = self._ask("descend", gradients=gradients, budget=budget)
+        return found
+
+    @property
+    def votes(self) -> Budget | None:
+        """What votes may still cost."""
+        found: Budget | None = self._ask("votes")
+        return found
+
+    def vote(self, voter: Voter, budget: Budget) -> Verdict:
+        """A graph, or nothing."""
+        found: Verdict = self._ask("vote", voter=voter, budget=budget)
         return found
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:

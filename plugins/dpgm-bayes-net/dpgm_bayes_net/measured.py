@@ -89,7 +89,9 @@ class MeasuredCurator:
         """Raises OptionError: there is one release."""
         raise _refused("trains on rounds of subsampled records")
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Raises OptionError: there is one release."""
         raise _refused("opens a session")
 

@@ -13,9 +13,9 @@ import math
 import numpy as np
 
 from dpgm_core import FloatArray, NoisyTables, Tables
-from dpgm_core.noise import products, spread
+from dpgm_core.noise import spread
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
-from dpgm_eb_map.posterior import Moments
+from dpgm_eb_map.posterior import Moments, measured
 from dpgm_eb_map.scales import Scales
 
 __all__ = ["nothing", "unheard"]
@@ -64,11 +64,10 @@ def _judged(release: NoisyTables, marginals: FloatArray) -> tuple[FloatArray, Fl
     is if the model is right, nats below the peak, by its noise's own law or by a Gaussian with the variance of noise
     and sampling, whichever makes it likelier; and that variance."""
     whole = Tables(release.structure, release.total * marginals)
+    residual = measured(release, release.tables) - measured(release, whole)
     if release.contrasts:
-        residual = products(release.tables) - products(whole)
-        variances = np.array([noise.variance for noise in release.noise]) + release.total
+        variances = release.measurement.sum_variances + release.total
     else:
-        residual = release.tables.values - whole.values
         variances = release.tables.repeat(release.variances) + whole.values
     unlikely: FloatArray = residual**2 / (2 * variances)
     for part, noise in zip(_parts(release), release.noise, strict=True):

@@ -80,11 +80,11 @@ def partners_of(workload: Workload) -> Partners:
 def independent(partners: Partners, alone: NoisyTables | None) -> dict[Clique, FloatArray]:
     """Probabilities of each pair if nothing depends on anything.
 
-    alone: noisy tables of the attributes, in their order; None: all labels equally frequent. Shares are drawn towards
+    alone: noisy tables of the attributes; None: all labels equally frequent. Shares are drawn towards
     equal ones as far as they may be noise, by James and Stein's factor: products of noise would look like dependence.
     """
     shares: dict[str, FloatArray] = {}
-    for number, name in enumerate(partners.names):
+    for name in partners.names:
         size = partners.domain[name].size
         equal = np.full(size, 1 / size)
         if alone is None:
@@ -92,7 +92,8 @@ def independent(partners: Partners, alone: NoisyTables | None) -> dict[Clique, F
             continue
         counts = np.asarray(alone.tables[(name,)], np.float64)
         apart = counts / max(alone.total, 1.0) - equal
-        noise = (size - 1) * float(alone.variances[number]) / max(alone.total, 1.0) ** 2
+        variance = float(alone.variances[alone.structure.find((name,))[0]])
+        noise = (size - 1) * variance / max(alone.total, 1.0) ** 2
         kept = max(0.0, 1 - noise / max(float(apart @ apart), 1e-300))
         found = np.maximum(equal + kept * apart, 0.0)
         shares[name] = found / found.sum() if found.sum() > 0 else equal
@@ -161,12 +162,10 @@ def deviation(budget: Budget, cliques: Sequence[Clique], partners: Partners, ter
     >>> [round(deviation(Budget.zcdp("0.5"), one.pairs, one, terms, how), 3) for how in (False, True)]
     [1.0, 0.5]
     """
-    moved = terms.sensitivity(Structure(partners.domain, cliques))
-    l1, l2_squared = float(moved.l1), float(moved.l2_squared)
-    cells = 1.0
-    if contrasts:
-        count = len(cliques) + (terms.policy == "estimated")
-        move = TableDistance.move(terms)
-        l1, l2_squared, cells = float(count * move), float(count * move**2), math.prod(2.0 for _ in cliques[0])
-    variance = 2 * (l1 / float(budget.epsilon)) ** 2 if budget.kind == "pure" else l2_squared / (2 * float(budget.rho))
-    return math.sqrt(variance / cells)
+    counted: list[Clique] = [()] if contrasts and terms.policy == "estimated" else []
+    moved = terms.sensitivity(Structure(partners.domain, [*counted, *cliques]), contrasts=contrasts)
+    if budget.kind == "pure":
+        variance = 2 * float(moved.l1 / budget.epsilon) ** 2
+    else:
+        variance = float(moved.l2_squared / (2 * budget.rho))
+    return math.sqrt(variance / (2 ** len(cliques[0]) if contrasts else 1))

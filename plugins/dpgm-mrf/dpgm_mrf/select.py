@@ -22,7 +22,6 @@ from dpgm_core import (
     Fitting,
     FloatArray,
     Inference,
-    NoisyTables,
     OptionError,
     Progress,
     Randomness,
@@ -112,9 +111,10 @@ class MrfSelect:
     share: float = option(
         0.5, help="of what is left, for picking; the rest measures the pairs picked", validator=_inside
     )
-    measure: Literal["tables", "contrasts"] = option(
-        "tables",
-        help="contrasts: one sum of products a pair, instead of four cells; half the noise, for binary attributes",
+    measure: Literal["auto", "tables", "contrasts"] = option(
+        "auto",
+        help="contrasts: of binary attributes one sum of products a pair, half the noise of four cells, which learner "
+        "'eb-map' takes; tables: cells; auto: contrasts where all attributes are binary",
     )
     max_model_cells: int = option(
         2**16, help="with an exact engine, pairs picked late that need more are left out", unit="cells", validator=whole
@@ -144,6 +144,11 @@ class MrfSelect:
             "picking partners": Budget.sum(spent) if spent else None,
             "the pairs picked": shares.rest,
         }
+        if self.measure == "auto" and self._by_products(partners):
+            notes.append(
+                "all attributes are binary, so one sum of products is measured of each pair in place of four cells; "
+                "for a learner other than 'eb-map' state measure = 'tables'"
+            )
         return SelectionPlan(
             shares={what: one for what, one in by_name.items() if one is not None},
             deviation=self._deviation(shares, partners, terms),
@@ -151,7 +156,7 @@ class MrfSelect:
             candidates=len(partners.pairs),
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
             notes=notes,
-            contrasts=self._by_products,
+            contrasts=self._by_products(partners),
         )
 
     def select(
@@ -166,9 +171,9 @@ class MrfSelect:
         """See `Selector.select`; the pairs of the last round are left to the pipeline to measure."""
         partners = partners_of(session.workload)
         shares = self._shares(partners, session.budget, session.terms)
-        contrasts = self._by_products
+        contrasts = self._by_products(partners)
         alone = [(name,) for name in partners.names]
-        measured = None if shares.alone is None else _measured(session, alone, shares.alone, contrasts)
+        measured = None if shares.alone is None else session.measure(alone, shares.alone, contrasts=contrasts)
         # Without one, sums of products are predicted to be 0, whatever N is.
         total = session.terms.declared or 0.0 if measured is None else measured.total
         told: Mapping[Clique, FloatArray] = independent(partners, measured)
@@ -185,7 +190,7 @@ class MrfSelect:
             last = picked.add(ranked(_picks(session, partners, picked.pairs, picks, budget, scored)))
             trace.append({"round": number, "chosen": len(last), "left out": picked.left_out})
             if number < len(shares.picks) and last:
-                _measured(session, last, shares.rest * Fraction(picks, sum(shares.picks)), contrasts)
+                session.measure(last, shares.rest * Fraction(picks, sum(shares.picks)), contrasts=contrasts)
                 held += last
                 fit = fitting(session.pooled(), Structure(partners.domain, held), fit)
                 told, total = fit.model.using("junction-tree").marginals_of(partners.pairs), session.pooled().total
@@ -202,13 +207,14 @@ class MrfSelect:
     def _deviation(self, shares: _Shares, partners: Partners, terms: Terms) -> float:
         """Of the noise in a cell of the tables measured first."""
         if shares.alone is not None:
-            return deviation(shares.alone, [(name,) for name in partners.names], partners, terms, self._by_products)
+            return deviation(
+                shares.alone, [(name,) for name in partners.names], partners, terms, self._by_products(partners)
+            )
         most = min(len(partners.pairs), len(partners.names) * sum(shares.picks))
-        return deviation(shares.rest, partners.pairs[:most], partners, terms, self._by_products)
+        return deviation(shares.rest, partners.pairs[:most], partners, terms, self._by_products(partners))
 
-    @property
-    def _by_products(self) -> bool:
-        return self.measure == "contrasts"
+    def _by_products(self, partners: Partners) -> bool:
+        return self.measure == "contrasts" or (self.measure == "auto" and not partners.other)
 
     def _limits(self, partners: Partners) -> Limits:
         """As the options have them, but with room for every attribute alone."""
@@ -229,7 +235,7 @@ class MrfSelect:
                 f"rounds = {self.rounds} is more than picks = {picks}, and in each round an attribute picks at least "
                 "once; ask for more picks or fewer rounds"
             )
-        if self._by_products and partners.other:
+        if self.measure == "contrasts" and partners.other:
             raise OptionError(
                 f"measure = 'contrasts' is for binary attributes, and {partners.other[0]!r} has "
                 f"{partners.domain[partners.other[0]].size} labels; take measure = 'tables'"
@@ -266,7 +272,3 @@ def _picks(
         for name, numbers in zip(choosing, choice.chosen, strict=True):
             found[name] = [scores.candidates.cliques[number] for number in numbers]
     return found
-
-
-def _measured(session: Session, cliques: Sequence[Clique], budget: Budget, contrasts: bool) -> NoisyTables:
-    return session.measure(cliques, budget, contrasts=True) if contrasts else session.measure(cliques, budget)
