@@ -98,9 +98,8 @@ class Foreseen(Protocol):
     """
 
     def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
-        """What its release will measure for a model over `structure`, and how the budget is split ("even", "optimal",
-        "contrasts"; None: as the run says); None where its options make it ask for other than one release. Raises what
-        `check` raises."""
+        """What its release will measure for a model over `structure`, and how the budget is split (a name, or None: as
+        the run says); None where its options make it ask for other than one release. Raises what `check` raises."""
         ...
 
 

@@ -52,7 +52,7 @@ def _above_zero_or_none(instance: object, attribute: object, value: object) -> N
 class MrfWalsh:
     """A model of products of up to `order` binary attributes, fitted to noisy sums of these products.
 
-    "release" measures every product inside the structure's cliques once, all with the same noise, and takes the
+    "release" measures every product inside the structure's cliques once, or tables that hold them, and takes the
     distribution of most entropy whose means are as measured, up to the noise: it minimises log Z(x) - x . y +
     sum_I v_I x_I^2 / 2, v_I the variance of the mean y_I, that of its noise (Laplace noise counts by its variance, as
     if it were Gaussian) and 1 / N for the records, which keeps x finite where the records rule something out.
@@ -72,10 +72,11 @@ class MrfWalsh:
         "release",
         help="release: all products at once, then maximum entropy; paper: the published algorithm, for comparison",
     )
-    split: Literal["contrasts", "even", "optimal"] = option(
-        "contrasts",
-        help="contrasts: the sums of products themselves are measured; even, optimal: tables that hold them are, which "
-        "is better for pure budgets and for cliques of very unequal size, where contrasts are refused",
+    split: Literal["sharper", "contrasts", "even", "optimal"] = option(
+        "sharper",
+        help="contrasts: the sums of products themselves are measured, one noise for all; even, optimal: tables that "
+        "hold them; sharper: contrasts where they have less noise than even tables, which pure budgets and cliques of "
+        "very unequal size may turn round",
     )
     least: float | None = option(
         None,
@@ -185,6 +186,8 @@ class MrfWalsh:
                 f"order = {self.order} asks for products of more attributes than the {len(found)} there are; set order "
                 f"to at most {max(len(found), 1)}"
             )
+        if self.method == "paper" and not found:
+            raise StructureError("method = 'paper' needs attributes, and the structure's cliques have none")
         if self.method == "paper" and self.width is None:
             raise OptionError(
                 "method = 'paper' needs width, the most that an attribute's interactions add up to, as public "
@@ -196,7 +199,7 @@ class MrfWalsh:
         """The largest products of at most `order` attributes inside the cliques."""
         attributes = self._attributes(structure)
         found = maximal(monomials_of(structure, attributes, self.order), 1 << len(attributes))
-        return [clique_of(one, attributes) for one in found]
+        return [clique_of(one, attributes) for one in found] or [()]
 
     def _solved(self, release: NoisyTables, structure: Structure, start: FloatArray | None = None) -> Solution:
         attributes = self._attributes(structure)
