@@ -1,0 +1,139 @@
+"""Methods that find the structure and the parameters of a known Markov random field, and whether a trial succeeds.
+
+Each goes through dpgm's public verbs: records in, a model or a release out. Only the regressions without privacy
+(`plain_regressions`) and the sparse model of all products (`entropy`) are the benchmark's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cases.markov import COUPLING, Ising, Pair, ising, walsh
+from benchmarks.protocol.crossing import search
+from benchmarks.protocol.entropy import TooDense, by_greatest_entropy
+from benchmarks.protocol.plain_regressions import by_logistic
+from dpgm_core import Array, Budget, FloatArray, Model, SeededRandomness, Structure, Terms, Workload, fit, release
+from dpgm_core.noise.contrasts import products
+
+__all__ = ["BASE", "BUDGETS", "METHODS", "couplings_of", "found_edges", "needed", "picks_of", "selected"]
+
+#: Of all seeds: records of a trial depend on this, the graph, its size, their number and the trial alone, so all
+#: methods get the same.
+BASE = 310_000
+#: A cell's first word. The three are nearly one promise: (.75, 1e-6) contains rho = .01.
+BUDGETS = {"zcdp": Budget.zcdp("0.01"), "delta": Budget.approx("0.75", "1e-6"), "pure": Budget.pure("0.75")}
+WITHIN, TAU = 0.1, "0.27"
+GOALS = ("structure", "parameters")
+
+#: Estimated A, (p, p), from the truth's public facts, codes, a budget and a seed.
+Recover = Callable[[Ising, Array, Budget, int], FloatArray]
+
+
+def picks_of(truth: Ising) -> int:
+    """As many as an attribute has edges; two more on the large grid, where correlations mislead."""
+    return truth.degree + 2 * (truth.degree == 4 and truth.size > 16)
+
+
+def couplings_of(model: Model) -> FloatArray:
+    """A of each pair, (p, p): the product of its signs in the log-potentials of all cliques that hold it."""
+    names = {name: at for at, name in enumerate(model.structure.domain.names)}
+    found = np.zeros((len(names), len(names)))
+    for group, table in zip(model.structure.groups, model.potentials.arrays(), strict=True):
+        for clique in group:
+            # the last axis is the lowest bit
+            effects = walsh(np.clip(table, -50, 50).ravel()) / table.size
+            places = [names[name] for name in reversed(clique)]
+            for low in range(len(places)):
+                for high in range(low + 1, len(places)):
+                    found[places[low], places[high]] += effects[2**low + 2**high]
+    return found + found.T
+
+
+def _terms(codes: Array) -> Terms:
+    return Terms(neighbours="add-remove", total=len(codes))
+
+
+def _wanted(truth: Ising) -> Workload:
+    return Workload.all(truth.domain, order=2)
+
+
+def _plainly(truth: Ising, codes: Array, budget: Budget, seed: int) -> FloatArray:
+    return by_logistic(codes)
+
+
+def _all_pairs(truth: Ising, codes: Array, budget: Budget, seed: int, *, split: str) -> FloatArray:
+    noisy = release(
+        codes,
+        Structure.complete(truth.domain, 2),
+        budget,
+        "laplace" if budget.kind == "pure" else "gaussian",
+        terms=_terms(codes),
+        randomness=SeededRandomness(seed),
+        split=split,
+    )
+    sums = products(noisy.tables)
+    found = np.zeros((truth.size, truth.size))
+    names = {name: at for at, name in enumerate(truth.domain.names)}
+    for clique, value in zip(noisy.structure.cliques, sums, strict=True):
+        if len(clique) == 2:
+            i, j = (names[name] for name in clique)
+            found[i, j] = found[j, i] = value / len(codes)
+    return by_greatest_entropy(found, COUPLING)
+
+
+def selected(
+    truth: Ising, codes: Array, budget: Budget, seed: int, *, learner: str = "eb-map", **options: Any
+) -> FloatArray:
+    done = fit(
+        codes,
+        {"name": "mrf-select", "picks": picks_of(truth), **options},
+        budget,
+        learner=learner,
+        workload=_wanted(truth),
+        terms=_terms(codes),
+        randomness=SeededRandomness(seed),
+    )
+    return couplings_of(done.model)
+
+
+METHODS: dict[str, Recover] = {
+    "non-private": _plainly,
+    "all pairs, contrasts": partial(_all_pairs, split="contrasts"),
+    "all pairs, tables": partial(_all_pairs, split="even"),
+}
+
+
+def found_edges(couplings: FloatArray) -> frozenset[Pair]:
+    """Pairs beyond half the least coupling."""
+    return frozenset((i, j) for i, j in np.argwhere(np.triu(np.abs(couplings) > COUPLING / 2, 1)).tolist())
+
+
+def judged(truth: Ising, couplings: FloatArray) -> dict[str, bool]:
+    """Both goals: the very edges; all pairs within .1."""
+    return {
+        "structure": found_edges(couplings) == truth.edges,
+        "parameters": bool(np.abs(couplings - truth.couplings).max() <= WITHIN),
+    }
+
+
+def trial(graph: str, size: int, method: str, promise: str, records: int, number: int) -> dict[str, bool]:
+    """One trial: a graph, signs and records of its own."""
+    rng = np.random.default_rng([BASE, size, *graph.encode(), records, number])
+    truth = ising(graph, size, rng)
+    codes = truth.records(records, rng)
+    try:
+        couplings = METHODS[method](truth, codes, BUDGETS[promise], int(rng.integers(2**32)))
+    except TooDense:
+        return dict.fromkeys(GOALS, False)
+    return judged(truth, couplings)
+
+
+def needed(
+    graph: str, size: int, method: str, promise: str, starts: Mapping[str, int], trials: int, seconds: float
+) -> dict[str, Any]:
+    """The points of a search for n* in every goal of `starts`."""
+    return search(partial(trial, graph, size, method, promise), starts, trials=trials, seconds=seconds)
