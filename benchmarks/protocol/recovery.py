@@ -16,17 +16,41 @@ from benchmarks.cases.markov import COUPLING, Ising, Pair, ising, walsh
 from benchmarks.protocol.crossing import search
 from benchmarks.protocol.entropy import TooDense, by_greatest_entropy
 from benchmarks.protocol.plain_regressions import by_logistic
-from dpgm_core import Array, Budget, FloatArray, Model, SeededRandomness, Structure, Terms, Workload, fit, release
+from dpgm_core import (
+    Array,
+    Budget,
+    FloatArray,
+    Model,
+    SeededRandomness,
+    Structure,
+    Terms,
+    Workload,
+    fit,
+    release,
+    select,
+)
 from dpgm_core.noise.contrasts import products
 
-__all__ = ["BASE", "BUDGETS", "METHODS", "couplings_of", "found_edges", "needed", "picks_of", "selected"]
+__all__ = [
+    "BASE",
+    "BUDGETS",
+    "METHODS",
+    "VOTES",
+    "couplings_of",
+    "found_edges",
+    "judged",
+    "needed",
+    "picks_of",
+    "selected",
+    "trial",
+]
 
 #: Of all seeds: records of a trial depend on this, the graph, its size, their number and the trial alone, so all
 #: methods get the same.
 BASE = 310_000
 #: A cell's first word. The three are nearly one promise: (.75, 1e-6) contains rho = .01.
 BUDGETS = {"zcdp": Budget.zcdp("0.01"), "delta": Budget.approx("0.75", "1e-6"), "pure": Budget.pure("0.75")}
-WITHIN, TAU = 0.1, "0.27"
+WITHIN, TAU, CLIP = 0.1, 0.27, 0.3
 GOALS = ("structure", "parameters")
 
 #: Estimated A, (p, p), from the truth's public facts, codes, a budget and a seed.
@@ -100,10 +124,57 @@ def selected(
     return couplings_of(done.model)
 
 
+def _regressed(truth: Ising, codes: Array, budget: Budget, seed: int, **options: Any) -> FloatArray:
+    learner = {"name": "mrf-fw", "width": truth.width, "least": COUPLING, **options}
+    done = fit(
+        codes,
+        Structure.complete(truth.domain, 2),
+        budget,
+        "gaussian",
+        learner,
+        terms=_terms(codes),
+        randomness=SeededRandomness(seed),
+    )
+    return couplings_of(done.model)
+
+
+def _voted(truth: Ising, codes: Array, budget: Budget, seed: int, **options: Any) -> FloatArray:
+    """The graph alone, each edge as if it had the least coupling: votes tell no more. Votes get all of `budget`, as the
+    share of one twice as large: there is no selection that measures nothing."""
+    _, selection = select(
+        codes,
+        {"name": "mrf-stable", "least": COUPLING, "share": 0.5, **options},
+        budget * 2,
+        _wanted(truth),
+        terms=_terms(codes),
+        randomness=SeededRandomness(seed),
+    )
+    names = {name: at for at, name in enumerate(truth.domain.names)}
+    found = np.zeros((truth.size, truth.size))
+    for clique in selection.structure.cliques:
+        if len(clique) == 2:
+            i, j = (names[name] for name in clique)
+            found[i, j] = found[j, i] = COUPLING
+    return found
+
+
+#: These find structure alone.
+VOTES: dict[str, Recover] = {
+    "votes": partial(_voted, method="votes"),
+    "graph": partial(_voted, method="graph"),
+    "threshold": partial(_voted, method="threshold", tau=TAU),
+}
 METHODS: dict[str, Recover] = {
     "non-private": _plainly,
     "all pairs, contrasts": partial(_all_pairs, split="contrasts"),
     "all pairs, tables": partial(_all_pairs, split="even"),
+    "mrf-fw": partial(_regressed, clip=None),
+    "mrf-fw clipped": partial(_regressed, clip=CLIP),
+    "mrf-select contrasts": partial(selected, measure="contrasts", share_one_way=0.0),
+    "mrf-select tables": partial(selected, measure="tables", share_one_way=0.0),
+    "mrf-select contrasts, margins unknown": partial(selected, measure="contrasts"),
+    "mrf-select tables, margins unknown": partial(selected, measure="tables"),
+    **VOTES,
 }
 
 
@@ -129,11 +200,13 @@ def trial(graph: str, size: int, method: str, promise: str, records: int, number
         couplings = METHODS[method](truth, codes, BUDGETS[promise], int(rng.integers(2**32)))
     except TooDense:
         return dict.fromkeys(GOALS, False)
-    return judged(truth, couplings)
+    found = judged(truth, couplings)
+    return {"structure": found["structure"]} if method in VOTES else found
 
 
 def needed(
     graph: str, size: int, method: str, promise: str, starts: Mapping[str, int], trials: int, seconds: float
 ) -> dict[str, Any]:
     """The points of a search for n* in every goal of `starts`."""
+    starts = {goal: start for goal, start in starts.items() if goal == "structure" or method not in VOTES}
     return search(partial(trial, graph, size, method, promise), starts, trials=trials, seconds=seconds)

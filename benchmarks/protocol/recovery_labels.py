@@ -12,7 +12,7 @@ from benchmarks.cases.markov import LABEL_COUPLING, Labels, Pair, Polynomial
 from benchmarks.protocol.crossing import search
 from dpgm_core import Array, Budget, FloatArray, Model, SeededRandomness, Structure, Terms, Workload, fit, release
 
-__all__ = ["LABEL_METHODS", "WALSH_METHODS", "labels_needed", "walsh_error"]
+__all__ = ["LABEL_METHODS", "WALSH_METHODS", "coefficient", "edges_of", "labels_needed", "trial", "walsh_error"]
 
 BASE = 320_000
 RHO = Budget.zcdp("0.1")
@@ -70,13 +70,31 @@ def _chosen(truth: Labels, codes: Array, seed: int, *, selector: Mapping[str, An
     return edges_of(done.model)
 
 
+def _regressed(truth: Labels, codes: Array, seed: int, **options: Any) -> frozenset[Pair]:
+    learner = {"name": "mrf-fw", "width": truth.width, "least": LABEL_COUPLING, **options}
+    done = fit(
+        codes,
+        Structure.complete(truth.domain, 2),
+        RHO,
+        "gaussian",
+        learner,
+        terms=_terms(codes),
+        randomness=SeededRandomness(seed),
+    )
+    return edges_of(done.model)
+
+
 LABEL_METHODS: dict[str, Recover] = {
+    "mrf-fw pairs, printed split": partial(_regressed, regression="pairs", budget_split="paper"),
+    "mrf-fw pairs, touched split": partial(_regressed, regression="pairs"),
+    "mrf-fw softmax": _regressed,
     "all pairs, tables": _all_pairs,
     "mrf-select tables": partial(_chosen, selector={"name": "mrf-select", "picks": 1}),
 }
 
 
-def _trial(labels: int, size: int, method: str, records: int, number: int) -> dict[str, bool]:
+def trial(labels: int, size: int, method: str, records: int, number: int) -> dict[str, bool]:
+    """One trial: effects and records of its own."""
     rng = np.random.default_rng([BASE, labels, size, records, number])
     truth = Labels.draw(labels, size, rng)
     codes = truth.records(records, rng)
@@ -85,7 +103,7 @@ def _trial(labels: int, size: int, method: str, records: int, number: int) -> di
 
 def labels_needed(labels: int, size: int, method: str, start: int, trials: int, seconds: float) -> dict[str, Any]:
     """The points of a search for n*, structure alone."""
-    return search(partial(_trial, labels, size, method), {"structure": start}, trials=trials, seconds=seconds)
+    return search(partial(trial, labels, size, method), {"structure": start}, trials=trials, seconds=seconds)
 
 
 WALSH_METHODS = {"mrf-walsh release": "release", "mrf-walsh paper": "paper"}
@@ -101,12 +119,13 @@ def walsh_error(method: str, records: int, rho: str, number: int) -> dict[str, f
 
 
 def _by_walsh(truth: Polynomial, codes: Array, method: str, budget: Budget, seed: int) -> Model:
+    learner: dict[str, Any] = {"name": "mrf-walsh", "order": 3, "method": method}
     return fit(
         codes,
         Structure.complete(truth.domain, 3),
         budget,
         "gaussian",
-        {"name": "mrf-walsh", "order": 3, "method": method},
+        learner | ({"width": truth.width} if method == "paper" else {}),
         terms=_terms(codes),
         randomness=SeededRandomness(seed),
     ).model

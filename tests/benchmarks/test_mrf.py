@@ -18,8 +18,15 @@ from benchmarks.protocol.entropy import TooDense, by_greatest_entropy
 from benchmarks.protocol.many_binary import pseudo_likelihood
 from benchmarks.protocol.plain_regressions import by_logistic
 from benchmarks.protocol.prototype import starts
-from benchmarks.protocol.recovery import couplings_of, judged
-from benchmarks.protocol.recovery_labels import coefficient, edges_of
+from benchmarks.protocol.recovery import METHODS, VOTES, couplings_of, judged, trial
+from benchmarks.protocol.recovery_labels import (
+    LABEL_METHODS,
+    WALSH_METHODS,
+    coefficient,
+    edges_of,
+    walsh_error,
+)
+from benchmarks.protocol.recovery_labels import trial as one_of_labels
 from benchmarks.protocol.recovery_learners import STEPS, saved
 from benchmarks.protocol.recovery_targets import targets
 from dpgm_core import Domain, Model, Structure, Tables
@@ -178,6 +185,25 @@ def test_every_search_begins_near_the_prototype():
     assert starts("zcdp", "matching 16", "mrf-fw clipped, again") == starts("zcdp", "matching 16", "mrf-fw clipped")
     assert starts("zcdp", "matching 16", "mrf-fw") == (3649, 15024) and starts("zcdp", "none 1", "x") == (2048, 4096)
     assert all(starts(*cell.split(maxsplit=1), method) for cell, of in mrf.SEARCHES.items() for method in of)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_truth_where_records_abound(method):
+    """At several times the records that it needs: what is misspelt, or read off wrongly, fails here."""
+    found = trial("matching", 8, method, "delta" if method in VOTES else "zcdp", 20_000, 0)
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("method", LABEL_METHODS)
+def test_every_method_for_labels_does(method):
+    """Likewise, three labels."""
+    assert one_of_labels(3, 4, method, 6_000, 0)["structure"]
+
+
+@pytest.mark.parametrize("method", WALSH_METHODS)
+def test_triples_are_found(method):
+    """Within .08 of .4."""
+    assert walsh_error(method, 100_000, "0.1", 0)["error"] < 0.08
 
 
 def line(cell: str, method: str, structure: dict[str, list[int]], parameters: dict[str, list[int]]) -> dict:
