@@ -1,8 +1,8 @@
 """dpgm: learn discrete graphical models from sensitive records under differential privacy.
 
-The public face: the names in `__all__` are the contract, with those of `dpgm_core.noise`, `.learning`, `.collective`
-and `.sources`, which authors of one kind of plugin need, and of `dpgm_core.interop`, for other programs' files. Each is
-imported on first use, so that `import dpgm_core` and `dpgm --help` load neither numpy nor scipy.
+The public face: the names in `__all__` are the contract, with those of `dpgm_core.noise`, `.learning`, `.collective`,
+`.selection` and `.sources`, which authors of one kind of plugin need, and of `dpgm_core.interop`, for other programs'
+files. Each is imported on first use, so that `import dpgm_core` and `dpgm --help` load neither numpy nor scipy.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ FACES = (
     "dpgm_core.sources",
     "dpgm_core.collective",
     "dpgm_core.learning",
+    "dpgm_core.selection",
     "dpgm_core.interop",
 )
 
@@ -25,15 +26,17 @@ FACES = (
 def face(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package that offers names of its modules.
 
-    package: its `__name__`. homes: module, relative to the package -> the names it lends. A name is looked up once and
-    then stands in the package; what is in no home raises AttributeError, so that hasattr and star imports behave.
+    package: its `__name__`. homes: module, relative to the package, or by its whole name if it is of another one ->
+    the names it lends. A name is looked up once and then stands in the package; what is in no home raises
+    AttributeError, so that hasattr and star imports behave.
     """
     home = {name: module for module, names in homes.items() for name in names}
 
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{home[name]}"), name)
+        whole = home[name] if home[name].startswith("dpgm_core.") else f"{package}.{home[name]}"
+        value = getattr(importlib.import_module(whole), name)
         setattr(sys.modules[package], name, value)
         return value
 

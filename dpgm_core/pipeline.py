@@ -22,7 +22,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
-from dpgm_core.learning.run import run
+from dpgm_core.learning.run import check_contrast_learner, run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
@@ -39,7 +39,7 @@ from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
 from dpgm_core.selection.learners import check_learner
-from dpgm_core.selection.run import chosen_fit, planned, select_structure
+from dpgm_core.selection.run import chosen_fit, divided_for, foretold, planned, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
 from dpgm_core.sources.reading import locate
@@ -83,9 +83,10 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     for terms that state only the relation, "add-remove" or "replace-one", in persons. One of the two; no default.
     randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
     or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
-    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`). With {"tables": "even", "check":
-    0.05} a share is set aside for noisy tables of random pairs, which tell what the structure misses (see
-    `Model.structure_error`).
+    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`), or "contrasts": of binary
+    attributes one noisy sum of products for each set inside a clique is measured in place of tables. With {"tables":
+    "even", "check": 0.05} a share is set aside for noisy tables of random pairs, which tell what the structure misses
+    (see `Model.structure_error`).
 
     Everything that can be refused is refused before anything is charged. A learner that fails afterwards raises
     LearningFailed: the paid release is in `save_release` and in the error's `releases`.
@@ -289,6 +290,7 @@ def plan(
         return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
     made: Learner = make("learner", learner)
     made.check(structure, engine)
+    check_contrast_learner(made, read_split(split)[0] == "contrasts")
     measured, split = _foreseen(made, structure, split)
     price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
     try:
@@ -316,9 +318,9 @@ def plan_selection(
     Raises what `select` would raise of a selector, workload, learner or budget.
     """
     share = share_only(split, MECHANISM, budget)
-    left, wanted = session_budget(budget), workload_of(workload)
-    stated = Terms.stated(terms, None)
-    told = selector_of(selector).plan(wanted, left * (1 - share), stated, checked_records(records))
+    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    told = foretold(made, wanted, budget, stated, share, checked_records(records))
+    _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
     return told
 
@@ -348,6 +350,7 @@ def check(
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
+        check_contrast_learner(made, curator.contrasts)
         measured, own = _foreseen(made, structure, split)
         measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
         first_asked(made, engine, structure, terms, curator.budget)
@@ -355,8 +358,10 @@ def check(
         share = share_only(split, mechanism, budget)
         wanted = workload_of(workload)
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        told = planned(selector_of(structure), wanted, curator, share)
-        check_learner(made, engine, curator.structure, told, curator.terms, session_budget(budget))
+        selector = selector_of(structure)
+        told = planned(selector, wanted, curator, share)
+        _, left = divided_for(selector, budget)
+        check_learner(made, engine, curator.structure, told, curator.terms, left)
         structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():

@@ -28,11 +28,16 @@ from dpgm_core.tables import Tables
 __all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", "make_plan"]
 
 
+#: Variances of discrete noise are a little off those of their scales.
+_SAME = 1e-2
+
+
 @frozen(kw_only=True)
 class TableError:
     """The expected error of one table: its clique, cells, and root mean squared error per cell.
 
-    noise: standard deviation of the noise, records (persons, with normalised contributions). relative: root mean
+    noise: standard deviation of the noise, records (persons, with normalised contributions); of a contrast that of the
+    sum of products, and relative of a cell of the table that all contrasts inside the clique tell. relative: root mean
     squared error of a cell's probability (Proposition 4) at the average cell 1/K, or None without a number of records.
     records_per_row: of the conditional table of a network's family, on average; None of other tables.
     """
@@ -112,18 +117,21 @@ def make_plan(
     aside, left = divided(budget, share)
     tables = structure if measured is None else measured
     measurement = measure(mechanism, tables, terms, left, over_tables)
+    note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
+    tables = measurement.structure
     checking = None if aside is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, aside)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `levelled`).
     tied = np.asarray(tables.multiplicities, np.float64)
     units = np.ones_like(tied) if weighted is None else tied / weighted.wholes(tables)
     deviations = [unit * math.sqrt(one.variance) for one, unit in zip(noise, units.tolist(), strict=True)]
+    per_cell = np.sqrt(measurement.variances) if measurement.contrasts else np.asarray(deviations)
     seconds, words = (None, None) if inference is None else _timed(inference, structure)
     dag = None if measured is None else _graph(structure)
     return Plan(
         structure=structure.describe(),
         terms=terms,
-        sensitivity=terms.sensitivity(tables),
+        sensitivity=terms.sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
         cost=measurement.cost if checking is None else measurement.cost + checking.cost,
         scale=max(one.event.scale for one in noise),
@@ -132,10 +140,12 @@ def make_plan(
                 clique=group[0],
                 cells=cells,
                 noise=deviation,
-                relative=None if records is None else cell_error(1 / cells, deviation**2, records * len(group)),
+                relative=None if records is None else cell_error(1 / cells, error**2, records * len(group)),
                 records_per_row=None if records is None or dag is None else _per_row(dag, group[0], records),
             )
-            for group, cells, deviation in zip(tables.groups, tables.sizes, deviations, strict=True)
+            for group, cells, deviation, error in zip(
+                tables.groups, tables.sizes, deviations, per_cell.tolist(), strict=True
+            )
         ),
         seconds_per_inference=seconds,
         inference_cost=words,
@@ -144,6 +154,7 @@ def make_plan(
                 None,
                 [
                     delta_note(budget, records),
+                    note,
                     _check_note(checking, structure),
                     None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
                 ],
@@ -204,6 +215,22 @@ def _rows_note(dag: Dag, tables: Structure, deviations: Sequence[float], records
         f"{lost:,} of the {every:,} rows of conditional tables have fewer records on average than the noise of their "
         "number has standard deviation: there the model will be what it is without data"
     )
+
+
+def _contrasts_note(contrasts: Measurement, tables: Measurement) -> str:
+    """What is measured in place of tables, and how noisy beside them."""
+    own = contrasts.structure
+    ratios = contrasts.ratios_to(tables)
+    named = set(map(frozenset, tables.structure.cliques))
+    of_named = max(ratio for clique, ratio in zip(own.cliques, ratios, strict=True) if frozenset(clique) in named)
+    worse = int(np.sum(ratios > 1 + _SAME))
+    text = (
+        f"measured are {len(own.groups):,} sums of products in place of tables, one for each set inside a clique; that "
+        f"of a clique has at most {of_named:.3g} times the noise variance that tables would give it"
+    )
+    if not worse:
+        return text
+    return f"{text}, those of {worse:,} smaller sets, which many tables hold, up to {ratios.max():.3g} times as much"
 
 
 def checked_records(records: float | None) -> float | None:

@@ -19,8 +19,10 @@ from dpgm_core.structure import Clique
 
 __all__ = ["MOST_CANDIDATES", "Workload"]
 
-#: More could be told apart, but not in the time that selecting takes.
-MOST_CANDIDATES = 20_000
+#: More could be told apart, but not in the time that selecting takes. All pairs of 256 attributes are 32,896.
+MOST_CANDIDATES = 40_000
+#: Up to so many, sets of three attributes are what a model is for, unless a workload says otherwise.
+MOST_TRIPLES = 20_000
 #: Cells of a table that may be measured, unless a workload says otherwise.
 MAX_CELLS = 10_000
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
@@ -32,7 +34,7 @@ class Workload:
 
     domain: of the records. weights: clique -> weight, exact and positive. max_cells: larger tables are never measured.
     never: cliques that are not to be measured by public knowledge, nor any that holds one of them. Use `all`, `of` or
-    `targeted`. Raises StructureError, OptionError, and TooLarge for more than 20,000 candidates.
+    `targeted`. Raises StructureError, OptionError, and TooLarge for more than 40,000 candidates.
 
     >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), order=2, never=[("a", "c")])
     >>> workload.candidates
@@ -72,7 +74,8 @@ class Workload:
         max_cells: int = MAX_CELLS,
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
-        """Every set of 3 attributes, or 3 with a target, where that leaves at most 20,000 candidates; else of 2, or 1.
+        """Every set of 3 attributes, or 3 with a target, where that leaves at most 20,000 candidates; else of 2, where
+        it leaves 40,000; else of 1.
 
         >>> Workload.default(Domain.from_sizes({"a": 2, "b": 2})) == Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
         True
@@ -80,7 +83,9 @@ class Workload:
         listed = None if targets is None else _listed(targets)
         for order in (3, 2):
             with suppress(TooLarge):
-                return cls._of_sets(domain, order, listed, max_cells, never)
+                found = cls._of_sets(domain, order, listed, max_cells, never)
+                if order < 3 or len(found.candidates) <= MOST_TRIPLES:
+                    return found
         return cls._of_sets(domain, 1, listed, max_cells, never)
 
     @classmethod
@@ -141,7 +146,7 @@ class Workload:
             size = min(whole("the order of a workload", order, least=1), len(domain))
         except BudgetError as error:
             raise OptionError(str(error)) from None
-        if math.comb(len(domain), size) > 20 * MOST_CANDIDATES:
+        if math.comb(len(domain), size) > 10 * MOST_CANDIDATES:
             raise TooLarge(_too_many(size))
         wanted = None if targets is None else {name for one in targets for name in _ordered(domain, (one,))}
         sets = itertools.combinations(domain.names, size)

@@ -219,9 +219,9 @@ OWN = {"dpgm_core": {"__version__"}, "dpgm_core.sources": {"as_source"}}
 def test_the_lazy_faces_agree_with_themselves(face):
     """`__all__`, what `__getattr__` can load, and what type checkers see are one list; a name stands in one face."""
     package = importlib.import_module(face)
-    stated = [one for one in imports(MODULES[face]) if one.module.startswith(f"{face}.") and one.typing_only]
+    stated = [one for one in imports(MODULES[face]) if one.module.startswith("dpgm_core.") and one.typing_only]
     typed = {(one.module, one.name) for one in stated if one.name in package.__all__}
-    lazy = {(f"{face}.{module}", name) for module, names in package._LAZY.items() for name in names}
+    lazy = {(home(face, module), name) for module, names in package._LAZY.items() for name in names}
     assert lazy == typed
     assert sorted(package.__all__) == sorted([name for _, name in lazy] + list(OWN.get(face, ())))
     assert set(package.__all__) == set(dir(package))
@@ -323,6 +323,11 @@ def annotations(node: ast.AST) -> Iterator[ast.expr]:
                 yield from [member.annotation] if isinstance(member, ast.AnnAssign) else annotations(member)
 
 
+def home(face: str, module: str) -> str:
+    """The whole name of a module that lends a face names: its own, or another package's."""
+    return module if module.startswith("dpgm_core.") else f"{face}.{module}"
+
+
 def types_named(module: str, tree: ast.Module, name: str) -> set[tuple[str, str]]:
     """(module, name) of each type of core that the annotations of a top-level function or class name."""
     known = {node.name: (module, node.name) for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -354,7 +359,7 @@ def is_class(place: str, name: str) -> bool:
 def test_a_type_that_a_public_signature_names_is_public(face, name):
     """Whoever is handed a type, or must hand one over, can import and read about it."""
     package = importlib.import_module(face)
-    homes = {(f"{face}.{module}", name) for module, names in package._LAZY.items() if name in names} or {(face, name)}
+    homes = {(home(face, module), name) for module, names in package._LAZY.items() if name in names} or {(face, name)}
     for base in getattr(getattr(package, name), "__mro__", ()):  # what is inherited is public too
         homes |= {(base.__module__, base.__name__)} & {(module, base.__name__) for module in MODULES}
     named = set()

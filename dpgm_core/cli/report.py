@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.releases.steps import Choice, NoisyScores
+    from dpgm_core.releases.session import Step
     from dpgm_core.structure import Clique, Structure
 
 __all__ = ["print_chosen", "print_fit", "_print_margins", "_records", "session_facts", "summary", "_swamped"]
@@ -67,10 +67,18 @@ def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
     return {name: list(codes) for merges in told for name, codes in merges.items()}
 
 
-def _step(step: NoisyTables | Choice | NoisyScores) -> dict[str, Any]:
+def _step(step: Step) -> dict[str, Any]:
     from dpgm_core.releases.steps import Choice, NoisyScores
+    from dpgm_core.releases.verdict import Descent, Verdict
 
     cost = step.cost.to_dict()
+    if isinstance(step, Descent):
+        moved = [list(clique) for clique in step.cliques]
+        return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
+    if isinstance(step, Verdict):
+        edges = None if step.edges is None else [list(pair) for pair in step.edges]
+        facts = {"kind": "vote", "cliques": edges or [], "stable": edges is not None}
+        return {**facts, "candidates": len(step.candidates), "cost": cost}
     if isinstance(step, Choice):
         chosen = [list(clique) for clique in step.cliques]
         return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
@@ -90,7 +98,7 @@ def _selection(model: Model) -> dict[str, Any]:
     return dict(model.provenance.get("selection") or {})
 
 
-def _told(step: NoisyTables | Choice | NoisyScores) -> list[object]:
+def _told(step: Step) -> list[object]:
     """A step as a row of a table."""
     facts = _step(step)
     tables = [" x ".join(clique) for clique in facts["cliques"]]
@@ -244,10 +252,10 @@ def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     found: dict[tuple[Clique, ...], bool] = {}
     for release in releases:
         structure = release.structure
-        for group, noise, cells, total in zip(
-            structure.groups, release.noise, structure.sizes, release.totals, strict=True
+        for group, variance, cells, total in zip(
+            structure.groups, release.variances.tolist(), structure.sizes, release.totals, strict=True
         ):
-            found[group] = found.get(group, True) and noise.variance * cells**2 > total**2
+            found[group] = found.get(group, True) and variance * cells**2 > total**2
     return sum(found.values()), len(found)
 
 

@@ -16,9 +16,10 @@ _MOST_CELL, _MOST_TABLE, _MOST_SUM = 2**40, 2**47, 2**62
 
 
 def distances(counts: Tables, scores: TableDistance) -> IntArray:
-    """|n - m|_1 of each candidate, (candidates,), in units of 1/1024 record. Secret.
+    """|n - m|_1 of each candidate, or |c - m_c|, (candidates,), in units of 1/1024 record. Secret.
 
-    counts: n, int64, over the candidates.
+    counts: n, int64, over the candidates. Every cell of n is cut before it is summed, and one that moves by a record
+    moves no further when it is cut, so what `TableDistance` says of a person holds of these whole numbers too.
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -26,11 +27,29 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
     >>> distances(Tables(pair, np.array([3, 1])), TableDistance(candidates=pair, predicted=np.full(2, 2.0))).tolist()
     [2048]
     """
+    if scores.contrast:
+        return _contrasts_apart(counts, scores)
     limit = _MOST_CELL // SCORE_GRID
     apart = np.abs(np.minimum(counts.values, limit) * SCORE_GRID - scores.rounded)
     most = min(_MOST_CELL, _MOST_SUM // max(counts.structure.sizes))
     starts = [part.start for part in counts.structure.slices]
     found: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MOST_TABLE)
+    return found
+
+
+def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
+    """|c - m_c| of each candidate, in units of 1/1024 record."""
+    # Half of the greatest sum each, as c and m_c may be of opposite signs.
+    most = min(_MOST_CELL, _MOST_SUM // 2 // max(counts.structure.sizes))
+    ours = np.minimum(np.minimum(counts.values, most // SCORE_GRID + 1) * SCORE_GRID, most)
+    apart = ours - np.clip(scores.rounded, -most, most)
+    starts = np.array([part.start for part in counts.structure.slices])
+    # Of binary attributes the bits of a cell's place in its table are its codes, and their sum's parity is its sign.
+    codes = np.arange(counts.structure.cells) - np.repeat(starts, counts.structure.sizes)
+    for shift in (32, 16, 8, 4, 2, 1):
+        codes ^= codes >> shift
+    apart[codes & 1 == 1] *= -1
+    found: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MOST_TABLE)
     return found
 
 

@@ -26,13 +26,13 @@ from dpgm_core.sources.reading import BATCH_ROWS, checked
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
-__all__ = ["CellSums", "Piece", "Statistic", "columns_of", "fused", "pieces", "summed", "zero_cells"]
+__all__ = ["CellSums", "Piece", "Statistic", "Sum", "columns_of", "fused", "pieces", "summed", "zero_cells"]
 
 #: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
 Piece: TypeAlias = tuple[Codes, IntArray | None]
 
 
-class Statistic(Protocol):
+class Sum(Protocol):
     """A sum over persons of whole-numbered vectors. Secret: what it sums goes to the noise and nowhere else."""
 
     @property
@@ -45,16 +45,8 @@ class Statistic(Protocol):
         """The length of the vector."""
         ...
 
-    def sensitivity(self, terms: Terms) -> Sensitivity:
-        """How far one person moves the sum."""
-        ...
-
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add what these persons contribute. lengths: rows of each person, in order; None: one each."""
-        ...
-
-    def tables(self, sums: IntArray) -> Tables:
-        """The tables that a finished sum stands for."""
         ...
 
     def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
@@ -62,6 +54,18 @@ class Statistic(Protocol):
         sums = zero_cells(self.cells)
         self.add(codes, lengths, sums)
         return sums
+
+
+class Statistic(Sum, Protocol):
+    """A sum that stands for tables, which noise is added to."""
+
+    def sensitivity(self, terms: Terms) -> Sensitivity:
+        """How far one person moves the sum."""
+        ...
+
+    def tables(self, sums: IntArray) -> Tables:
+        """The tables that a finished sum stands for."""
+        ...
 
 
 @frozen
@@ -89,7 +93,7 @@ class CellSums(Statistic):
         return Tables(self.structure, sums)
 
 
-def summed(statistic: Statistic, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
+def summed(statistic: Sum, parts: Iterable[Piece], progress: Progress = silent) -> IntArray:
     """The whole sum, (cells,).
 
     progress: told of the start and the end only: how many pieces there are is a function of the records.

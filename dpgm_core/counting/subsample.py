@@ -27,13 +27,14 @@ __all__ = ["Persons", "coins", "read_persons"]
 class Persons:
     """Codes read once and kept, the smallest unsigned type each; inside the curator only.
 
-    columns: the attributes. records: how many rows.
+    columns: the attributes. records: how many rows. persons: of how many persons.
     """
 
     def __init__(self, columns: tuple[str, ...], codes: Codes, lengths: IntArray | None) -> None:
         self.columns = columns
         self._codes, self._lengths = codes, lengths
         self.records = len(codes[0]) if codes else 0
+        self.persons = self.records if lengths is None else len(lengths)
 
     def subsample(self, rate: Fraction, randomness: Randomness) -> list[Piece]:
         """A fresh subsample, in pieces that split no person."""
@@ -41,7 +42,7 @@ class Persons:
             return []
         if rate == 1:
             return [(self._codes, self._lengths)]
-        taken = coins(self.records if self._lengths is None else len(self._lengths), rate, randomness)
+        taken = coins(self.persons, rate, randomness)
         rows = np.flatnonzero(taken if self._lengths is None else np.repeat(taken, self._lengths))
         lengths = None if self._lengths is None else self._lengths[taken]
         return [([column[rows] for column in self._codes], lengths)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpgm_core.components.registry import make
-from dpgm_core.counting.kernel import Counted, Counts
+from dpgm_core.counting.kernel import Counted, counting
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
@@ -57,9 +57,10 @@ class LiveCurator(Single, SetsAside):
     source: a Source component. structure: the model's cliques. mechanism: calibrates the noise. terms: what is
     protected and how; a unit left out is the ledger's. budget: what this curator may spend in all. ledger: an open
     Ledger that is charged before any noise is drawn, or None (then only `budget` limits). save_to: where each release
-    is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, or
-    "optimal" (see `optimal_split`). {"tables": "even", "check": 0.05} sets that share aside for a structure check:
-    `budget` is then what is left, the first request pays for both in one charge, and learners never see the check.
+    is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, "optimal"
+    (see `optimal_split`), or "contrasts" in place of tables (see `measure`). {"tables": "even", "check": 0.05} sets
+    that share aside for a structure check: `budget` is then what is left, the first request pays for both in one
+    charge, and learners never see the check.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
     before any record is read.
@@ -148,6 +149,11 @@ class LiveCurator(Single, SetsAside):
         """False: its releases are new, and paid for."""
         return False
 
+    @property
+    def contrasts(self) -> bool:
+        """Whether its split is "contrasts"."""
+        return self._split == "contrasts"
+
     def release(
         self,
         *,
@@ -181,6 +187,7 @@ class LiveCurator(Single, SetsAside):
             accept(measurement.noise)
         with self._funds.paying(measurement.cost, self._conditions(measurement)) as receipt:
             check = self._check if receipt.beside is not None else None
+            measured = measurement.structure  # with split = "contrasts" every set inside the cliques
             counted = self._count(measured if check is None else _together(measured, check.structure))
         drawn = self._draw(measurement, counted)
         beside = None if check is None else self._draw(check, counted)
@@ -269,10 +276,13 @@ class LiveCurator(Single, SetsAside):
         if clip is not None and self._terms.policy == "estimated":
             raise BudgetError("clipped scores do not tell how many records there are; state total, as public knowledge")
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
+        votes: a part of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()
@@ -289,7 +299,7 @@ class LiveCurator(Single, SetsAside):
         if self._check is not None:
             raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
         cost = self._funds.asked(budget)
-        spendable = session_budget(cost)
+        spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
@@ -303,6 +313,7 @@ class LiveCurator(Single, SetsAside):
         return LiveSession(
             workload=workload,
             budget=spendable,
+            votes=votes,
             charged=cost,
             persons=persons,
             source=self._source,
@@ -329,21 +340,23 @@ class LiveCurator(Single, SetsAside):
     def _count(self, measured: Structure) -> Counted:
         """The true tables, and the number of records where counts know it, else 0."""
         domain, weighted = measured.domain, self._terms.contributions
-        statistic: Statistic = Counts.of(measured) if weighted is None else WeightedCounts(measured, weighted)
+        statistic: Statistic = counting(measured) if weighted is None else WeightedCounts(measured, weighted)
 
         def counted() -> Counted:
             total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
-            return Counted(
-                tables=statistic.tables(total), records=int(total[-1]) if isinstance(statistic, Counts) else 0
-            )
+            return Counted(tables=statistic.tables(total), records=int(total[-1]) if weighted is None else 0)
 
         return shielded(self._source, counted)
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""
-        counts = _only(measurement.structure, counted.tables)
-        tables = without_frames(lambda: measurement.table_by_table().draw(counts, self._randomness))
-        return tables, *self._total(tables, measurement, counted)
+        counts, stated = _only(measurement.structure, counted.tables), self._stated_total(counted)
+        drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
+        tables = without_frames(lambda: drawn.draw(counts, self._randomness, stated))
+        if stated:
+            return tables, stated, 0.0
+        weighted = self._terms.contributions
+        return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
 
     def _put_aside(
         self, check: Measurement, receipt: Receipt, tables: Tables, total: float, variance: float
@@ -353,13 +366,9 @@ class LiveCurator(Single, SetsAside):
         self._aside = (release,)
         return release
 
-    def _total(self, tables: Tables, measurement: Measurement, counted: Counted) -> tuple[float, float]:
-        """N as the terms have it, and its variance."""
-        if self._terms.policy == "public":
-            return max(1.0, float(counted.records)), 0.0
-        if self._terms.declared is not None:
-            return self._terms.declared, 0.0
-        return estimate_total(tables, measurement.variances, self._terms.contributions)
+    def _stated_total(self, counted: Counted) -> float:
+        """N as the terms state it; 0 where it is estimated."""
+        return max(1.0, float(counted.records)) if self._terms.policy == "public" else self._terms.declared or 0.0
 
     def _published(
         self,

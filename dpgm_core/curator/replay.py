@@ -114,6 +114,11 @@ class ReplayCurator(Single, SetsAside):
         return True
 
     @property
+    def contrasts(self) -> bool:
+        """Whether any of its releases is of contrasts."""
+        return any(one.contrasts for one in self._releases)
+
+    @property
     def pooled(self) -> bool:
         """Whether all releases were served as one."""
         return self._pooled
@@ -181,7 +186,9 @@ class ReplayCurator(Single, SetsAside):
         """Saved releases hold no rounds: raises BudgetError."""
         raise BudgetError("a replay holds finished releases, no rounds; this learner needs the records' curator")
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Saved releases cannot be asked more: raises BudgetError."""
         raise BudgetError(
             "a replay holds finished releases, and what a session chose stands in its file; selecting needs the "

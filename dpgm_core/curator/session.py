@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -18,24 +19,33 @@ import numpy as np
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
-from dpgm_core.counting.kernel import Counts
+from dpgm_core.counting.gradients import GradientSums
+from dpgm_core.counting.kernel import counting
 from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Turns
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.choice import chosen, tempered
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.measurement import add_noise, calibrated, measure
+from dpgm_core.noise.contrasts import check_contrasts
+from dpgm_core.noise.descent import descent_temperature, steepest
+from dpgm_core.noise.measurement import Measurement, add_noise, calibrated, measure, noisy_contrasts
+from dpgm_core.noise.stability import likely_distance, published
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.release import NoisyTables, estimate_total
-from dpgm_core.releases.session import score_sensitivity, session_release
+from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -50,9 +60,9 @@ _MOST_KEPT = 2**29
 class LiveSession(Turns):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
-    budget: pure or zCDP, what its steps may cost together. charged: what it was opened with. persons: the codes of the
-    workload's attributes. publish: takes the release as it is after each step, saves it and gives it back. finish: is
-    told when it is left.
+    budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
+    opened with. persons: the codes of the workload's attributes. publish: takes the release as it is after each step,
+    saves it and gives it back. finish: is told when it is left.
     """
 
     def __init__(
@@ -60,6 +70,7 @@ class LiveSession(Turns):
         *,
         workload: Workload,
         budget: Budget,
+        votes: Budget | None,
         charged: Budget,
         persons: Persons,
         source: Source,
@@ -70,15 +81,17 @@ class LiveSession(Turns):
         finish: Callable[[], None],
     ) -> None:
         super().__init__(persons)
-        self._session = SessionTerms(workload=workload, budget=budget, merges={})
+        self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes)
         self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
+        self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
         self._provenance, self._publish, self._finish = provenance, publish, finish
         self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
         self._domain = workload.domain
         self._named = {frozenset(clique): clique for clique in workload.candidates}
         self._counted: dict[Clique, IntArray] = {}  # true tables
-        self._steps: list[NoisyTables | Choice | NoisyScores] = []
+        self._steps: list[Step] = []
+        self._regressed: Regressions | None = None  # the last ones, found to be the workload's
         self._release: NoisyTables | None = None
         self._modelled: Structure | None = None
         self._saved = False  # the release as it is now
@@ -109,14 +122,23 @@ class LiveSession(Turns):
         return self.budget - self._spent
 
     @property
-    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """All that came out so far."""
         return tuple(self._steps)
 
-    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
-        """Noisy tables: of `cliques` with one noise for `budget`, or each with a budget of its own; see `Session`."""
+    def measure(
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None = None,
+        *,
+        contrasts: bool = False,
+    ) -> NoisyTables:
+        """Noisy tables: of `cliques` with one noise for `budget`, or each with a budget of its own; see `Session`.
+
+        contrasts: their sums of products, and N where it is estimated, which gets a share like the mean of the others.
+        """
         with self.turn():
-            return self._measured(cliques, budget)
+            return self._measured(cliques, budget, contrasts=contrasts)
 
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.noise.choice`."""
@@ -172,6 +194,96 @@ class LiveSession(Turns):
             self._keep(noisy)
             return noisy
 
+    def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
+        """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
+        with self.turn():
+            persons = self._open()
+            if type(gradients) is not NodeGradients:  # a child of it could say that its residuals reach less far
+                raise OptionError(
+                    f"gradients must be NodeGradients, got {type(gradients).__name__}; core alone knows how far one "
+                    "person moves a gradient, so no other is computed from records"
+                )
+            own = gradients.regressions
+            self._check_kind(budget)
+            if own is not self._regressed:
+                self._same_names(own.candidates)
+            kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
+            person = TableDistance.move(self._terms)
+            h = descent_temperature(budget, gradients.reach(kind), person, len(own.choices))
+            sums = GradientSums(gradients, kind)
+            descent = Descent(
+                regressions=own,
+                picks=((0, 0, 1),) * len(own.choices),
+                temperature=h,
+                radius=gradients.radius,
+                clip=gradients.clip,
+                residual_grid=gradients.residual_grid,
+                person=person,
+                kind=kind,
+            )
+            self._pay(descent.cost)  # which depends on how many choices there are, not on what they give
+            self._regressed = own
+
+            def directions() -> tuple[tuple[int, int, int], ...]:
+                found = shielded(self._source, lambda: summed(sums, persons.pieces(sums.columns)))
+                return tuple(steepest(found, own, h, self._randomness))
+
+            descent = attrs.evolve(descent, picks=without_frames(directions))
+            self._keep(descent)
+            return descent
+
+    @property
+    def votes(self) -> Budget | None:
+        """What votes may still cost besides."""
+        return None if self._session.votes is None else self._session.votes - self._cast
+
+    def vote(self, voter: Voter, budget: Budget) -> Verdict:
+        """The graph that votes agree on, or nothing; see `dpgm_core.counting.votes` and `dpgm_core.noise.stability`.
+
+        Before any other step: votes are (epsilon, delta), what follows is rho, and simple sums are proven for one after
+        the other.
+        """
+        with self.turn():
+            persons = self._open()
+            self._check_votes(voter, budget)
+            likely_distance(budget)  # refuses what nothing could be published for
+            self._cast = self._cast + budget
+
+            def edges() -> tuple[Clique, ...] | None:
+                words = self._randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
+                found = shielded(self._source, lambda: agreed(voter, persons, words, self._terms))
+                if not published(found.distance, budget, self._randomness):
+                    return None
+                return tuple(pair for pair, edge in zip(voter.pairs.cliques, found.edges, strict=True) if edge)
+
+            verdict = Verdict(voter=voter, budget=budget, edges=without_frames(edges))
+            self._keep(verdict)
+            return verdict
+
+    def _check_votes(self, voter: Voter, budget: Budget) -> None:
+        """Refuse what is no vote of this session, before anything is spent."""
+        if type(voter) not in (EdgeVotes, ThresholdVotes):  # a child of them could say that it has another distance
+            raise OptionError(
+                f"a voter must be EdgeVotes or ThresholdVotes, got {type(voter).__name__}; core alone knows how far "
+                "one person moves votes, so no other is asked"
+            )
+        check_budget(budget)
+        left = self.votes
+        if left is None:
+            raise BudgetError(
+                "this session has nothing for votes; open it with votes = a part of its (epsilon, delta), as core does "
+                "for a VotingSelector"
+            )
+        if self._session.merges or not all(isinstance(one, Verdict) for one in self._steps):
+            raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
+        if budget.kind != "approx" or not budget <= left:
+            raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
+        if voter.pairs.domain != self._domain:
+            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
+        if self._candidates(voter.pairs.cliques).cliques != voter.pairs.cliques:
+            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        voter.check(self._terms)
+
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """Count some attributes by fewer codes from now on; see `Session`."""
         with self.turn():
@@ -190,11 +302,16 @@ class LiveSession(Turns):
             if not given:
                 return self._domain
             domain = self._domain.coarsened(given)  # refuses what are no codes
+            merged = [name for name in given if domain[name] != self._domain[name]]
+            for one in self._steps:
+                if isinstance(one, NoisyTables) and one.contrasts:
+                    check_untouched(one.structure, merged)
             exact = {name: tuple(map(int, codes)) for name, codes in given.items()}
             self._persons = persons.recoded({name: np.asarray(codes) for name, codes in exact.items()}, domain)
             self._domain = domain
             self._session = attrs.evolve(self._session, merges=exact)
             self._counted.clear()
+            self._regressed = None
             if self._release is not None:
                 self._save()
             return self._domain
@@ -232,24 +349,38 @@ class LiveSession(Turns):
             self._measured(pairs.cliques, budget, check=True)
 
     def _measured(
-        self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None, check: bool = False
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None,
+        *,
+        check: bool = False,
+        contrasts: bool = False,
     ) -> NoisyTables:
         self._open()
         structure = self._candidates(cliques)
+        calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
+        if not check:
+            self._check_one_way(contrasts)
+        if contrasts and self._terms.policy == "estimated":
+            check_contrasts(structure)
+            structure = Structure(self._domain, [(), *structure.cliques])
         if isinstance(cliques, Mapping):
             if budget is not None:
                 raise BudgetError("a budget for each clique was given, and one for all; leave one of them out")
             for one in cliques.values():
                 self._check_kind(one)
-            measurement = measure(self._mechanism, structure, self._terms, dict(cliques))
+            measurement = calibrate(self._mechanism, structure, self._terms, _with_total(cliques, structure))
         else:
             if budget is None:
                 raise BudgetError("to measure tables takes a budget for them; `remaining` says what is left")
             self._check_kind(budget)
-            measurement = measure(self._mechanism, structure, self._terms, budget)
+            measurement = calibrate(self._mechanism, structure, self._terms, budget)
         self._pay(measurement.cost)
-        tables = without_frames(lambda: measurement.table_by_table().draw(self._tables(structure), self._randomness))
-        total, variance = self._total(tables, measurement.variances)
+        stated = self._stated_total()
+        tables = without_frames(lambda: self._drawn(measurement, stated))
+        total, variance = (
+            (stated, 0.0) if stated else estimate_total(tables, measurement.variances, contrasts=contrasts)
+        )
         release = NoisyTables(
             tables=tables,
             measurement=measurement,
@@ -262,6 +393,23 @@ class LiveSession(Turns):
         )
         self._keep(release)
         return release
+
+    def _drawn(self, measurement: Measurement, total: float) -> Tables:
+        """Noisy tables; it holds true counts on the way."""
+        if not measurement.contrasts:  # many contrasts are drawn at once
+            measurement = measurement.table_by_table()
+        return measurement.draw(self._tables(measurement.structure), self._randomness, total)
+
+    def _check_one_way(self, contrasts: bool) -> None:
+        """Refuse to measure tables in one step and contrasts in another: they would not pool."""
+        if not isinstance(contrasts, bool):
+            raise OptionError(f"contrasts must be true or false, got {type(contrasts).__name__}")
+        if self._release is not None and self._release.contrasts is not contrasts:
+            before, now = ("contrasts", "tables") if self._release.contrasts else ("tables", "contrasts")
+            raise BudgetError(
+                f"this session has measured {before} and was asked for {now}, which do not pool into one release; "
+                "measure all of it one way"
+            )
 
     def _open(self) -> Persons:
         if self._persons is None:
@@ -277,12 +425,15 @@ class LiveSession(Turns):
                 "moves a score, so no other is computed from records"
             )
         self._check_kind(budget)
-        if scores.candidates.domain != self._domain:
-            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
-        named = self._candidates(scores.candidates.cliques)
-        if named.cliques != scores.candidates.cliques:
-            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        self._same_names(scores.candidates)
         return scores.candidates
+
+    def _same_names(self, candidates: Structure) -> None:
+        """Refuse candidates that are not the workload's, over the session's domain as it is."""
+        if candidates.domain != self._domain:
+            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
+        if self._candidates(candidates.cliques).cliques != candidates.cliques:
+            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
 
     def _check_kind(self, budget: Budget) -> None:
         check_budget(budget)
@@ -328,18 +479,14 @@ class LiveSession(Turns):
         return Tables(structure, np.concatenate([self._counted[clique] for clique in structure.cliques]))
 
     def _count(self, structure: Structure) -> Tables:
-        persons, counts = self._open(), Counts.of(structure)
+        persons, counts = self._open(), counting(structure)
         return shielded(self._source, lambda: counts.tables(summed(counts, persons.pieces(counts.columns))))
 
-    def _total(self, tables: Tables, variances: Array) -> tuple[float, float]:
-        """N as the terms have it, and its variance."""
-        if self._terms.policy == "public":
-            return max(1.0, float(self._records)), 0.0
-        if self._terms.declared is not None:
-            return self._terms.declared, 0.0
-        return estimate_total(tables, variances)
+    def _stated_total(self) -> float:
+        """N as the terms state it; 0 where it is estimated."""
+        return max(1.0, float(self._records)) if self._terms.policy == "public" else self._terms.declared or 0.0
 
-    def _keep(self, step: NoisyTables | Choice | NoisyScores) -> None:
+    def _keep(self, step: Step) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
         self._steps.append(step)
         if isinstance(step, NoisyTables) and not step.check:
@@ -372,3 +519,14 @@ class LiveSession(Turns):
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"
+
+
+def _with_total(budgets: Mapping[Clique, Budget], structure: Structure) -> dict[Clique, Budget]:
+    """The same in all, with as much for the empty clique as the others have on average, if the structure has it."""
+    if () not in structure.cliques:
+        return dict(budgets)
+    share = Fraction(len(budgets), len(budgets) + 1)
+    return {
+        (): Budget.sum(budgets.values()) * (1 - share),
+        **{clique: one * share for clique, one in budgets.items()},
+    }

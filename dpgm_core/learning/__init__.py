@@ -11,7 +11,7 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.learning.consistency import consistent
-    from dpgm_core.learning.contract import Foreseen
+    from dpgm_core.learning.contract import ContrastLearner, Foreseen
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
     from dpgm_core.learning.likelihood import Likelihood
     from dpgm_core.learning.rehearsal import Rehearsal
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # module -> its public names
 _LAZY = {
     "consistency": ["consistent"],
-    "contract": ["Foreseen"],
+    "contract": ["ContrastLearner", "Foreseen"],
     "discrepancy": ["expected_absolute", "expected_distance"],
     "likelihood": ["Likelihood"],
     "rehearsal": ["Rehearsal"],
@@ -28,6 +28,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "ContrastLearner",
     "Foreseen",
     "Likelihood",
     "Rehearsal",

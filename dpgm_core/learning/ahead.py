@@ -78,6 +78,7 @@ class Probe:
     conversion_delta: Fraction | None = None
     replayed: bool = False
     pooled: bool = False
+    contrasts: bool = False
     asked: list[str] = field(factory=list)
 
     @property

@@ -76,7 +76,8 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def expected_distance(release: NoisyTables) -> tuple[float, float]:
-    """Mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records.
+    """Mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records. Of
+    contrasts that of the noisy contrasts from the true ones.
 
     The true tables are within the model's reach, so a fit that is much further from the noisy ones has not ended.
 
@@ -87,8 +88,9 @@ def expected_distance(release: NoisyTables) -> tuple[float, float]:
     >>> [round(number, -1) for number in expected_distance(noisy)]
     [10000.0, 1000.0]
     """
-    means = [expected_absolute(noise) for noise in release.noise]
-    sizes = release.structure.sizes
+    alike = [expected_absolute(one.noise) for one in release.calibrations]
+    means = [alike[number] for number in release.measurement.of_group]
+    sizes = (1,) * len(means) if release.contrasts else release.structure.sizes
     scatter = sum(
         size * max(0.0, noise.variance - mean**2) for size, noise, mean in zip(sizes, release.noise, means, strict=True)
     )

@@ -10,9 +10,9 @@ from attrs import evolve
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.aside import aside_of
 from dpgm_core.curator.contract import Curator
-from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Fit, Learner
+from dpgm_core.learning.contract import ContrastLearner, Fit, Learner
 from dpgm_core.models.model import Model
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
@@ -21,7 +21,7 @@ from dpgm_core.releases.plausible import implausible
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.totals import contradictions
 
-__all__ = ["run"]
+__all__ = ["check_contrast_learner", "run"]
 
 
 def run(
@@ -36,9 +36,11 @@ def run(
 
     randomness: for post-processing, the operating system's when None. The model's provenance gets the names and options
     of learner and inference, the certificate, notes and tuning; the model carries all that was paid for, the release of
-    a structure check included. Raises IncompatiblePlugin for what is no Fit, and LearningFailed, with the releases, in
-    place of any error after something was paid for. An interrupt stays one; the LearningFailed is its cause.
+    a structure check included. Raises OptionError, with nothing charged, where there will be contrasts and the learner
+    is no `ContrastLearner`; IncompatiblePlugin for what is no Fit, and LearningFailed, with the releases, in place of
+    any error after something was paid for. An interrupt stays one; the LearningFailed is its cause.
     """
+    check_contrast_learner(learner, curator.contrasts)
     source = given_or_system(randomness)
     try:
         # Tails of densities are 0 where they are too small for a float: who has numpy raise would lose a paid fit.
@@ -55,7 +57,17 @@ def run(
         raise error from failed
 
 
-def _name(learner: Learner) -> str:
+def check_contrast_learner(learner: object, contrasts: bool) -> None:
+    """Refuse, with OptionError, a learner that cannot learn from contrasts, where that is what there will be."""
+    if contrasts and not (isinstance(learner, ContrastLearner) and learner.takes_contrasts is True):
+        raise OptionError(
+            f"learner {_name(learner)} learns from tables of cells, and these are contrasts, sums of products of "
+            "binary attributes; take learner 'eb-map', or measure tables (split = 'even'; where selector 'mrf-select' "
+            "chooses, its option measure = 'tables')"
+        )
+
+
+def _name(learner: object) -> str:
     return default_registry().name_of("learner", learner) or type(learner).__name__
 
 

@@ -68,10 +68,10 @@ class Simulator:
         """One simulated release, marked as not private: it was made from no records."""
         release = self._release
         counts = Tables(release.structure, self._counts(randomness.generator()))
-        tables = release.measurement.draw(counts, randomness)
+        tables = release.measurement.draw(counts, randomness, release.total)
         total = release.total
         if release.total_policy == "estimated":
-            total = estimate_total(tables, release.variances)[0]
+            total = estimate_total(tables, release.variances, contrasts=release.contrasts)[0]
         made = evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
         return evolve(made, original=None, pooled=(), session=None, steps=())
 

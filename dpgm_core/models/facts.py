@@ -56,7 +56,11 @@ class Facts:
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
         # What a structure check measured was not learned from: the answer about it is by structure all the same.
-        self._basis = Basis(self.domain, (one.structure for one in self.learned))
+        self._basis = Basis(
+            self.domain,
+            [one.structure for one in self.learned],
+            [one.structure for one in self.learned if one.contrasts],
+        )
         self._release: NoisyTables | None = None
         self._check: NoisyTables | None = None
         self._unmeasured_as: Unmeasured = "omit"

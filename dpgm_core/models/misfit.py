@@ -20,6 +20,7 @@ from attrs import frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.contrasts import products
 from dpgm_core.releases.levelled import ScaledNoise, levelled
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
@@ -73,6 +74,8 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
 
     marginals: the model's, over the release's structure, as counts of one record. The scores of a right model are at
     most those of a normal deviate: above z with the chance that one exceeds z, for whatever noise, N and size of table.
+    Of contrasts each clique's own is compared, as the difference of two Poisson counts around N (1 + m) / 2 and
+    N (1 - m) / 2, m the model's, plus the noise; and none for the empty clique, which is N.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -86,11 +89,16 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
 
     view = levelled(release)
     found = {}
+    noisy, sums = view.tables.arrays(), view.measured
+    # The two counts of a contrast vary as one of N records does, so it is compared as such a count, moved.
+    moved = view.total * (1 - products(marginals)) if view.contrasts else np.zeros(len(noisy))
     for number, group in enumerate(view.structure.groups):
-        expected = view.total * np.maximum(marginals.group(number).reshape(-1), 0.0)
-        deviates = _deviates(
-            view.tables.group(number).reshape(-1).astype(np.float64), expected, view.noise[number], len(group)
-        )
+        table, expected = noisy[number].reshape(-1), view.total * np.maximum(marginals.group(number).reshape(-1), 0.0)
+        if view.contrasts:
+            if group == ((),):
+                continue
+            table, expected = sums[number : number + 1] + moved[number], np.array([view.total])
+        deviates = _deviates(table.astype(np.float64), expected, view.noise[number], len(group))
         squares, cells = float(deviates @ deviates), len(deviates)
         chance = float(gammaincc(cells / 2, squares / 2))
         # Where the chance underflows: Fisher's approximation of the law of chi-square.

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
+from dpgm_core.noise.contrasts import is_told
 from dpgm_core.structure import Structure
 
 __all__ = ["BY_DEFINITION", "BY_STRUCTURE", "MEASURED", "NOT_MEASURED", "Basis", "Unmeasured", "refuse", "spelled"]
@@ -29,6 +30,7 @@ class Basis:
     """What the releases behind a model measured.
 
     domain: the model's. structures: those of its releases; without one nothing was measured and nothing is unknown.
+    contrasts: those among them whose cliques were measured by their products alone.
 
     >>> structure = Structure(Domain.from_sizes(dict.fromkeys("abcd", 2)), [("a", "b"), ("b", "c")])
     >>> basis = Basis(structure.domain, [structure])
@@ -36,7 +38,7 @@ class Basis:
     (('d',), ['measured', 'measured', 'by structure', 'not measured'])
     """
 
-    def __init__(self, domain: Domain, structures: Iterable[Structure]) -> None:
+    def __init__(self, domain: Domain, structures: Iterable[Structure], contrasts: Collection[Structure] = ()) -> None:
         different = dict.fromkeys(structures)  # rounds are many releases of one structure
         unseen = [set(one.uncovered) for one in different]
         nowhere = set.intersection(*unseen) if unseen else set()
@@ -44,7 +46,12 @@ class Basis:
         self._known = bool(different)
         self._single = {one.name for one in domain if one.size == 1}
         # A table that cliques share is their sum: it tells none of them without the assumption that ties them.
-        held = {frozenset(group[0]) for one in different for group in one.groups if len(group) == 1}
+        held = {
+            frozenset(group[0])
+            for one in different
+            for group in one.groups
+            if len(group) == 1 and (one not in contrasts or is_told(one, group[0]))
+        }
         self._around: dict[str, list[frozenset[str]]] = {}
         for clique in held:
             for name in clique:

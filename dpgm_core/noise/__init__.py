@@ -1,7 +1,7 @@
 """From a sensitivity and a budget to calibrated noise, and its exact samplers.
 
 The face is for those who write mechanisms and selectors: exact samplers, exact accounting of discrete noise, what
-noises share, and the least that a choice can be made by.
+noises share, the least that a choice can be made by, and contrasts of binary attributes in place of tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dpgm_core.faces import face
 if TYPE_CHECKING:
     from dpgm_core.noise.choice import temperature
     from dpgm_core.noise.continuous import analytic_delta
+    from dpgm_core.noise.contrasts import monomials, products, spread
+    from dpgm_core.noise.descent import descent_temperature
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "choice": ["temperature"],
     "continuous": ["analytic_delta"],
+    "contrasts": ["monomials", "products", "spread"],
+    "descent": ["descent_temperature"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
@@ -30,13 +34,17 @@ __all__ = [
     "Exactness",
     "analytic_delta",
     "bounded_variance",
+    "descent_temperature",
     "discrete_delta",
     "discrete_gaussian",
     "discrete_laplace",
     "discrete_variance",
     "least_variance",
     "log_normaliser",
+    "monomials",
+    "products",
     "residuals",
+    "spread",
     "temperature",
 ]
 

@@ -10,7 +10,7 @@ and e^2/8-zCDP.
 Proof. Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so
 do clamped scores: the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
 relative 2^-34 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability differs
-from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 20,000. So log P(c) - h score_c,
+from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 40,000. So log P(c) - h score_c,
 scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at most
 h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by Cesar
 and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.
@@ -38,7 +38,20 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.randomness import Randomness
 
-__all__ = ["LEAST_TABLE", "MOST_TABLE", "chosen", "cost_of", "entries", "probabilities", "temperature", "tempered"]
+__all__ = [
+    "LEAST_TABLE",
+    "LEAST_TEMPERATURE",
+    "MOST_TABLE",
+    "MOST_TEMPERATURE",
+    "SLACK",
+    "chosen",
+    "cost_of",
+    "entries",
+    "probabilities",
+    "rounded_down",
+    "temperature",
+    "tempered",
+]
 
 #: What is charged beyond h R, for the rounding of the weights.
 SLACK = Fraction(1, 2**30)
@@ -49,6 +62,20 @@ _SMALL_TABLE = 2**18
 _REACH = 28 * math.log(2)  # of h K
 _WEIGHT, _WORD = 62, 128
 _DIGITS = 10**24  # temperatures are multiples of its inverse
+
+
+def rounded_down(h: Fraction) -> Fraction:
+    """A temperature of 24 decimals.
+
+    >>> rounded_down(Fraction(1, 3)) < Fraction(1, 3)
+    True
+    """
+    return Fraction(math.floor(h * _DIGITS), _DIGITS)
+
+
+#: What has a table; a larger h would choose the best with certainty to 28 bits, whatever the rest.
+LEAST_TEMPERATURE = Fraction(_REACH) / MOST_TABLE
+MOST_TEMPERATURE = rounded_down(Fraction(_REACH) / (LEAST_TABLE - 1))
 
 
 def temperature(budget: Budget, picks: int, move: int) -> Fraction:
@@ -65,10 +92,10 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
     if budget.kind == "approx":
         raise BudgetError(f"a choice costs epsilon or rho, not {budget}; give it its share of the session's rho")
     each = budget.epsilon / picks if budget.kind == "pure" else sqrt_floor(8 * budget.rho / picks)
-    h = Fraction(math.floor(max(each - SLACK, Fraction(0)) / (2 * move) * _DIGITS), _DIGITS)
+    h = rounded_down(max(each - SLACK, Fraction(0)) / (2 * move))
     if not h or entries(h) > MOST_TABLE:
         # A little more than the least, so that what is said in six digits is enough.
-        least = (Fraction(_REACH) / MOST_TABLE * 2 * move + SLACK) * Fraction(100_001, 100_000)
+        least = (LEAST_TEMPERATURE * 2 * move + SLACK) * Fraction(100_001, 100_000)
         would = (
             f"epsilon = {decimal_text(least * picks)}"
             if budget.kind == "pure"
@@ -78,8 +105,7 @@ def temperature(budget: Budget, picks: int, move: int) -> Fraction:
             f"{budget} for {picks} pick(s) is too little to choose by: every candidate would be as likely as any "
             f"other; give at least {would}, or choose less often"
         )
-    # A larger h than this would choose the best with certainty to 28 bits, whatever the rest.
-    return min(h, Fraction(math.floor(_REACH / (LEAST_TABLE - 1) * _DIGITS), _DIGITS))
+    return min(h, MOST_TEMPERATURE)
 
 
 def tempered(budget: Budget, picks: int, person: int) -> tuple[int, Fraction]:

@@ -19,6 +19,7 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import BudgetError, IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.noise.claims import DELTAS_TOGETHER, check_claims, check_together, event_of, parts_of
 from dpgm_core.noise.contract import Mechanism, Noise
+from dpgm_core.noise.contrasts import MOST_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.noise.split import check_split, optimal_shares, optimal_split
 from dpgm_core.noise.together import largest_rho
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -38,8 +39,11 @@ __all__ = [
     "check_structure",
     "measure",
     "noise_fields",
+    "noisy_contrasts",
 ]
 
+#: Room for the rounding of scales, and what discrete Laplace noise lacks of its scale's variance, records**2.
+_ROOM, _LATTICE = 1.001, 1 / 6
 # Noise and counts are both kept below 2^61, so their sum fits int64 with room.
 CLAMP = 2**61
 
@@ -65,18 +69,25 @@ class Measurement:
 
     structure: the tables. calibrations: the noises; one for all tables, or one for each. of_group: for each group of
     the structure the number of its calibration. together: the (epsilon, delta) of Gaussian noises of several widths,
-    all fixed before the first is drawn; each alone costs a rho. None: what they cost adds up.
+    all fixed before the first is drawn; each alone costs a rho. None: what they cost adds up. contrasts: of each clique
+    the sum of products is measured (see `dpgm_core.noise.contrasts`), and noises and sensitivities are of these sums.
     """
 
     structure: Structure
     calibrations: tuple[Calibration, ...]
     of_group: tuple[int, ...]
     together: Budget | None = None
+    contrasts: bool = False
 
     @classmethod
-    def shared(cls, structure: Structure, calibration: Calibration) -> Measurement:
+    def shared(cls, structure: Structure, calibration: Calibration, *, contrasts: bool = False) -> Measurement:
         """One noise for all tables."""
-        return cls(structure=structure, calibrations=(calibration,), of_group=(0,) * len(structure.groups))
+        return cls(
+            structure=structure,
+            calibrations=(calibration,),
+            of_group=(0,) * len(structure.groups),
+            contrasts=contrasts,
+        )
 
     @property
     def cost(self) -> Budget:
@@ -95,8 +106,29 @@ class Measurement:
 
     @property
     def variances(self) -> FloatArray:
-        """The noise variance of each group, (groups,), records**2 per cell."""
-        return np.array([noise.variance for noise in self.noise])
+        """The noise variance of each group, (groups,), records**2 per cell.
+
+        Of contrasts that along a table's own contrast z_S(x) / sqrt(2^|S|), so Var(c_S) / 2^|S|.
+        """
+        found = self._variances
+        return found / np.asarray(self.structure.sizes) if self.contrasts else found
+
+    @property
+    def sum_variances(self) -> FloatArray:
+        """The noise variance of each contrast, (groups,), records**2; BudgetError where tables are measured."""
+        if not self.contrasts:
+            raise BudgetError("tables are measured here, and no contrasts")
+        return self._variances
+
+    def ratios_to(self, tables: Measurement) -> FloatArray:
+        """How many times the noise variance that those tables would give it each contrast has; see `noise_ratios`."""
+        return noise_ratios(self.structure, self.sum_variances, tables.structure, tables.variances)
+
+    @property
+    def _variances(self) -> FloatArray:
+        alike = np.array([calibration.noise.variance for calibration in self.calibrations])
+        found: FloatArray = alike[list(self.of_group)]
+        return found
 
     @property
     def unsafe(self) -> str | None:
@@ -112,8 +144,13 @@ class Measurement:
         own = tuple(self.calibrations[number] for number in self.of_group)
         return attrs.evolve(self, calibrations=own, of_group=tuple(range(len(own))))
 
-    def draw(self, counts: Tables, randomness: Randomness) -> Tables:
-        """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before."""
+    def draw(self, counts: Tables, randomness: Randomness, total: float = 0.0) -> Tables:
+        """Counts (or sums of scores) plus fresh noise. Draw after the charge, never before.
+
+        Of contrasts the tables filled up from the noisy ones; total: N, where the empty clique is not among them.
+        """
+        if self.contrasts:
+            return spread(self.structure, self._drawn_contrasts(products(counts), randomness), total)
         parts = counts.arrays()
         for number, calibration in enumerate(self.calibrations):
             alike = [group for group, one in enumerate(self.of_group) if one == number]
@@ -123,6 +160,14 @@ class Measurement:
             for group, part in zip(alike, np.split(noisy, ends), strict=True):
                 parts[group] = part
         return Tables(self.structure, np.concatenate(parts))
+
+    def _drawn_contrasts(self, sums: Array, randomness: Randomness) -> Array:
+        """The sums of products, (groups,), plus fresh noise."""
+        kinds, noisy = np.asarray(self.of_group), np.zeros(len(sums))
+        for number, calibration in enumerate(self.calibrations):
+            alike = kinds == number
+            noisy[alike] = add_noise(sums[alike], calibration.noise.draw(sums[alike].shape, randomness))
+        return np.clip(noisy, -MOST_SUM, MOST_SUM)
 
 
 def measure(
@@ -135,27 +180,50 @@ def measure(
     """Calibrate the noise of every table; touches no data, spends nothing.
 
     budget: for all tables together, divided as `split` says ("even": one noise for all; "optimal": see
-    `optimal_split`; an (epsilon, delta) is then spent by all noises together), or one for each clique, which add up.
-    Raises BudgetError, OptionError and what the mechanism refuses.
+    `optimal_split`; an (epsilon, delta) is then spent by all noises together; "contrasts": one noise for the products
+    of all sets inside a clique, see `noisy_contrasts`), or one for each clique, which add up. Raises BudgetError,
+    OptionError and what the mechanism refuses; StructureError for contrasts of what has none, and BudgetError where
+    they would have more noise than tables.
     """
     check_mechanism(mechanism)
     check_structure(structure)
+    if check_split(split) == "contrasts":
+        if isinstance(budget, Mapping):
+            raise BudgetError(
+                "split = 'contrasts' has one noise for all products, and a budget for each clique was given; give one "
+                "budget for all, or leave split = 'even'"
+            )
+        found = noisy_contrasts(mechanism, monomials(structure, empty=terms.policy == "estimated"), terms, budget)
+        _check_worth(found, measure(mechanism, structure, terms, budget))
+        return found
     if not isinstance(budget, Mapping):
         check_budget(budget)
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
-        if check_split(split) == "even" or len(structure.groups) == 1:  # one table has nothing to share
+        if split == "even" or len(structure.groups) == 1:  # one table has nothing to share
             return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget))
         if budget.kind == "approx":
             return _together(mechanism, structure, terms, budget)
         budget = optimal_split(structure, budget)
-    shares = _by_group(structure, budget)
-    return Measurement(
-        structure=structure,
-        calibrations=tuple(
-            _calibration(mechanism, structure.only(number), terms, share) for number, share in enumerate(shares)
-        ),
-        of_group=tuple(range(len(shares))),
+    return _each(mechanism, structure, terms, budget)
+
+
+def noisy_contrasts(
+    mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget | Mapping[Clique, Budget]
+) -> Measurement:
+    """Calibrate the noise of the sums of products of exactly these cliques, N being that of the empty one.
+
+    Raises what `measure` raises; that other measurements of the cliques would have less noise is no error here.
+    """
+    check_mechanism(mechanism)
+    check_contrasts(structure)
+    if isinstance(budget, Mapping):
+        return _each(mechanism, structure, terms, budget, contrasts=True)
+    check_budget(budget)
+    if budget.is_zero:
+        raise BudgetError(f"budget is {budget}; it must be positive")
+    return Measurement.shared(
+        structure, _calibration(mechanism, structure, terms, budget, contrasts=True), contrasts=True
     )
 
 
@@ -196,9 +264,47 @@ def check_structure(structure: object) -> None:
         raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
 
 
-def _calibration(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Calibration:
-    sensitivity = terms.sensitivity(structure)
+def _calibration(
+    mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget, contrasts: bool = False
+) -> Calibration:
+    sensitivity = terms.sensitivity(structure, contrasts=contrasts)
     return calibrated(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
+
+
+def _each(
+    mechanism: Mechanism,
+    structure: Structure,
+    terms: Terms,
+    budgets: Mapping[Clique, Budget],
+    contrasts: bool = False,
+) -> Measurement:
+    """Noises of their own, which add up."""
+    shares = _by_group(structure, budgets)
+    return Measurement(
+        structure=structure,
+        calibrations=tuple(
+            _calibration(mechanism, structure.only(number), terms, share, contrasts)
+            for number, share in enumerate(shares)
+        ),
+        of_group=tuple(range(len(shares))),
+        contrasts=contrasts,
+    )
+
+
+def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
+    """Refuse, with BudgetError, contrasts that tell the product of a named clique worse than tables would.
+
+    tables: of the cliques that were named, at the same budget. Smaller sets inside of many cliques may be told better
+    by the mean of many tables, and N nearly always is: all contrasts have one noise, which is not what they lack.
+    """
+    ratios = contrasts.ratios_to(tables).tolist()
+    of = dict(zip(map(frozenset, contrasts.structure.cliques), ratios, strict=True))
+    worst = max((clique for clique in tables.structure.cliques if clique), key=lambda one: of[frozenset(one)])
+    if of[frozenset(worst)] > _ROOM + _LATTICE / float(tables.variances.min()):
+        raise BudgetError(
+            f"split = 'contrasts' would give the product of {' x '.join(worst)} {of[frozenset(worst)]:.3g} times the "
+            "noise variance that tables give it at the same budget; leave split = 'even'"
+        )
 
 
 def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Measurement:

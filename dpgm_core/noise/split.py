@@ -13,8 +13,9 @@ from dpgm_core.structure import Clique, Structure
 
 __all__ = ["SPLITS", "check_split", "optimal_shares", "optimal_split"]
 
-#: even: one noise for all tables. optimal: see `optimal_split`.
-SPLITS = ("even", "optimal")
+#: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
+#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.noise.contrasts`.
+SPLITS = ("even", "optimal", "contrasts")
 
 #: Weights and their products with numbers of cells stay within doubles.
 _MOST_WEIGHT = Fraction(10**100)

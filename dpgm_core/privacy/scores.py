@@ -68,6 +68,20 @@ def _shaped(instance: TableDistance, attribute: object, value: FloatArray) -> No
         raise StructureError("predictions hold NaN or infinite values; they are expected numbers of records")
 
 
+def _check_contrasts(candidates: Structure) -> None:
+    names = dict.fromkeys(name for clique in candidates.cliques for name in clique)
+    wide = [name for name in names if candidates.domain.shape((name,)) != (2,)]
+    if wide:
+        raise StructureError(
+            f"contrasts are of binary attributes, and {', '.join(map(repr, wide[:5]))}"
+            f"{' and others' if len(wide) > 5 else ''} do not have two labels; leave contrast out to compare tables"
+        )
+    if () in candidates.cliques:
+        raise StructureError(
+            "the contrast of no attributes is the number of records, which is no candidate; leave () out"
+        )
+
+
 @frozen(kw_only=True, eq=False)
 class TableDistance:
     """Each candidate's score is w (|n - m|_1 - b): how far its table is from a public prediction of it.
@@ -82,6 +96,10 @@ class TableDistance:
     One person moves |n - m|_1 by at most r, rows per person, under add-remove and 2 r under replace-one (triangle
     inequality); m and b do not enter. Such a distance is not monotone: one person may move one score up and another
     one down. Source: McKenna et al. (2022), AIM; specification of sessions.
+
+    Nor does one person move |c - m_c| further: a row adds its own product, +1 or -1, to c, so that r rows more or less
+    move c by at most r, and r rows in place of r others by at most 2 r; |. - m_c| moves no further than c. Raises
+    StructureError for nonsense, and for contrasts of other than binary attributes, by name.
 
     >>> from dpgm_core.domain import Domain
     >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -100,6 +118,10 @@ class TableDistance:
         count = len(self.candidates.groups)
         if max(self.candidates.multiplicities) > 1:
             raise StructureError("candidates cannot be tied cliques: what one person adds to them is not told apart")
+        if not isinstance(self.contrast, bool):
+            raise StructureError(f"contrast must be True or False, got {type(self.contrast).__name__}")
+        if self.contrast:
+            _check_contrasts(self.candidates)
         for name, given in (("weights", self.weights), ("offsets", self.offsets)):
             if len(given) not in (0, count):
                 raise StructureError(f"{len(given)} {name} do not fit {count} candidates; give one each, or none")
@@ -127,9 +149,10 @@ class TableDistance:
 
     @property
     def rounded(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """m in units of 1/1024 record, (cells,); never negative, and cut far beyond any table."""
+        """m in units of 1/1024 record, (cells,); cut far beyond any table, and at 0 where cells are compared."""
+        least = -_MOST_RECORDS if self.contrast else 0.0
         found: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(
-            np.clip(self.predicted, 0.0, _MOST_RECORDS) * SCORE_GRID
+            np.clip(self.predicted, least, _MOST_RECORDS) * SCORE_GRID
         ).astype(np.int64)
         return found
 

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from dpgm_core.errors import BudgetError, did_you_mean
 from dpgm_core.privacy.amounts import whole
+from dpgm_core.privacy.parities import most_odd
 from dpgm_core.structure import Structure
 
 __all__ = ["Neighbours", "Sensitivity"]
@@ -91,3 +92,34 @@ class Sensitivity:
                 l0, l1, l2_squared = l0 + min(2 * hits, cells), l1 + 2 * hits, l2_squared + 2 * hits**2
                 linf = max(linf, hits)
         return cls(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)
+
+    @classmethod
+    def of_contrasts(
+        cls, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1
+    ) -> Sensitivity:
+        """Sensitivity of the sums of products of binary attributes, one for each clique of a structure, the empty one
+        being the number of records; r rows a person.
+
+        Add-remove: a row adds +1 or -1 to each of m sums, so L1 = m r, L2^2 = m r^2, Linf = r; attained by r equal rows
+        of code 0. Replace-one: one row for another flips some set F of attributes, and moves by 2 the sums whose clique
+        has an odd number of attributes in F, no other; let M bound how many these are (`dpgm_core.privacy.parities`).
+        L1 = 2 r M, L2^2 = 4 r^2 M, Linf = 2 r. Of persons of a and b <= r rows pair the rows: at most r exchanges and
+        additions, whose norms add (triangle inequality). An exchange has norms 2 M and 2 sqrt(M), an addition m and
+        sqrt(m), which are no larger: F at random moves half of the m - 1 sums that are not empty, so M > (m - 1) / 2.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",), ("a", "b")])
+        >>> Sensitivity.of_contrasts(structure, "replace-one")  # two of the three are moved
+        Sensitivity(l0=2, l1=4, l2_squared=8, linf=2)
+        """
+        relation = Neighbours.of(neighbours)
+        rows = whole("rows_per_person", rows_per_person, least=1)
+        count = len(structure.groups)
+        moved = most_odd(structure) if relation is Neighbours.REPLACE_ONE else 0
+        if moved:
+            return cls(
+                l0=moved if rows == 1 else count, l1=2 * rows * moved, l2_squared=4 * rows**2 * moved, linf=2 * rows
+            )
+        if relation is Neighbours.REPLACE_ONE and rows == 1:  # the number of records alone, which nobody changes
+            return cls(l0=0, l1=0, l2_squared=0, linf=0)
+        return cls(l0=count, l1=rows * count, l2_squared=rows**2 * count, linf=rows)

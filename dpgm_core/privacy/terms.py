@@ -213,8 +213,11 @@ class Terms:
         if self.contributions is not None:
             self.contributions.check(structure, self.rows_per_person)
 
-    def sensitivity(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
+    def sensitivity(
+        self, structure: Structure, clip: ClippedScore | None = None, *, contrasts: bool = False
+    ) -> Sensitivity:
         """How far one person moves all tables of a structure; clip: sums of clipped scores instead of counts.
+        contrasts: sums of products, one for each clique, instead of tables; BudgetError with clip or contributions.
 
         In records; in units of 1/grid with contributions or clip. Source: see `Sensitivity.of`, `Contributions` and
         `ClippedScore`.
@@ -224,6 +227,13 @@ class Terms:
         >>> Terms(neighbours="add-remove", person="id", rows_per_person=3).sensitivity(chain).l1
         6
         """
+        if contrasts:
+            if clip is not None or self.contributions is not None:
+                raise BudgetError(
+                    "contrasts count each row as 1; leave out clipped scores and normalised contributions, or measure "
+                    "tables"
+                )
+            return Sensitivity.of_contrasts(structure, self.neighbours, rows_per_person=self.rows_per_person)
         if clip is not None:
             return clip.sensitivity(structure.cells, self.neighbours)
         if self.contributions is not None:

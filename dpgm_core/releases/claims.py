@@ -7,11 +7,13 @@ and what is unsafe are checked. Whoever rewrites the scale itself, or the noisy 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dpgm_core.arrays import Array
-from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.errors import BudgetError, ModelFileError, StructureError
 from dpgm_core.noise.claims import check_claims, check_together
 from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, sampling_probability
 from dpgm_core.privacy.amounts import whole
@@ -19,11 +21,13 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import Round
+from dpgm_core.structure import Structure
 
 __all__ = [
     "check_sensitivities",
     "check_sum",
     "is_round_cost_proven",
+    "read_contrasts",
     "read_round",
     "stated_unsafe",
 ]
@@ -39,7 +43,7 @@ def check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSco
         raise ModelFileError("its noises do not fit its tables: there must be one for all of them, or one for each")
     parts = [structure] if len(calibrations) == 1 else [structure.only(group) for group in measurement.of_group]
     for one, part in zip(calibrations, parts, strict=True):
-        needed = terms.sensitivity(part, clip)
+        needed = terms.sensitivity(part, clip, contrasts=measurement.contrasts)
         if one.sensitivity != needed:
             raise ModelFileError(
                 f"it states {one.sensitivity}, but under {terms.neighbours.value} neighbours with rows_per_person = "
@@ -56,6 +60,24 @@ def check_sum(measurement: Measurement) -> None:
         check_together([(one.noise, one.sensitivity) for one in measurement.calibrations], measurement.together)
     except BudgetError as error:
         raise ModelFileError(f"{error}; the file was edited") from None
+
+
+def read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Terms) -> bool:
+    """Whether a file says that it holds contrasts; ModelFileError where it cannot hold them."""
+    stated = document.get("contrasts", False)
+    if not isinstance(stated, bool):
+        raise ModelFileError("it does not say whether it holds contrasts")
+    if not stated:
+        return False
+    try:
+        check_contrasts(structure)
+    except StructureError as error:
+        raise ModelFileError(f"it holds no contrasts, as it says: {error}") from None
+    if terms.contributions is not None:
+        raise ModelFileError("contrasts go without normalised contributions")
+    if terms.policy == "estimated" and () not in structure.cliques:
+        raise ModelFileError("it estimates N, but has not measured it: the empty clique is missing")
+    return True
 
 
 def read_round(plain: object) -> Round:

@@ -7,7 +7,7 @@ is one variance per table. The view states the mean over its cells: squares summ
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from attrs import evolve, frozen
@@ -22,7 +22,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["SummedNoise", "block_sums", "coarsened"]
+__all__ = ["SummedNoise", "block_sums", "check_untouched", "coarsened"]
 
 
 @frozen(kw_only=True)
@@ -71,7 +71,7 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
 
     merges: attribute -> the new code of each of its codes. Tables without such an attribute keep their numbers and
     their noise. Raises DomainError for merges that are none, StructureError for attributes that share a table and are
-    merged otherwise.
+    merged otherwise, and for those whose contrasts were measured.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, release
     >>> structure = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a",), ("b",)])
@@ -88,6 +88,8 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
     codes = {name: np.asarray(merges[name]) for name in merges if domain[name] != fine.domain[name]}
     if not codes:
         return release
+    if release.contrasts:
+        check_untouched(fine, codes)
     for group in fine.groups:
         _check_tied(group, codes)
     structure = Structure(domain, [], tied=fine.groups)
@@ -116,6 +118,7 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
             calibrations=tuple(calibrations.values()),
             of_group=tuple(of_group),
             together=release.measurement.together,
+            contrasts=release.contrasts,
         ),
         original=release.original or release,
         modelled=None,  # over the codes as they were
@@ -132,6 +135,16 @@ def block_sums(table: Array, axis: int, codes: IntArray) -> Array:
     summed = np.zeros((int(codes.max()) + 1, *moved.shape[1:]), dtype=table.dtype)
     np.add.at(summed, codes, moved)
     return np.moveaxis(summed, 0, axis)
+
+
+def check_untouched(measured: Structure, merged: Iterable[str]) -> None:
+    """Refuse, with StructureError, to merge the two labels of an attribute whose contrasts were measured."""
+    held = {name for clique in measured.cliques for name in clique}
+    touched = [name for name in merged if name in held]
+    if touched:
+        raise StructureError(
+            f"labels of {touched[0]!r} cannot be merged: contrasts of it were measured, which tell its two labels apart"
+        )
 
 
 def _check_tied(group: tuple[Clique, ...], codes: Mapping[str, IntArray]) -> None:

@@ -15,6 +15,7 @@ from attrs import evolve
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError
 from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.contrasts import spread
 from dpgm_core.releases.coarse import SummedNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
@@ -32,8 +33,8 @@ _MOST_RECORDS = 2.0**62
 def plausible(release: NoisyTables) -> NoisyTables:
     """The release with cells that its noise cannot have made moved to where it can; itself if there are none.
 
-    A cell of group g lies within m_g N and 0 and the reach of its noise beyond; of sums of clipped scores nothing is
-    known. Raises InferenceError for a total above 2^62 records.
+    A cell of group g lies within m_g N and 0 and the reach of its noise beyond, a contrast within N and -N; of sums of
+    clipped scores nothing is known. Raises InferenceError for a total above 2^62 records.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
     >>> from dpgm_core import release as released
@@ -53,18 +54,21 @@ def plausible(release: NoisyTables) -> NoisyTables:
     if not _of_counts(release):
         return release
     low, high = _limits(release)
-    values = release.tables.values
+    values = release.measured
     beyond = (values < low) | (values > high)
     if not beyond.any():
         return release
     moved = values.copy()
     moved[beyond] = np.rint(np.where(values < low, low, high)[beyond]).astype(values.dtype)
-    return evolve(release, tables=Tables(release.structure, moved), original=release.original or release)
+    structure = release.structure
+    tables = spread(structure, moved, release.total) if release.contrasts else Tables(structure, moved)
+    return evolve(release, tables=tables, original=release.original or release)
 
 
 def implausible(release: NoisyTables) -> int:
-    """How many cells `plausible` moves."""
-    return int(np.sum(plausible(release).tables.values != release.tables.values))
+    """How many cells, or contrasts, `plausible` moves."""
+    seen = plausible(release)
+    return 0 if seen is release else int(np.sum(seen.measured != release.measured))
 
 
 def _of_counts(release: NoisyTables) -> bool:
@@ -72,9 +76,11 @@ def _of_counts(release: NoisyTables) -> bool:
 
 
 def _limits(release: NoisyTables) -> tuple[FloatArray, FloatArray]:
-    """The least and the most of each cell, (cells,), in the unit of the tables."""
+    """The least and the most of each cell, (cells,), or contrast, (groups,), in the unit of the tables."""
     most = release.total + _DEVIATIONS * math.sqrt(release.total_variance)
-    reach = np.array([_reach(noise) for noise in release.noise])
+    reach = np.array([_reach(one.noise) for one in release.calibrations])[list(release.measurement.of_group)]
+    if release.contrasts:
+        return -most - reach, most + reach
     tied = np.asarray(release.structure.multiplicities, dtype=np.float64)
     # A table of normalised contributions was brought to m_g N by its own noisy sum.
     sums = _DEVIATIONS * np.sqrt(np.asarray(release.structure.sizes) * release.variances)

@@ -17,6 +17,7 @@ from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.privacy.budget import composed
 from dpgm_core.privacy.terms import Terms
@@ -28,7 +29,7 @@ from dpgm_core.releases.release import NoisyTables, check_alike
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["PooledNoise", "check_domain", "check_merged", "mean_of", "pool", "total_of", "united"]
+__all__ = ["PooledNoise", "check_domain", "check_merged", "check_one_way", "mean_of", "pool", "total_of", "united"]
 
 #: Two releases are taken for one when they agree by chance this rarely.
 _NEVER = 1e-9
@@ -94,13 +95,14 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
     if published:
         check_merged(published)
     structure = united([one.structure for one in published])
+    check_one_way(published)
     if len(published) == 1:
         return plausible(levelled(published[0]))
     check_alike(published)
     _check_poolable(published)
     total, variance, terms = _total(published)
     views = [plausible(levelled(evolve(one, total=total, total_variance=variance))) for one in published]
-    tables, measurement = mean_of(structure, views)
+    tables, measurement = mean_of(structure, views, total)
     return NoisyTables(
         tables=tables,
         measurement=measurement,
@@ -191,8 +193,10 @@ def _is_same(one: NoisyTables, other: NoisyTables) -> bool:
     if one.provenance and one.provenance == other.provenance:
         return True
     # Two draws of a lattice noise agree in a cell with a chance of about 1 / (2 sqrt(pi v)), at most 1.
-    chances = np.minimum(1.0, 0.5 / np.sqrt(math.pi * np.maximum(one.variances, 1e-300)))
-    return float(np.asarray(one.structure.sizes) @ np.log(chances)) < math.log(_NEVER)
+    variances = np.array([noise.variance for noise in one.noise])
+    chances = np.minimum(1.0, 0.5 / np.sqrt(math.pi * np.maximum(variances, 1e-300)))
+    draws = np.ones(len(variances)) if one.contrasts else np.asarray(one.structure.sizes)
+    return float(draws @ np.log(chances)) < math.log(_NEVER)
 
 
 def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
@@ -216,16 +220,20 @@ def total_of(releases: Sequence[NoisyTables]) -> tuple[float, float]:
     return mean, float(1 / precisions.sum())
 
 
-def mean_of(structure: Structure, views: Sequence[NoisyTables]) -> tuple[Tables, Measurement]:
+def mean_of(structure: Structure, views: Sequence[NoisyTables], total: float) -> tuple[Tables, Measurement]:
     """Each table of the structure, and its noise: the mean by inverse variance over the views that hold it.
 
-    views: releases `plausible` at the total of all of them, each table of the structure in one of them at least.
+    views: releases `plausible` at the total of all of them, each table of the structure in one of them at least; of
+    contrasts all or none, and then the contrasts are what the mean is taken of, and tables are filled up from them.
+    Raises BudgetError for some of both.
     """
+    contrasts = check_one_way(views)
     held: dict[tuple[Clique, ...], list[tuple[int, int, tuple[int, ...]]]] = {}
     for number, view in enumerate(views):
         for place, group in enumerate(view.structure.groups):
             key, axes = _canonical(group)
             held.setdefault(key, []).append((number, place, axes))
+    numbers = [view.measured for view in views]
     parts: list[FloatArray] = []
     calibrations: dict[tuple[tuple[int, int], ...], Calibration] = {}
     of_group = []
@@ -236,17 +244,35 @@ def mean_of(structure: Structure, views: Sequence[NoisyTables]) -> tuple[Tables,
         precisions = np.array([1 / one.noise.variance for one in own])
         weights = precisions / precisions.sum()
         mean = sum(
-            weight * views[number].tables.group(place).transpose(order)
+            weight * (numbers[number][place] if contrasts else views[number].tables.group(place).transpose(order))
             for weight, (number, place, order) in zip(weights, holders, strict=True)
         )
-        parts.append(np.asarray(mean, dtype=np.float64).transpose(np.argsort(axes)).reshape(-1))
+        means = np.asarray(mean, dtype=np.float64)
+        parts.append((means if contrasts else means.transpose(np.argsort(axes))).reshape(-1))
         # Tables of the same noises share one calibration, so that simulations draw them at once.
         kind = tuple((number, views[number].measurement.of_group[place]) for number, place, _ in holders)
         if kind not in calibrations:
             calibrations[kind] = own[0] if len(own) == 1 else _calibration(own, weights)
         of_group.append(list(calibrations).index(kind))
-    measurement = Measurement(structure=structure, calibrations=tuple(calibrations.values()), of_group=tuple(of_group))
-    return Tables(structure, np.concatenate(parts)), measurement
+    measurement = Measurement(
+        structure=structure,
+        calibrations=tuple(calibrations.values()),
+        of_group=tuple(of_group),
+        contrasts=contrasts,
+    )
+    values = np.concatenate(parts)
+    return spread(structure, values, total) if contrasts else Tables(structure, values), measurement
+
+
+def check_one_way(releases: Sequence[NoisyTables]) -> bool:
+    """Whether all of them measured contrasts; BudgetError where some did, and others tables."""
+    contrasts = releases[0].contrasts
+    if any(one.contrasts is not contrasts for one in releases):
+        raise BudgetError(
+            "some of the releases measured contrasts and others tables, which do not pool: their noises are of "
+            "different things; learn from those of one way"
+        )
+    return contrasts
 
 
 def _calibration(own: Sequence[Calibration], weights: FloatArray) -> Calibration:

@@ -17,6 +17,7 @@ from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import Archive, reading
+from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
@@ -26,6 +27,7 @@ from dpgm_core.releases.claims import (
     check_sensitivities,
     check_sum,
     is_round_cost_proven,
+    read_contrasts,
     read_round,
     stated_unsafe,
 )
@@ -64,8 +66,12 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         session = read_session(document, _read_terms(document["terms"]), numbers, registry)
         return evolve(session, modelled=_read_modelled(document.get("modelled"), session.structure))
     structure = read_structure(document)
-    tables = Tables(structure, archive.array(values, structure.cells))
-    if not np.all(np.isfinite(tables.values)):
+    terms = _read_terms(document["terms"])
+    contrasts = read_contrasts(document, structure, terms)
+    if contrasts and document["schema"] < SCHEMA:
+        raise ModelFileError(f"{archive.path}: contrasts are of schema {SCHEMA}, not of {document['schema']}")
+    numbers = archive.array(values, len(structure.groups) if contrasts else structure.cells)
+    if not np.all(np.isfinite(numbers)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")
     cost = Budget.parse(document["cost"])
     calibrations = tuple(calibration_of(one, registry) for one in document["calibrations"])
@@ -76,6 +82,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         calibrations=calibrations,
         of_group=tuple(converter.structure(document["calibration_of"], list[int])),
         together=cost if drawn and all(one.noise.cost.kind == "zcdp" for one in calibrations) else None,
+        contrasts=contrasts,
     )
     total = converter.structure(document["total"], float)
     variance = converter.structure(document["total_variance"], float)
@@ -86,10 +93,11 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         raise ModelFileError(f"{archive.path}: the total is not a number of at least 1")
     if not calibrations:
         raise ModelFileError(f"{archive.path}: it has no noise")
-    terms = _read_terms(document["terms"])
     round = None if document["round"] is None else read_round(document["round"])
     if terms.contributions is not None and round is not None:
         raise ModelFileError(f"{archive.path}: normalised contributions go without rounds")
+    if contrasts and round is not None:
+        raise ModelFileError(f"{archive.path}: contrasts go without rounds")
     check_sensitivities(measurement, terms, None if round is None else round.clip)
     check_sum(measurement)
     proven = True
@@ -101,16 +109,14 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     else:
         proven = is_round_cost_proven(measurement, cost, round, terms)
     return NoisyTables(
-        tables=tables,
+        tables=spread(structure, numbers, total) if contrasts else Tables(structure, numbers),
         measurement=measurement,
         terms=terms,
         total=total,
         total_variance=variance,
         cost=cost,
         private=converter.structure(document["private"], bool),
-        unsafe=stated_unsafe(
-            [one.noise for one in calibrations], tables.values, _structured(document["unsafe"], str | None)
-        ),
+        unsafe=stated_unsafe([one.noise for one in calibrations], numbers, _structured(document["unsafe"], str | None)),
         round=round,
         provenance=dict(document["provenance"]),
         cost_stated=not proven,

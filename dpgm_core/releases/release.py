@@ -20,6 +20,7 @@ from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.contract import Noise
+from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import Calibration, Measurement
 from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import decimal_text
@@ -29,14 +30,15 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.verdict import Descent, Verdict, shortened
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
 __all__ = ["NoisyTables", "Round", "check_alike", "estimate_total", "guarantee_of", "member_names"]
 
 #: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
-#: sessions, and 2 still of all others, so that older versions read them.
-SCHEMA, _PLAIN_SCHEMA = 3, 2
+#: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts.
+SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 4, 3, 2
 
 
 @attrs.frozen(kw_only=True)
@@ -110,7 +112,7 @@ class NoisyTables:
     original: NoisyTables | None = None
     pooled: tuple[NoisyTables, ...] = ()
     session: SessionTerms | None = None
-    steps: tuple[NoisyTables | Choice | NoisyScores, ...] = ()
+    steps: tuple[NoisyTables | Choice | NoisyScores | Descent | Verdict, ...] = ()
     modelled: Structure | None = None
     saved_as: Path | None = None
 
@@ -141,6 +143,20 @@ class NoisyTables:
     def variances(self) -> FloatArray:
         """The noise variance of each group, (groups,), records**2 per cell."""
         return self.measurement.variances
+
+    @property
+    def contrasts(self) -> bool:
+        """Whether it measured the sum of products of each clique's binary attributes, and no cells.
+
+        Its tables are filled up from all of them (`dpgm_core.noise.contrasts.spread`); each tells its own product, with
+        the noise of its group, and nothing else of its own.
+        """
+        return self.measurement.contrasts
+
+    @property
+    def measured(self) -> Array:
+        """What the noise was added to, plus the noise: the cells of the tables, or one contrast of each group."""
+        return products(self.tables) if self.contrasts else self.tables.values
 
     @property
     def neighbours(self) -> Neighbours:
@@ -189,11 +205,22 @@ class NoisyTables:
         return guarantee_of(self.published, self.cost)
 
     def conditions(self) -> list[str]:
-        """What else a guarantee must say of this release: rounds, a session, a stated cost, how N became known."""
+        """What else a guarantee must say of this release: rounds, a session, contrasts, a stated cost, how N became
+        known."""
         found = [] if self.round is None else [self.round.sentence()]
+        if self.contrasts:
+            found.append(
+                f"Measured were {len(self.structure.groups)} sums of products of attributes coded +1 and -1, and no "
+                "cells. "
+            )
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
             found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            if self.session.votes is not None:
+                found.append(
+                    f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
+                    f"to, and {self.session.budget} for what was measured after them. "
+                )
         if self.cost_stated:
             found.append(
                 "The cost of the rounds together is as the author of the file states it; it was not recomputed. "
@@ -223,25 +250,29 @@ class NoisyTables:
     @property
     def numbers(self) -> Array:
         """The noisy numbers of a file: those of the tables, or of all steps of a session one after the other."""
-        return np.concatenate([one.numbers for one in self.steps]) if self.session else self.tables.values
+        if self.session:
+            return np.concatenate([one.numbers for one in self.steps])
+        if self.contrasts and all(noise.exact for noise in self.noise):
+            return np.rint(self.measured).astype(np.int64)
+        return self.measured
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values of it as a step of a session, whose file has the rest; place: the number of each candidate."""
         return {
             "kind": "measure",
-            "cliques": [place[clique] for clique in self.structure.cliques],
+            "cliques": [place[clique] for clique in self.structure.cliques if clique],
             "check": self.check,
             "total": self.total,
             "total_variance": self.total_variance,
             "calibrations": [calibration_to(one) for one in self.calibrations],
             "calibration_of": list(self.measurement.of_group),
-        }
+        } | ({"contrasts": True} if self.contrasts else {})
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""
         facts: dict[str, Any] = {
             "format": "dpgm-release",
-            "schema": SCHEMA if self.session else _PLAIN_SCHEMA,
+            "schema": SCHEMA if self.contrasts else _SESSION_SCHEMA if self.session else _PLAIN_SCHEMA,
             "dpgm": __version__,
             "private": self.private,
             "unsafe": self.unsafe,
@@ -256,7 +287,7 @@ class NoisyTables:
             return facts | {
                 "session": self.session.to_dict(),
                 "numbers": len(self.numbers),
-                "steps": [one.step_document(place) | self._coarse(one) for one in self.steps],
+                "steps": shortened([one.step_document(place) | self._coarse(one) for one in self.steps]),
                 "domain": self.session.workload.domain.to_dict(),
                 **modelled,
             }
@@ -270,13 +301,15 @@ class NoisyTables:
             "domain": self.structure.domain.to_dict(),
         }
         facts |= {"check": True} if self.check else {}
+        facts |= {"contrasts": True} if self.contrasts else {}
         return facts | modelled
 
-    def _coarse(self, step: NoisyTables | Choice | NoisyScores) -> dict[str, bool]:
-        """Whether a step counted by merged codes."""
-        if not isinstance(step, NoisyTables) or self.session is None:
+    def _coarse(self, step: NoisyTables | Choice | NoisyScores | Descent | Verdict) -> dict[str, bool]:
+        """Whether a step counted by merged codes; choices, scores and votes are the same either way."""
+        if isinstance(step, Choice | NoisyScores | Verdict) or self.session is None:
             return {}
-        return {"coarse": step.structure.domain != self.session.workload.domain}
+        counted = step.regressions.candidates if isinstance(step, Descent) else step.structure
+        return {"coarse": counted.domain != self.session.workload.domain}
 
 
 def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
@@ -335,13 +368,13 @@ def member_names(number: int) -> tuple[str, str]:
 
 
 def estimate_total(
-    tables: Tables, variances: FloatArray, contributions: Contributions | None = None
+    tables: Tables, variances: FloatArray, contributions: Contributions | None = None, *, contrasts: bool = False
 ) -> tuple[float, float]:
     """(N_hat, its variance): the minimum-variance estimate from the noisy sums; records, at least 1.
 
     N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
     group g (DESIGN section 4). Post-processing: free. With contributions N is in persons, and m_g is what one person
-    adds to a table at most; some add less, to some tables.
+    adds to a table at most; some add less, to some tables. contrasts: N is that of the empty clique, one of the tables.
 
     >>> from dpgm_core.domain import Domain
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
@@ -349,6 +382,9 @@ def estimate_total(
     (10.0, 1.0)
     """
     structure = tables.structure
+    if contrasts:
+        number, _ = structure.find(())
+        return max(1.0, float(tables.group(number))), float(variances[number])
     cells = np.asarray(structure.sizes, dtype=np.float64)
     tied = (
         np.asarray(structure.multiplicities, np.float64) if contributions is None else contributions.wholes(structure)

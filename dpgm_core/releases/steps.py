@@ -14,6 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.errors import BudgetError
 from dpgm_core.noise.choice import cost_of
 from dpgm_core.noise.measurement import Calibration
 from dpgm_core.privacy.budget import Budget, check_budget
@@ -25,14 +26,32 @@ from dpgm_core.workload import Workload
 __all__ = ["Choice", "NoisyScores", "SessionTerms", "mechanism_of", "session_budget"]
 
 
-def session_budget(budget: Budget) -> Budget:
+def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
     """What the steps of a session may cost: pure and zCDP as they are, the largest rho within an (epsilon, delta).
+
+    votes: a part of the (epsilon, delta) that is for `Session.vote`; rho is of the rest, (epsilon - epsilon_1, delta -
+    delta_1). Votes come before all other steps, so the two are composed one after the other: their sums are a proof.
+    Raises BudgetError for votes out of another kind of budget, and where they leave nothing.
 
     >>> print(session_budget(Budget.approx(1, "1e-9")))
     rho = ~0.0149731 (zCDP)
+    >>> print(session_budget(Budget.approx(2, "2e-9"), votes=Budget.approx(1, "1e-9")))
+    rho = ~0.0149731 (zCDP)
     """
     check_budget(budget)
-    return budget.zcdp_within() if budget.kind == "approx" else budget
+    if votes is None:
+        return budget.zcdp_within() if budget.kind == "approx" else budget
+    check_budget(votes)
+    if votes.kind != "approx" or budget.kind != "approx":
+        raise BudgetError(
+            f"votes cost an (epsilon, delta) out of an (epsilon, delta), as delta is what they spend; got {votes} out "
+            f"of {budget}"
+        )
+    if not (votes.epsilon < budget.epsilon and votes.delta < budget.delta):
+        raise BudgetError(
+            f"votes for {votes} leave nothing of {budget} to measure tables with; give them a share of it"
+        )
+    return (budget - votes).zcdp_within()
 
 
 #: Cliques that a choice names where it is shown.
@@ -148,12 +167,13 @@ class SessionTerms:
     """What a session was opened for, and how codes were merged in it.
 
     workload: over the records' domain. budget: what its steps might cost together, pure or zCDP. merges: attribute ->
-    the new code of each of its codes; empty where none were.
+    the new code of each of its codes; empty where none were. votes: what votes might cost besides, (epsilon, delta).
     """
 
     workload: Workload
     budget: Budget
     merges: Mapping[str, tuple[int, ...]]
+    votes: Budget | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -161,4 +181,5 @@ class SessionTerms:
             "workload": self.workload.to_dict(),
             "budget": self.budget.to_dict(),
             "merges": {name: list(codes) for name, codes in self.merges.items()},
+            **({} if self.votes is None else {"votes": self.votes.to_dict()}),
         }

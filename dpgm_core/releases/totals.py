@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """A sentence for each total that was stated as public and lies far from the noisy tables' own; mostly none.
 
     Rounds are left out, as subsamples have totals of their own. Those of a structure check speak too, and each step of
-    a session speaks for itself.
+    a session speaks for itself. Contrasts speak of N by that of the empty clique, if they have it.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, Terms
     >>> from dpgm_core import release as released
@@ -51,7 +52,8 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """
     stated: dict[float, list[NoisyTables]] = {}
     # What a session's tables are the means of: a mean has no event to bound its noise by.
-    measured = [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
+    steps = [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
+    measured = [one for one in steps if not one.contrasts or () in one.structure.cliques]
     for one in measured:
         if one.total_policy != "estimated" and one.round is None and one.contributions is None:
             stated.setdefault(one.total, []).append(one)
@@ -77,10 +79,13 @@ def false_alarm(noises: Sequence[Noise], cells: FloatArray, factors: FloatArray,
 
 
 def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
-    noises = [noise for one in releases for noise in one.noise]
-    cells = np.concatenate([np.asarray(one.structure.sizes, dtype=np.float64) for one in releases])
-    tied = np.concatenate([np.asarray(one.structure.multiplicities, dtype=np.float64) for one in releases])
-    sums = np.concatenate([np.asarray(one.tables.sums(), dtype=np.float64) for one in releases])
+    # The tables of contrasts were all filled up with one N.
+    told = [[group == ((),) or not one.contrasts for group in one.structure.groups] for one in releases]
+    pairs = list(zip(releases, told, strict=True))
+    noises = [noise for one, own in pairs for noise in compress(one.noise, own)]
+    cells = np.concatenate([np.asarray(one.structure.sizes, dtype=np.float64)[own] for one, own in pairs])
+    tied = np.concatenate([np.asarray(one.structure.multiplicities, dtype=np.float64)[own] for one, own in pairs])
+    sums = np.concatenate([np.asarray(one.tables.sums(), dtype=np.float64)[own] for one, own in pairs])
     weights = tied / (cells * [noise.variance for noise in noises])
     precision = float(np.sum(weights * tied))
     found, error = float(np.sum(weights * sums)) / precision, precision**-0.5

@@ -1,1 +1,46 @@
-"""Choosing the structure privately: the contract of selectors, and how one is run against a session."""
+"""Choosing the structure privately: the contract of selectors, and how one is run against a session.
+
+The face is for those who write selectors: how large a model grows with each clique, the gradients of regressions that a
+session can descend by, and the voters of core with what votes come to and how much it takes to be heard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.noise.stability import likely_distance
+    from dpgm_core.privacy.gradients import Loss, NodeGradients, Regressions
+    from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
+    from dpgm_core.releases.verdict import Descent, Verdict
+    from dpgm_core.selection.contract import VotingSelector
+    from dpgm_core.selection.sizes import Limits, ModelSize
+
+# module -> its public names
+_LAZY = {
+    "contract": ["VotingSelector"],
+    "dpgm_core.noise.stability": ["likely_distance"],
+    "dpgm_core.privacy.gradients": ["Loss", "NodeGradients", "Regressions"],
+    "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
+    "dpgm_core.releases.verdict": ["Descent", "Verdict"],
+    "sizes": ["Limits", "ModelSize"],
+}
+
+__all__ = [
+    "Descent",
+    "EdgeVotes",
+    "Limits",
+    "Loss",
+    "ModelSize",
+    "NodeGradients",
+    "Regressions",
+    "ThresholdVotes",
+    "Verdict",
+    "Voter",
+    "VotingSelector",
+    "likely_distance",
+]
+
+__getattr__, __dir__ = face(__name__, _LAZY)

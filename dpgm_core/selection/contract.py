@@ -46,13 +46,14 @@ class Selection:
 class SelectionPlan:
     """What can be said of a selection before any record is read.
 
-    shares: what the budget is spent on, in words -> pure or zCDP amounts that sum to it. deviation: of the noise in a
-    cell of the one-way tables, records. detectable: the distance from independence, |n - m|_1 in records, that a pair
-    of attributes needs to be chosen before unrelated ones with probability .9; None where there is nothing to choose.
-    candidates: how many tables there are to choose from. limits: names of size limits -> their values. notes: what was
-    decided and why, and what to reconsider. directed: whether its structure, and each that it shows the learner on the
-    way, will be a directed graph as `Dag.of` reads it, which learners of Bayesian networks need. contrasts: whether it
-    measures products of binary attributes instead of cells, which takes a `ContrastLearner`.
+    shares: what the budget is spent on, in words -> pure or zCDP amounts that sum to it; of a `VotingSelector` core
+    adds, before them, the (epsilon, delta) of the votes. deviation: of the noise in a cell of the one-way tables,
+    records. detectable: the distance from independence, |n - m|_1 in records, that a pair of attributes needs to be
+    chosen before unrelated ones with probability .9; None where there is nothing to choose. candidates: how many tables
+    there are to choose from. limits: names of size limits -> their values. notes: what was decided and why, and what to
+    reconsider. directed: whether its structure, and each that it shows the learner on the way, will be a directed graph
+    as `Dag.of` reads it, which learners of Bayesian networks need. contrasts: whether it measures products of binary
+    attributes instead of cells, which takes a `ContrastLearner`.
     """
 
     shares: Mapping[str, Budget]
@@ -110,11 +111,22 @@ class Selector(Protocol):
 
 @runtime_checkable
 class VotingSelector(Protocol):
-    """A selector that has blocks of records vote: a part of an (epsilon, delta) is for that, fixed beforehand."""
+    """A selector that has blocks of records vote: a part of an (epsilon, delta) is for that, fixed beforehand.
+
+    Its `plan` is given the rho of the rest, as its session has it besides `Session.votes`.
+    """
 
     def votes(self, budget: Budget) -> Budget:
         """How much of the session's budget, as the user gave it, votes may cost; the rest becomes rho.
 
         Raises BudgetError for any budget but an (epsilon, delta): delta is what votes spend.
+        """
+        ...
+
+    def foretell(self, workload: Workload, votes: Budget, terms: Terms, records: float | None = None) -> Sequence[str]:
+        """What a plan says of the votes, in sentences: how many blocks there will be, and of how many records.
+
+        votes: as `votes` answered. records: N, where it is known. Reads no data. Raises, before anything is charged,
+        StructureError, BudgetError and OptionError for votes that cannot be cast.
         """
         ...

@@ -8,6 +8,7 @@ from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
 from dpgm_core.learning.contract import Fitter, Learner
+from dpgm_core.learning.run import check_contrast_learner
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.selection.contract import Fitting, SelectionPlan
@@ -20,13 +21,15 @@ def check_learner(
     learner: Learner, inference: Inference, structure: Structure, plan: SelectionPlan, terms: Terms, budget: Budget
 ) -> None:
     """Refuse, before anything is charged, a learner that trains on rounds or spends a part of the budget first, as a
-    session leaves one release and no records; and one that needs a directed graph, where the selector chooses none.
+    session leaves one release and no records; one that needs a directed graph, where the selector chooses none; and one
+    that learns from tables alone, where the selector measures contrasts.
 
     Nothing declares any of it, so it is asked. structure: over the session's domain. plan: the selector's. budget: of
     the session.
     """
     # A directed graph has a node for each attribute, whether the workload wants it or not.
     structure = Structure(structure.domain, [(name,) for name in structure.domain.names])
+    check_contrast_learner(learner, plan.contrasts)
     learner.check(structure, inference)  # its options; what is chosen is kept small enough by the selector
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)

@@ -20,30 +20,63 @@ from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
 from dpgm_core.noise.check import pairs_to_check
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import session_budget
-from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.selection.learners import check_learner, fitter_of, name_of
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["chosen_fit", "fitting_of", "planned", "select_structure"]
+__all__ = ["chosen_fit", "divided_for", "fitting_of", "foretold", "planned", "select_structure"]
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
+#: What is measured, by `SelectionPlan.contrasts`.
+_WAYS = {True: "contrasts", False: "tables"}
 #: And so little is left by rounding.
 _ROUNDING = Fraction(1, 10**6)
 
 
-def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
-    """What the selector plans; raises what it refuses, before anything is charged."""
-    budget = session_budget(curator.remaining)
-    plan: object = selector.plan(workload, budget * (1 - share) if share else budget, curator.terms)
+def divided_for(selector: Selector, budget: Budget) -> tuple[Budget | None, Budget]:
+    """What of a session's budget is for votes, None without, and what its other steps may cost together."""
+    if not isinstance(selector, VotingSelector):
+        return None, session_budget(budget)
+    votes: object = selector.votes(budget)
+    if not isinstance(votes, Budget):
+        raise IncompatiblePlugin(f"selector {_name(selector)} gives votes a {type(votes).__name__}, not a Budget")
+    return votes, session_budget(budget, votes)
+
+
+def foretold(
+    selector: Selector,
+    workload: Workload,
+    budget: Budget,
+    terms: Terms,
+    share: Fraction,
+    records: float | None = None,
+) -> SelectionPlan:
+    """What the selector plans for a session of this budget; raises what it refuses, before anything is charged.
+
+    share: of a structure check, which is set aside of what votes leave.
+    """
+    votes, left = divided_for(selector, budget)
+    plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
-    return plan
+    if votes is None:
+        return plan
+    assert isinstance(selector, VotingSelector)  # as it has votes
+    told = selector.foretell(workload, votes, terms, records)
+    return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*told, *plan.notes])
+
+
+def planned(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
+    """What the selector plans for a curator's whole budget; see `foretold`."""
+    return foretold(selector, workload, curator.remaining, curator.terms, share)
 
 
 def fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
@@ -96,11 +129,12 @@ def select_structure(
     and in the error.
     """
     plan = planned(selector, workload, curator, share)
-    check_learner(learner, inference, curator.structure, plan, curator.terms, session_budget(curator.remaining))
+    votes, left = divided_for(selector, curator.remaining)
+    check_learner(learner, inference, curator.structure, plan, curator.terms, left)
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
-    with np.errstate(under="ignore"), curator.session(workload=workload) as session:
+    with np.errstate(under="ignore"), curator.session(workload=workload, votes=votes) as session:
         assert isinstance(session, LiveSession)
         try:
             session.set_aside(share)
@@ -110,7 +144,7 @@ def select_structure(
                 )
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
-            selection = _checked(found, session, selector)
+            selection = _checked(found, session, selector, plan)
             session.made_for(selection.structure)
             notes = [*selection.notes, *_measure_rest(session, selection)]
             if share:
@@ -165,7 +199,7 @@ def chosen_fit(
     return evolve(fit, model=model, notes=notes)
 
 
-def _checked(found: object, session: LiveSession, selector: Selector) -> Selection:
+def _checked(found: object, session: LiveSession, selector: Selector, plan: SelectionPlan) -> Selection:
     name = _name(selector)
     if not isinstance(found, Selection) or not isinstance(found.structure, Structure):
         raise IncompatiblePlugin(f"selector {name} returned {type(found).__name__}, not a Selection")
@@ -178,6 +212,12 @@ def _checked(found: object, session: LiveSession, selector: Selector) -> Selecti
             raise IncompatiblePlugin(f"selector {name} left {clique!r}, which it measured, out of its structure")
     if not measured and not asked:
         raise IncompatiblePlugin(f"selector {name} measured nothing, so there is nothing to learn from")
+    contrasts = session.pooled().contrasts if measured else bool(found.contrasts)
+    if contrasts is not plan.contrasts or (asked and found.contrasts is not contrasts):
+        raise IncompatiblePlugin(
+            f"selector {name} planned {_WAYS[plan.contrasts]}, for which the learner was asked, but measures "
+            f"{_WAYS[not plan.contrasts]}"
+        )
     weights = found.measure.values()
     if not all(isinstance(one, Real) and not isinstance(one, bool) and 0 < one < float("inf") for one in weights):
         raise IncompatiblePlugin(f"selector {name} gave a table to measure a weight that is no positive number")
@@ -199,10 +239,11 @@ def _measure_rest(session: LiveSession, selection: Selection) -> list[str]:
         for clique, weight in selection.measure.items()
     }
     if len(set(weights.values())) == 1:
-        session.measure(list(weights), left)
+        session.measure(list(weights), left, contrasts=selection.contrasts)
     else:
         whole = sum(weights.values())
-        session.measure({clique: left * (weight / whole) for clique, weight in weights.items()})
+        shares = {clique: left * (weight / whole) for clique, weight in weights.items()}
+        session.measure(shares, contrasts=selection.contrasts)
     return []
 
 

@@ -142,6 +142,12 @@ class Door(Single):
         """False: there are records."""
         return False
 
+    @property
+    def contrasts(self) -> bool:
+        """Whether its releases are of contrasts."""
+        found: bool = self._read("contrasts")
+        return found
+
     def release(
         self,
         *,
@@ -159,9 +165,12 @@ class Door(Single):
         """Many subsampled releases."""
         return self._watched(self._call("rounds", n=n, **more))
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Adaptive steps; their release is handed out when they end."""
-        return self._ending(self._call("session", workload=workload, budget=budget))
+        more = {} if votes is None else {"votes": votes}
+        return self._ending(self._call("session", workload=workload, budget=budget, **more))
 
     @contextmanager
     def _ending(self, opened: AbstractContextManager[Session]) -> Iterator[Session]:

@@ -222,6 +222,11 @@ class _Watched:
         """Not called: the door's own `Learning` is."""
         return fitted
 
+    @property
+    def takes_contrasts(self) -> bool:
+        """Tables that are filled up from contrasts read like others."""
+        return True
+
     def check(self, structure: Structure, inference: Inference) -> None:
         """Any structure will do."""
 

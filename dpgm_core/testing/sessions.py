@@ -17,10 +17,14 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
 from dpgm_core.learning.contract import Fit
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.session import Step
 from dpgm_core.releases.steps import Choice, NoisyScores
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.structure import Clique
 from dpgm_core.testing.check import CheckFailed
 from dpgm_core.workload import Workload
@@ -32,7 +36,7 @@ __all__ = ["MOST_REQUESTS", "MOST_STEPS", "STEPS", "Endless", "Request", "Sessio
 MOST_STEPS, MOST_REQUESTS = 300, 5_000
 
 #: What a selector may ask of a session that takes something of it, or changes it.
-STEPS = ("measure", "select", "score", "coarsen")
+STEPS = ("measure", "select", "score", "descend", "vote", "coarsen")
 
 
 class Endless(BaseException):
@@ -68,8 +72,8 @@ class SessionDoor(Single):
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            "a session offers domain, workload, terms, budget, remaining, steps, measure, select, score, coarsen and "
-            f"pooled; not {name!r}"
+            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, vote, "
+            f"coarsen and pooled; not {name!r}"
         )
 
     def close(self) -> None:
@@ -114,15 +118,21 @@ class SessionDoor(Single):
         return found
 
     @property
-    def steps(self) -> tuple[NoisyTables | Choice | NoisyScores, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """All that came out so far."""
-        found: tuple[NoisyTables | Choice | NoisyScores, ...] = self._ask("steps")
+        found: tuple[Step, ...] = self._ask("steps")
         return found
 
-    def measure(self, cliques: Iterable[Clique] | Mapping[Clique, Budget], budget: Budget | None = None) -> NoisyTables:
+    def measure(
+        self,
+        cliques: Iterable[Clique] | Mapping[Clique, Budget],
+        budget: Budget | None = None,
+        *,
+        contrasts: bool = False,
+    ) -> NoisyTables:
         """Noisy tables."""
         listed = cliques if isinstance(cliques, Mapping) else list(cliques)
-        found: NoisyTables = self._ask("measure", cliques=listed, budget=budget)
+        found: NoisyTables = self._ask("measure", cliques=listed, budget=budget, contrasts=contrasts)
         return found
 
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
@@ -133,6 +143,22 @@ class SessionDoor(Single):
     def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
         """Noisy distances."""
         found: NoisyScores = self._ask("score", scores=scores, budget=budget)
+        return found
+
+    def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
+        """A direction of each regression."""
+        found: Descent = self._ask("descend", gradients=gradients, budget=budget)
+        return found
+
+    @property
+    def votes(self) -> Budget | None:
+        """What votes may still cost."""
+        found: Budget | None = self._ask("votes")
+        return found
+
+    def vote(self, voter: Voter, budget: Budget) -> Verdict:
+        """A graph, or nothing."""
+        found: Verdict = self._ask("vote", voter=voter, budget=budget)
         return found
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
@@ -202,6 +228,10 @@ def plainly(value: object) -> object:
             value.offsets,
             value.groups,
         )
+    if isinstance(value, NodeGradients):
+        own = value.regressions
+        units = value.radius, value.weights_grid, value.residual_grid, value.clip
+        return own.candidates.cliques, own.loss, plainly(value.weights), units
     if isinstance(value, Fit):
         return value.model.structure.cliques, plainly(value.model.potentials.values)
     if isinstance(value, Mapping):

@@ -178,3 +178,33 @@ def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkey
     assert code == 0 and json.loads(out)["structure"] == [["sex"], ["age"]]
     history = json.loads(dpgm_command("ledger", "history", chosen.parent / "out/visits.ledger", "--json")[1])
     assert [entry["status"] for entry in history] == ["released"]
+
+
+def test_votes_are_planned_selected_and_learned_from(chosen, dpgm_command):
+    """The plan shows their part, the selection's steps begin with them, and the release says both parts for ever."""
+    text = chosen.read_text().replace('select = "mst"', 'select = { name = "mrf-stable", blocks = 9 }')
+    chosen.write_text(text.replace("budget = { epsilon = 40 }", "budget = { epsilon = 40, delta = 1e-3 }"))
+    budget = ["--set", "budget.epsilon=40", "--set", "budget.delta=1e-3"]
+    code, out, err = dpgm_command("plan", chosen, *budget, "--json")
+    assert code == 0, err
+    shown = json.loads(out)
+    assert shown["shares"]["votes on the structure"] == {"epsilon": "20", "delta": "1/2000"}
+    assert any("9 blocks vote" in note for note in shown["notes"])
+    code, out, err = dpgm_command("plan", chosen, *budget)
+    assert code == 0 and "votes on the structure" in out, err
+    code, out, err = dpgm_command("select", chosen, *budget, "--json")
+    assert code == 0, err
+    shown = json.loads(out)
+    vote, measured = shown["trace"]
+    assert vote["kind"] == "vote" and vote["stable"] and ["sex", "age"] in vote["cliques"]
+    assert measured["kind"] == "measure" and ["sex", "age"] in measured["cliques"]
+    assert shown["spent"] == {"epsilon": "40", "delta": "1/1000"}
+    code, out, err = dpgm_command("learn", shown["release"])
+    assert code == 0 and "for votes of records on the structure" in out, err
+
+
+def test_votes_out_of_epsilon_alone_are_refused(chosen, refused):
+    """Exit 2, before anything is charged, with who would do it."""
+    for command in ("plan", "select", "fit"):
+        line = refused(command, chosen, "--set", "structure={select='mrf-stable'}", "--set", "budget.epsilon=10")
+        assert "needs an (epsilon, delta)" in line and "mrf-select" in line

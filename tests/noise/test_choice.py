@@ -108,13 +108,13 @@ def test_the_numbers_of_the_proof(h):
 
 
 def test_many_candidates_fit_the_words():
-    """20,000 candidates, as many as a workload has: sums need more than 64 bits, and nobody's share is lost."""
-    scores = np.zeros(20_000, np.int64)
+    """40,000 candidates, as many as a workload has: sums need more than 64 bits, and nobody's share is lost."""
+    scores = np.zeros(40_000, np.int64)
     told = probabilities(scores, Fraction(1, 20))
     assert sum(told) == 1 and max(told) - min(told) <= Fraction(1, 2**128)
     scores[7] = 10**9
     told = probabilities(scores, Fraction(1, 20))
-    assert all(told) and 1 - told[7] < Fraction(20_000, 2**27)
+    assert all(told) and 1 - told[7] < Fraction(40_000, 2**27)
 
 
 # --- temperatures ---------------------------------------------------------------------------------------------------

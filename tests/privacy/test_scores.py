@@ -42,6 +42,12 @@ def test_numbers_are_whole_and_bounded():
     assert SCORE_GRID == 1024
 
 
+def test_predictions_of_contrasts_keep_their_sign():
+    """Cells filled up from noisy contrasts may be below 0, and count as they are."""
+    scores = distance(predicted=np.array([0, -3, 0.5, -1e300, 1 / 3, 2, 2, 2]), contrast=True)
+    assert scores.rounded.tolist() == [0, -3072, 512, -(2**40), 341, 2048, 2048, 2048]
+
+
 def test_one_choice_of_all_or_one_of_each_group():
     """Candidates may be in several groups; numbers may be numpy's."""
     assert [list(one) for one in distance().choices] == [[0, 1]]
@@ -80,6 +86,17 @@ WRONG = {
     "infinite": {"predicted": np.full(8, np.inf)},
     "no structure": {"candidates": [("a", "b")]},
     "tied": {"candidates": Structure(DOMAIN, [], tied=[(("a", "b"), ("b", "c"))]), "predicted": np.zeros(4)},
+    "a number for contrast": {"contrast": 1},
+    "contrasts of three labels": {
+        "candidates": Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]),
+        "predicted": np.zeros(6),
+        "contrast": True,
+    },
+    "the contrast of nothing": {
+        "candidates": Structure(DOMAIN, [("a", "b"), ()]),
+        "predicted": np.zeros(5),
+        "contrast": True,
+    },
     "one weight": {"weights": (Fraction(1),)},
     "no weight": {"weights": (Fraction(1), Fraction(0))},
     "a negative weight": {"weights": (Fraction(1), Fraction(-1))},
@@ -104,6 +121,15 @@ def test_nonsense_is_refused(case):
     with pytest.raises(StructureError) as caught:
         distance(**WRONG[case])
     assert "\n" not in str(caught.value)
+
+
+def test_attributes_that_have_no_contrast_are_named():
+    """Those of one label and of three, up to five of them."""
+    sizes = {"a": 2, "b": 3, "c": 1} | {f"x{place}": 3 for place in range(9)}
+    for names, said in ((("a", "b", "c"), "'b', 'c' do"), (tuple(sizes), "'x2' and others do")):
+        wide = Structure(Domain.from_sizes({name: sizes[name] for name in names}), [(name,) for name in names])
+        with pytest.raises(StructureError, match=said):
+            TableDistance(candidates=wide, predicted=np.zeros(wide.cells), contrast=True)
 
 
 def test_offsets_may_be_an_array():

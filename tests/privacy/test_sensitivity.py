@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 from dpgm_core.domain import Domain
@@ -74,6 +75,56 @@ def test_sensitivity_is_the_worst_case_over_all_persons(sizes, cliques, tied, re
     assert all(seen <= limit for seen, limit in zip(worst, stated, strict=True)), (worst, stated)
     if min(structure.sizes) > 1 or most_rows == 1 or relation == "add-remove":
         assert worst[1:] == stated[1:]
+
+
+CONTRASTS = {
+    "chain": (["a", "b", "c", "ab", "bc"], True),
+    "with N": (["", "a", "b", "c", "ab", "bc"], True),
+    "pairs alone": (["ab", "bc"], True),
+    "a triangle": (["ab", "bc", "ac"], True),
+    "one clique": (["a", "b", "c", "ab", "ac", "bc", "abc"], True),
+    "odd ones": (["", "a", "ab", "abc"], False),
+    "N alone": ([""], False),
+}
+
+
+@pytest.mark.parametrize("name", CONTRASTS)
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("most_rows", [1, 2])
+def test_of_contrasts_it_is_the_worst_case_over_all_persons(name, relation, most_rows):
+    """Over every person of up to r rows, no norm of the change of the sums is above the declared one.
+
+    L1, L2 and Linf are attained under add-remove, and under replace-one where the packing is exact. L0 is a bound.
+    """
+    cliques, exact = CONTRASTS[name]
+    structure = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), map(tuple, cliques))
+    declared = Sensitivity.of_contrasts(structure, relation, rows_per_person=most_rows)
+    sums_of = {
+        row: np.array([math.prod(1 - 2 * row["abc".index(one)] for one in clique) for clique in cliques])
+        for row in itertools.product((0, 1), repeat=3)
+    }
+    persons = [
+        sum(map(sums_of.__getitem__, rows))
+        for count in range(1, most_rows + 1)
+        for rows in itertools.combinations_with_replacement(sums_of, count)
+    ]
+    others = persons if relation == "replace-one" else [np.zeros(len(cliques), int)]
+    moves = np.array([abs(one - other) for one in persons for other in others])
+    worst = [int(one.max()) for one in ((moves > 0).sum(1), moves.sum(1), (moves**2).sum(1), moves.max(1))]
+    stated = [declared.l0, declared.l1, declared.l2_squared, declared.linf]
+    assert all(seen <= limit for seen, limit in zip(worst, stated, strict=True)), (worst, stated)
+    if exact or relation == "add-remove":
+        assert worst[1:] == stated[1:]
+
+
+def test_contrasts_of_a_clique_or_a_matching_move_no_further_than_tables():
+    """Replace-one: 2^k times a table's L2^2 is what cells give a product of k; so is one clique's, or a pair's."""
+    domain = Domain.from_sizes(dict.fromkeys("abcdef", 2))
+    for cliques in (["ab"], ["abc"], ["abcd"], ["ab", "cd", "ef"], ["abc", "def"]):
+        tables = Structure(domain, map(tuple, cliques))
+        inside = {part for one in cliques for size in range(len(one)) for part in itertools.combinations(one, size + 1)}
+        sums = Sensitivity.of_contrasts(Structure(domain, inside), "replace-one")
+        assert sums.l2_squared == 2 ** len(cliques[0]) * Sensitivity.of(tables, "replace-one").l2_squared
 
 
 @pytest.mark.parametrize("field", ["l0", "l1", "l2_squared", "linf"])

@@ -24,8 +24,10 @@ from dpgm_core import (
     release,
 )
 from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.releases.session import score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload
 
@@ -354,3 +356,113 @@ def test_the_sensitivity_of_scores():
     """Each of K moves by D records, all at once."""
     found = score_sensitivity(5, 2)
     assert (found.l0, found.l1, found.l2_squared, found.linf) == (5, 5 * 2048, 5 * 2048**2, 2048)
+
+
+# --- votes ----------------------------------------------------------------------------------------------------------
+
+VOTED = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+BOTH, PART = Budget.approx(3, "3e-6"), Budget.approx(1, "1e-6")
+
+
+@pytest.fixture(scope="module")
+def voted(tmp_path_factory, members_of):
+    """The members of a file with two votes, the first of which names a graph, a choice and tables; and the release."""
+    path = tmp_path_factory.mktemp("votes") / "x"
+    codes = np.random.default_rng(0).integers(0, 2, (900, 2))[:, [0, 0, 1]]
+    curator = LiveCurator(
+        as_source(codes),
+        Structure(VOTED, [("a",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove", total=900),
+        budget=BOTH,
+        save_to=path,
+        randomness=SeededRandomness(1),
+    )
+    pairs = Structure.complete(VOTED)
+    with curator.session(workload=Workload.all(VOTED, order=2), votes=PART * 2) as session:
+        session.vote(ThresholdVotes(pairs=pairs, tau=0.3), PART)
+        session.vote(EdgeVotes(pairs=Structure(VOTED, [("a", "c")]), blocks=3, least=0.3, whole=True), PART)
+        session.measure([("a", "b"), ("c",)], session.budget * Fraction(1, 2))
+        flat = TableDistance(candidates=pairs, predicted=np.full(12, 225.0))
+        session.select(flat, session.budget * Fraction(1, 4))
+    return curator.released[0], members_of(path)
+
+
+def test_votes_come_back_as_they_were(tmp_path, voted, written, members_of):
+    """The voters, what they cost, the graph or nothing; and writing it again gives the file."""
+    made, members = voted
+    again = load_release(written(tmp_path / "x", members))
+    assert again.cost == BOTH and again.session.votes == PART * 2 and again.guarantee() == made.guarantee()
+    assert again.steps[:2] == made.steps[:2] and all(isinstance(one, Verdict) for one in made.steps[:2])
+    assert [one.edges for one in again.steps[:2]] == [(("a", "b"),), None]
+    again.save(tmp_path / "y")
+    assert members_of(tmp_path / "y") == members
+
+
+VOTE = ("steps", 0)
+VOTES_EDITED = {
+    "a cheaper cost": {("cost",): {"epsilon": "5/2", "delta": "3/1000000"}},
+    "a smaller delta": {("cost",): {"epsilon": "3", "delta": "2/1000000"}},
+    "a bit cheaper": {("cost",): {"epsilon": "2.999", "delta": "3/1000000"}},
+    "a cost of rho": {("cost",): {"rho": "1"}},
+    "less for votes": {("session", "votes"): {"epsilon": "19/10", "delta": "2/1000000"}},
+    "nothing for votes": {("session", "votes"): None},
+    "less for votes and cheaper": {
+        ("session", "votes"): {"epsilon": "1", "delta": "2/1000000"},
+        ("cost",): {"epsilon": "2", "delta": "3/1000000"},
+    },
+    "all of it for votes": {("session", "votes"): {"epsilon": "3", "delta": "3/1000000"}},
+    "more for votes": {("session", "votes"): {"epsilon": "5/2", "delta": "2/1000000"}},
+    "rho for votes": {("session", "votes"): {"rho": "1"}},
+    "a dearer vote": {(*VOTE, "budget"): {"epsilon": "2", "delta": "1/1000000"}},
+    "a vote with more delta": {(*VOTE, "budget"): {"epsilon": "1", "delta": "2/1000000"}},
+    "a vote for rho": {(*VOTE, "budget"): {"rho": "1/10"}},
+    "a vote for epsilon": {(*VOTE, "budget"): {"epsilon": "1"}},
+    "a vote for nothing": {(*VOTE, "budget"): {}},
+    "more rho after it": {("session", "budget"): {"rho": "1"}},
+    "an edge that is no candidate": {("steps", 1, "edges"): [3]},
+    "an edge that is no pair": {(*VOTE, "edges"): [0]},
+    "an edge twice": {(*VOTE, "edges"): [3, 3]},
+    "edges as a text": {(*VOTE, "edges"): ""},
+    "edges as nothing": {(*VOTE, "edges"): 0},
+    "candidates that are no pairs": {(*VOTE, "candidates"): [0, 1, 2]},
+    "no candidates": {(*VOTE, "candidates"): []},
+    "no voter": {(*VOTE, "voter"): {}},
+    "a voter of no kind": {(*VOTE, "voter", "by"): "all"},
+    "a voter without tau": {(*VOTE, "voter"): {"by": "threshold"}},
+    "a voter of half a block": {("steps", 1, "voter", "blocks"): 1.5},
+    "a total that was not known": {("terms", "total"): "estimated"},
+}
+
+
+@pytest.mark.parametrize("case", VOTES_EDITED)
+def test_edited_votes_are_refused(tmp_path, voted, written, changed, case):
+    """What votes cost is part of the sum, and what they say is what a session says."""
+    _, members = voted
+    path = written(
+        tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], VOTES_EDITED[case])}
+    )
+    with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
+        load_release(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_votes_after_other_steps_and_votes_too_many_are_refused(tmp_path, voted, written):
+    """The proof is of votes first; a third vote was not paid for, nor are votes where the session had none."""
+    _, members = voted
+    document = json.loads(members["release.json"])
+    first, second, *rest = document["steps"]
+    without = {name: value for name, value in document["session"].items() if name != "votes"}
+    for facts, why in (
+        ({"steps": [first, *rest, second]}, "after other steps"),
+        ({"steps": [first, second, second, *rest]}, "more than its session had for votes"),
+        ({"session": without}, "more than its session had for votes"),
+    ):
+        with pytest.raises(ModelFileError, match=why):
+            load_release(written(tmp_path / "x", members | {"release.json": json.dumps(document | facts).encode()}))
+
+
+def test_a_file_without_votes_has_none(files):
+    """And says nothing of them, as before there were any."""
+    made, members = files["approx"]
+    assert made.session.votes is None and "votes" not in json.loads(members["release.json"])["session"]

@@ -15,6 +15,7 @@ from dpgm_core import (
     DpgmError,
     LearningFailed,
     Ledger,
+    OptionError,
     SeededRandomness,
     Structure,
     Terms,
@@ -23,6 +24,7 @@ from dpgm_core import (
 )
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.votes import ThresholdVotes
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Selection, SelectionPlan
 from dpgm_core.workload import Workload
@@ -378,3 +380,92 @@ def test_an_engine_of_selectors_is_refused_by_its_type():
     """What is no selector is said to be none."""
     with pytest.raises(IncompatiblePlugin, match="not a SelectionPlan"):
         fit(Toy(does="plan nothing"))
+
+
+# --- selectors that vote --------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Voting(Toy):
+    """A quarter of everything for votes by a threshold; then the pairs that were agreed on."""
+
+    def votes(self, budget):
+        self.log.append(("votes", budget))
+        if self.does == "votes of nothing":
+            return 1
+        return budget * Fraction(1, 4)
+
+    def foretell(self, workload, votes, terms, records=None):
+        self.log.append(("foretell", votes, records))
+        if self.does == "refuse votes":
+            raise OptionError("not under these terms")
+        return [f"{len(workload.candidates)} candidates"]
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        self.log.append(("select", session.budget, session.votes))
+        pairs = Structure(session.domain, [clique for clique in session.workload.candidates if len(clique) == 2])
+        verdict = session.vote(ThresholdVotes(pairs=pairs, tau=0.4), session.votes)
+        cliques = verdict.edges or (("a",),)
+        return Selection(structure=Structure(session.domain, cliques), measure=dict.fromkeys(cliques, 1.0))
+
+
+APPROX = Budget.approx(8, "4e-6")
+KNOWN = Terms(neighbours="add-remove", total=400)
+
+
+def test_votes_and_what_they_leave(tmp_path):
+    """The plan and the session have the rho of the rest, the ledger the whole, and the model states the sum; a share
+    for a structure check is of what votes leave."""
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=APPROX, neighbours="add-remove")
+    toy, rest = Voting(), Budget.approx(6, "3e-6").zcdp_within()
+    done = pipeline.fit(
+        CODES,
+        toy,
+        APPROX,
+        learner="naive-mle",
+        workload=WORKLOAD,
+        terms=KNOWN,
+        ledger=book,
+        randomness=SeededRandomness(1),
+        split={"check": 0.05},
+    )
+    assert set(done.model.structure.cliques) == {("a", "b"), ("c", "d")}
+    assert [one.cost for one in book.history()] == [APPROX] == [done.model.cost]
+    assert done.model.guarantee().count("for votes of records on the structure") == 1
+    part, left = Budget.approx(2, "1e-6"), rest * Fraction(19, 20)
+    assert [one for one in toy.log if one[0] != "votes"] == [
+        ("plan", left),
+        ("foretell", part, None),
+        ("select", left, part),
+    ]
+    told = pipeline.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
+    assert dict(told.shares) == {"votes on the structure": part, "all": rest} and told.notes[0] == "10 candidates"
+    assert toy.log[-2] == ("foretell", part, 77)
+    pipeline.check(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("does", "budget", "error", "why"),
+    [
+        (None, Budget.pure(8), BudgetError, "votes cost an"),
+        (None, Budget.zcdp(8), BudgetError, "votes cost an"),
+        ("votes of nothing", APPROX, IncompatiblePlugin, "gives votes a int"),
+        ("refuse votes", APPROX, OptionError, "not under these terms"),
+    ],
+)
+def test_votes_that_cannot_be_cast_cost_nothing(tmp_path, does, budget, error, why):
+    """Refused alike by a fit, a plan and a dry run; no record is read."""
+    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
+
+    class Trap:
+        def batches(self, domain, columns):
+            raise AssertionError("the records were touched")
+
+    toy, more = Voting(does=does), {"learner": "naive-mle", "terms": KNOWN}
+    with pytest.raises(error, match=why):
+        pipeline.fit(Trap(), toy, budget, workload=WORKLOAD, ledger=book, **more)
+    with pytest.raises(error, match=why):
+        pipeline.plan_selection(toy, budget, WORKLOAD, **more)
+    with pytest.raises(error, match=why):
+        pipeline.check(Trap(), toy, budget, workload=WORKLOAD, **more)
+    assert not book.history()

@@ -37,6 +37,7 @@ class MeasuredCurator:
         self.budget: Budget = curator.budget
         self.conversion_delta: Fraction | None = curator.conversion_delta
         self.replayed: bool = curator.replayed
+        self.contrasts: bool = curator.contrasts
         self._curator, self._cliques, self._split = curator, cliques, split
         self._handed: NoisyTables | None = None
 
@@ -88,7 +89,9 @@ class MeasuredCurator:
         """Raises OptionError: there is one release."""
         raise _refused("trains on rounds of subsampled records")
 
-    def session(self, *, workload: Workload, budget: Budget | None = None) -> AbstractContextManager[Session]:
+    def session(
+        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+    ) -> AbstractContextManager[Session]:
         """Raises OptionError: there is one release."""
         raise _refused("opens a session")
 

@@ -3,14 +3,14 @@
 An *effect* is a set of attributes inside some clique; its parameters are the products of orthonormal contrasts of
 its attributes, so that no two effects say the same. Cliques that contain the effect share its parameters. The noisy
 tables tell about an effect as often as cliques contain it; the reduced statistics z are the means of these tellings,
-weighted by their precision, and the potentials theta = B phi are spread with the same weights.
+weighted by their precision, and the potentials theta = B phi are spread with the same weights. Where contrasts were
+released, sums of products of binary attributes, each table tells about the effect of all its attributes alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -31,13 +31,12 @@ _NONE = np.empty(0, dtype=np.intp)
 class Holder:
     """A table that tells about an effect.
 
-    group: whose table. share: of its word among all holders. outside: cells summed into one of the margin. order: the
-    table's axes as the effect has them. beside: the other axes. spread: the shape that broadcasts over them.
+    group: whose table. share: of its word among all holders. order: the table's axes as the effect has them. beside:
+    the other axes. spread: the shape that broadcasts over them.
     """
 
     group: int
     share: float
-    outside: int
     order: tuple[int, ...]
     beside: tuple[int, ...]
     spread: tuple[int, ...]
@@ -129,22 +128,21 @@ class Basis:
     def statistics(self, tables: FloatArray) -> FloatArray:
         """B'y: (cells,) or (cells, m) to (p,) or (p, m)."""
         if tables.ndim > 1:
-            return self._reduced(tables, _share, self.effects)
+            return self._reduced(tables, self.effects)
         _, written, others = self._written
         found: FloatArray = written @ tables
-        return found + self._reduced(tables, _share, others) if others else found
+        return found + self._reduced(tables, others) if others else found
 
-    def parameters(self, potentials: FloatArray) -> FloatArray:
-        """The phi (p,) of potentials (cells,): the model is the same, as the constant does not count."""
-        return self._reduced(potentials, lambda holder: 1.0 / holder.outside, self.effects)
+    def parameters(self, potentials: Tables) -> FloatArray:
+        """The phi (p,) of a model, over other cliques of the domain perhaps; 0 for effects that it has not.
 
-    def carried(self, potentials: Tables) -> FloatArray:
-        """The phi (p,) that a model over other cliques of the domain has; 0 for effects that it has not."""
+        The constant does not count: the model of these parameters is the same.
+        """
         found, told = np.zeros(self.size), _told(potentials.structure)
         for effect in self.effects:
             table = np.zeros((*effect.shape, 1))
             for number, order in told.get(effect.cliques, ()):
-                holder = _holder(potentials.structure, (number, order), 1.0, 1)
+                holder = _holder(potentials.structure, (number, order), 1.0)
                 margin = holder.margin(potentials.group(number)[..., None])
                 table = table + margin * (table.size / potentials.structure.sizes[number])
             for axis, size in enumerate(effect.shape):
@@ -171,11 +169,11 @@ class Basis:
         matrix = csr_array((np.concatenate([_NONE, *data]), places), shape=(self.structure.cells, self.size))
         return matrix, csr_array(matrix.T), tuple(others)
 
-    def _reduced(self, tables: FloatArray, share: Callable[[Holder], float], effects: tuple[Effect, ...]) -> FloatArray:
+    def _reduced(self, tables: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
         columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
         reduced = np.zeros((self.size, columns.shape[1]))
         for effect in effects:
-            margins = (share(one) * one.margin(self._block(columns, one.group)) for one in effect.holders)
+            margins = (one.share * one.margin(self._block(columns, one.group)) for one in effect.holders)
             table = np.ascontiguousarray(sum(margins))
             for axis, size in enumerate(effect.shape):
                 table = _along(contrasts(size).T, table, axis)
@@ -186,10 +184,6 @@ class Basis:
         return columns[self.structure.slices[group]].reshape(*self.structure.shapes[group], -1)
 
 
-def _share(holder: Holder) -> float:
-    return holder.share
-
-
 def basis_of(release: NoisyTables) -> Basis:
     """The basis for the release's structure and noise; tied groups have the effects of their shared tables."""
     structure = release.structure
@@ -198,15 +192,19 @@ def basis_of(release: NoisyTables) -> Basis:
     columns: list[tuple[float, ...]] = []
     group_of, groups = _groups(structure)
     start = 0
-    for cliques, places in _told(structure).items():
+    for cliques, told in _told(structure).items():
         shape = structure.domain.shape(cliques[0])
+        # A contrast is of all attributes of its table, and filled up with other tables' words.
+        places = [one for one in told if not release.contrasts or len(one[1]) == len(structure.shapes[one[0]])]
+        if not places:
+            continue
         size = math.prod(labels - 1 for labels in shape)
         cells = math.prod(shape)
         # A contrast of a margin has the noise of all the cells summed into it.
         outside = np.array([structure.sizes[number] // cells for number, _ in places])
         precision = 1.0 / (variances[[number for number, _ in places]] * outside)
         shares = precision / precision.sum()
-        holders = tuple(map(partial(_holder, structure), places, shares.tolist(), outside.tolist()))
+        holders = tuple(map(partial(_holder, structure), places, shares.tolist()))
         effects.append(Effect(cliques=cliques, holders=holders, shape=shape, part=slice(start, start + size)))
         start += size
         columns += [(group_of[cliques], 1 / precision.sum(), 1 / np.sum(1 / outside))] * size
@@ -259,13 +257,12 @@ def _told(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int, tupl
     return told
 
 
-def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: float, outside: int) -> Holder:
+def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: float) -> Holder:
     number, order = place
     shape = structure.shapes[number]
     return Holder(
         group=number,
         share=share,
-        outside=outside,
         order=order,
         beside=tuple(axis for axis in range(len(shape)) if axis not in order),
         spread=tuple(size if axis in order else 1 for axis, size in enumerate(shape)),

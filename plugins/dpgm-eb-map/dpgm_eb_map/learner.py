@@ -91,6 +91,11 @@ class EbMap:
         holds=Model,
     )
 
+    @property
+    def takes_contrasts(self) -> bool:
+        """True: a contrast is a statistic of its own, with noise of its own."""
+        return True
+
     def check(self, structure: Structure, inference: Inference) -> None:
         """Refuse scales that are not the structure's and a base that is not public or is over other attributes,
         OptionError; a base's file that is no model, ModelFileError; what the engine cannot hold, TooLarge."""

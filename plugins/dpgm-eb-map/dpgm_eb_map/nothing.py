@@ -12,9 +12,10 @@ import math
 
 import numpy as np
 
-from dpgm_core import FloatArray, NoisyTables
+from dpgm_core import FloatArray, NoisyTables, Tables
+from dpgm_core.noise import spread
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
-from dpgm_eb_map.posterior import Moments
+from dpgm_eb_map.posterior import Moments, measured
 from dpgm_eb_map.scales import Scales
 
 __all__ = ["nothing", "unheard"]
@@ -30,15 +31,14 @@ def nothing(moments: Moments, release: NoisyTables, scales: Scales) -> bool:
     basis = moments.basis
     uniform, first = np.zeros(basis.size), scales.values
     _, marginals, mean = moments.mean(uniform)
-    unlikely = _unlikely(release, marginals)
+    residual, unlikely, variances = _judged(release, marginals)
     scales.silence()
     drift = math.sqrt(release.total_variance) * mean
     system = Diagonal(blocks_of(basis), basis, marginals, mean, release.total, drift)
     system.set_prior(scales.precision())
-    # No cell is farther than makes a Gaussian as unlikely as its own noise: Laplace noise reaches farther.
-    residual = release.tables.values - release.total * marginals
-    sober = np.sign(residual) * np.sqrt(2 * unlikely * _variances(release, marginals))
-    weighted = system.weighted(basis.statistics(sober))
+    # No number is farther than makes a Gaussian as unlikely as its own noise: Laplace noise reaches farther.
+    sober = np.sign(residual) * np.sqrt(2 * unlikely * variances)
+    weighted = system.weighted(basis.statistics(_tables(release, sober)))
     linear = system.newton(release.total * moments.along(uniform, weighted))
     if scales.something(linear, system) > _STRONG or _speaking(unlikely).any():
         scales.values = first
@@ -48,9 +48,10 @@ def nothing(moments: Moments, release: NoisyTables, scales: Scales) -> bool:
 
 
 def unheard(moments: Moments, release: NoisyTables, phi: FloatArray) -> list[int]:
-    """The tables with a cell so far from the fit that noise would hardly carry one there."""
-    speaking = _speaking(_unlikely(release, moments.mean(phi)[1]))
-    return [number for number, part in enumerate(release.structure.slices) if speaking[part].any()]
+    """The tables with a number so far from the fit that noise would hardly carry one there."""
+    _, unlikely, _ = _judged(release, moments.mean(phi)[1])
+    speaking = _speaking(unlikely)
+    return [number for number, part in enumerate(_parts(release)) if speaking[part].any()]
 
 
 def _speaking(unlikely: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -58,18 +59,29 @@ def _speaking(unlikely: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]
     return found
 
 
-def _unlikely(release: NoisyTables, marginals: FloatArray) -> FloatArray:
-    """How unlikely each cell is if the model is right, nats below the peak (cells,): by its noise's own law, or by a
-    Gaussian with the variance of noise and sampling, whichever makes it likelier."""
-    residual = release.tables.values - release.total * marginals
-    found: FloatArray = residual**2 / (2 * _variances(release, marginals))
-    for number, noise in enumerate(release.noise):
-        here = release.structure.slices[number]
-        own = noise.logpdf(np.zeros(1)) - noise.logpdf(residual[here])
-        found[here] = np.clip(own, 0.0, found[here])
-    return found
+def _judged(release: NoisyTables, marginals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of each number that was measured, a cell or a contrast: how far it is from the model, records; how unlikely that
+    is if the model is right, nats below the peak, by its noise's own law or by a Gaussian with the variance of noise
+    and sampling, whichever makes it likelier; and that variance."""
+    whole = Tables(release.structure, release.total * marginals)
+    residual = measured(release, release.tables) - measured(release, whole)
+    if release.contrasts:
+        variances = release.measurement.sum_variances + release.total
+    else:
+        variances = release.tables.repeat(release.variances) + whole.values
+    unlikely: FloatArray = residual**2 / (2 * variances)
+    for part, noise in zip(_parts(release), release.noise, strict=True):
+        own = noise.logpdf(np.zeros(1)) - noise.logpdf(residual[part])
+        unlikely[part] = np.clip(own, 0.0, unlikely[part])
+    return residual, unlikely, variances
 
 
-def _variances(release: NoisyTables, marginals: FloatArray) -> FloatArray:
-    found: FloatArray = release.tables.repeat(release.variances) + release.total * marginals
-    return found
+def _parts(release: NoisyTables) -> tuple[slice, ...]:
+    """Where the numbers of each table stand."""
+    structure = release.structure
+    return tuple(slice(one, one + 1) for one in range(len(structure.groups))) if release.contrasts else structure.slices
+
+
+def _tables(release: NoisyTables, numbers: FloatArray) -> FloatArray:
+    """Numbers like those measured as cells."""
+    return spread(release.structure, numbers, 0.0).values if release.contrasts else numbers

@@ -9,9 +9,10 @@ import numpy as np
 
 from dpgm_core import Engine, FloatArray, InferenceError, NoisyTables, Progress, SecondOrder, Tables
 from dpgm_core.learning import Likelihood, consistent, expected_distance
+from dpgm_core.noise import products
 from dpgm_eb_map.contrasts import Basis
 
-__all__ = ["Moments", "Product", "pilot", "statistics_of"]
+__all__ = ["Moments", "Product", "measured", "pilot", "statistics_of"]
 
 # V -> F V, F the covariance of the statistics of one record
 Product = Callable[[FloatArray], FloatArray]
@@ -87,6 +88,11 @@ def statistics_of(basis: Basis, release: NoisyTables) -> FloatArray:
     return basis.statistics(noisy)
 
 
+def measured(release: NoisyTables, tables: Tables) -> FloatArray:
+    """The numbers of tables like the release's that it measured: their cells, or their contrasts; records."""
+    return (products(tables) if release.contrasts else tables.values).astype(np.float64)
+
+
 def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautious: bool) -> FloatArray:
     """Ridge regression on the noisy tables with the penalty of a standard normal prior, noise considered; phi (p,).
 
@@ -108,7 +114,8 @@ def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautiou
     theta = np.zeros(structure.cells)
     for strength in [*(one for one in _CAUTIOUS if cautious and one > penalty), penalty]:
         theta, _ = problem.minimise(theta, strength, slope, _PILOT_STEPS)
-        if float(np.abs(release.tables.values - release.total * problem.marginals).sum()) <= allowed:
+        fitted = measured(release, Tables(structure, release.total * problem.marginals))
+        if float(np.abs(measured(release, release.tables) - fitted).sum()) <= allowed:
             break
     moments.calls += problem.calls
-    return moments.basis.parameters(theta)
+    return moments.basis.parameters(Tables(structure, theta))

@@ -156,8 +156,8 @@ class Run:
         return found if self.base is None else found + self.base.potentials.embed(structure)
 
     def _deviations(self, potentials: Tables) -> FloatArray:
-        phi = self.basis.carried(potentials)
-        return phi if self.base is None else phi - self.basis.carried(self.base.potentials)
+        phi = self.basis.parameters(potentials)
+        return phi if self.base is None else phi - self.basis.parameters(self.base.potentials)
 
     def _tune(self, rounds: int) -> None:
         self.linearise()

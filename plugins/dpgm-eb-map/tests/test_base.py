@@ -84,7 +84,7 @@ def test_deviations_have_the_moments_of_the_whole_model(exact):
     assert isinstance(engine, SecondOrder) == exact
     if exact:
         moments = Moments(engine, basis_of(noisy))
-        phi = moments.basis.parameters(theta.values)
+        phi = moments.basis.parameters(theta)
         direction = np.random.default_rng(4).normal(size=phi.shape)
         np.testing.assert_allclose(moments.covariance(phi)(direction), moments.along(phi, direction), atol=1e-6)
 

@@ -27,8 +27,8 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.noise import temperature
+from dpgm_core.selection import Limits, ModelSize
 from dpgm_select.merging import coarsened
-from dpgm_select.sizes import Limits, ModelSize
 from dpgm_select.spending import deviation, epsilon_of, share_of
 
 __all__ = [

@@ -30,8 +30,8 @@ from dpgm_core import (
     Workload,
     option,
 )
+from dpgm_core.selection import ModelSize
 from dpgm_select.common import Growth, Options, check_workload, distances, larger, noise_alone, opened, text, told_by
-from dpgm_select.sizes import ModelSize
 from dpgm_select.spending import LEFT, deviation, ratio, share_of
 from dpgm_select.split import Worth, best_subset, pull, topped_up
 

@@ -39,8 +39,8 @@ from dpgm_core import (
     Workload,
     option,
 )
+from dpgm_core.selection import Limits, ModelSize
 from dpgm_select.common import Options, check_choice, check_workload, larger, noise_alone, opened, told_by
-from dpgm_select.sizes import Limits, ModelSize
 from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
 
 __all__ = ["PrivBayes"]

@@ -10,7 +10,6 @@ from dpgm_select.auto import Auto
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 from dpgm_select.privbayes import PrivBayes
-from dpgm_select.sizes import ModelSize
 
 from dpgm_core import (
     Budget,
@@ -26,6 +25,7 @@ from dpgm_core import (
     fit,
     make,
 )
+from dpgm_core.selection import ModelSize
 
 NAMES = "abcdef"
 DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 3))

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
-from dpgm_core import Clique, Domain
+from dpgm_core.domain import Domain
+from dpgm_core.structure import Clique
 
 __all__ = ["Limits", "ModelSize"]
 

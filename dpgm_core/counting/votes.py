@@ -1,0 +1,149 @@
+"""What all blocks say of a graph together, and how far that is from another graph. Secret, both.
+
+A distance is a whole number that one person moves by at most 1, and the graph changes from one person to the next only
+where the distance is at most 1 on both sides: what `dpgm_core.noise.stability` asks for. Every person draws a block by
+a coin of its own, whatever the place of the person's rows in the data, and all rows of a person go to that block. So
+one person more changes one block's records, and nobody else's block; a person replaced by another hands on the coin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import Array, Codes, IntArray
+from dpgm_core.counting.regressions import block_edges
+from dpgm_core.counting.statistic import Piece, columns_of
+from dpgm_core.counting.subsample import Persons
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
+from dpgm_core.structure import Structure
+
+__all__ = ["Agreed", "agreed", "agreed_edges", "agreed_graph", "blocks_of", "by_threshold", "pair_sums", "votes_of"]
+
+#: Rows whose products are summed at once: sums below 2^24 are exact in single precision.
+_ROWS = 2**16
+
+
+@frozen(kw_only=True, repr=False)
+class Agreed:
+    """A graph and its distance to instability, persons; inside the curator only.
+
+    edges: for each candidate whether it is one. distance: see the module.
+    """
+
+    edges: tuple[bool, ...]
+    distance: int
+
+
+def agreed(voter: Voter, persons: Persons, words: Array, terms: Terms) -> Agreed:
+    """The graph that a voter finds in all records, and its distance.
+
+    words: 64 random bits for each person, drawn by the caller; for votes by blocks only.
+    """
+    columns = columns_of(voter.pairs)
+    parts = persons.pieces(columns)
+    if isinstance(voter, ThresholdVotes):
+        total = Fraction(persons.records) if terms.declared is None else Fraction(terms.declared)
+        move = terms.rows_per_person * (2 if terms.neighbours is Neighbours.REPLACE_ONE else 1)
+        return by_threshold(pair_sums(voter.pairs, parts), Fraction(voter.tau) * total, move)
+    codes, lengths = next(iter(parts), ([np.zeros(0, np.uint8) for _ in columns], None))
+    votes = votes_of(voter, codes, lengths, blocks_of(words, voter.blocks))
+    return agreed_graph(votes) if voter.whole else agreed_edges(votes)
+
+
+def blocks_of(words: Array, blocks: int) -> IntArray:
+    """Each person's block, 0 to blocks - 1, by a word of its own, (persons,).
+
+    >>> blocks_of(np.array([0, 2**63, 2**64 - 1], np.uint64), 90).tolist()
+    [0, 45, 89]
+    """
+    # The high half of the word, multiplied: nearly uniform is enough, as only independence is claimed.
+    found: IntArray = (((words >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
+    return found
+
+
+def votes_of(voter: EdgeVotes, codes: Codes, lengths: IntArray | None, blocks: IntArray) -> Array:
+    """For which pairs each block votes, (blocks, pairs) of bool.
+
+    codes: of the pairs' attributes, in the domain's order, person by person. lengths: rows of each person; None: one
+    each. blocks: of each person.
+    """
+    columns = columns_of(voter.pairs)
+    place = {name: number for number, name in enumerate(columns)}
+    pairs = [(place[one], place[other]) for one, other in voter.pairs.cliques]
+    sizes = [voter.pairs.domain[name].size for name in columns]
+    of_row = blocks if lengths is None else np.repeat(blocks, lengths)
+    order = np.argsort(of_row, kind="stable")
+    ends = np.cumsum(np.bincount(of_row, minlength=voter.blocks))[:-1]
+    return np.stack(
+        [
+            block_edges([column[rows] for column in codes], sizes, pairs, least=voter.least, penalty=voter.penalty)
+            for rows in np.split(order, ends)
+        ]
+    )
+
+
+def agreed_edges(votes: Array) -> Agreed:
+    """The pairs that more than half of the blocks vote for, each by itself.
+
+    votes: (blocks, pairs) of bool. With v votes of k blocks an edge is lost when v falls to k / 2, and a pair becomes
+    one when v passes it; the distance is the least number of votes that does either, over all pairs. One person moves
+    each v by at most 1.
+
+    >>> agreed_edges(np.array([[True, False], [True, False], [True, True]])).distance
+    1
+    """
+    count = len(votes)
+    found = votes.sum(axis=0, dtype=np.int64)
+    edges = 2 * found > count
+    apart = np.where(edges, (2 * found - count + 1) // 2, (count - 2 * found) // 2 + 1)
+    return Agreed(edges=tuple(map(bool, edges)), distance=int(apart.min()))
+
+
+def agreed_graph(votes: Array) -> Agreed:
+    """The graph that most blocks vote for as a whole; half the gap to the next, rounded up, is the distance.
+
+    One person moves the gap by at most 2. Of graphs that are equally common the distance is 0, so that none is ever
+    published. Source: Zhang et al. (2020), Lemma 5.1.
+
+    >>> agreed_graph(np.array([[True], [True], [True], [False]])).distance
+    1
+    """
+    common: Sequence[tuple[tuple[bool, ...], int]] = Counter(tuple(map(bool, row)) for row in votes).most_common(2)
+    gap = common[0][1] - (common[1][1] if len(common) > 1 else 0)
+    return Agreed(edges=common[0][0], distance=(gap + 1) // 2)
+
+
+def pair_sums(pairs: Structure, parts: Iterable[Piece]) -> IntArray:
+    """The sum over records of z_i z_j for each pair, (pairs,); code 0 is +1 and code 1 is -1."""
+    columns = columns_of(pairs)
+    place = {name: number for number, name in enumerate(columns)}
+    products = np.zeros((len(columns), len(columns)), np.int64)
+    for codes, _ in parts:
+        for start in range(0, len(codes[0]), _ROWS):
+            rows = slice(start, start + _ROWS)
+            signs = np.stack([1 - 2 * column[rows].astype(np.float32) for column in codes], axis=1)
+            products += (signs.T @ signs).astype(np.int64)
+    return np.array([products[place[one], place[other]] for one, other in pairs.cliques], np.int64)
+
+
+def by_threshold(sums: IntArray, threshold: Fraction, move: int) -> Agreed:
+    """The pairs whose sum is above the threshold in size; so many persons as have to change before one crosses it.
+
+    sums: (pairs,), whole. move: how far one person moves a sum at most.
+
+    >>> by_threshold(np.array([9, -2]), Fraction(9, 2), 1).distance
+    3
+    """
+    first = math.floor(threshold) + 1  # the smallest size of an edge
+    sizes = np.abs(sums)
+    edges = sizes >= first
+    units = int(np.where(edges, sizes - first + 1, first - sizes).min())
+    return Agreed(edges=tuple(map(bool, edges)), distance=-(-units // move))

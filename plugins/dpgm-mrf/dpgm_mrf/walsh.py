@@ -1,0 +1,191 @@
+"""Binary models of interactions of up to t attributes: all parities at once, and exact maximum entropy over 2^p states.
+
+The reproduction it is measured against is `dpgm_mrf.recovery`. Source: Zhang, Kamath, Kulkarni and Wu (2020), for
+the models; the release is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from attrs import frozen
+
+from dpgm_core import (
+    Clique,
+    Curator,
+    Fit,
+    FloatArray,
+    Inference,
+    Model,
+    NoisyTables,
+    OptionError,
+    Progress,
+    Randomness,
+    Structure,
+    StructureError,
+    Tables,
+    TooLarge,
+    option,
+    positive,
+    whole,
+)
+from dpgm_mrf.entropy import Solution, maximum_entropy
+from dpgm_mrf.parities import parities_of
+from dpgm_mrf.polynomials import clique_of, maximal, monomials_of, potentials, strongest
+
+__all__ = ["MrfWalsh"]
+
+#: Attributes; all 2^16 states are held.
+_MOST_ATTRIBUTES = 16
+#: What `order` is unless said otherwise; it serves fewer attributes too.
+_ORDER = 3
+
+
+def _above_zero_or_none(instance: object, attribute: object, value: object) -> None:
+    if value is not None:
+        positive(instance, attribute, value)  # type: ignore[arg-type]
+
+
+@frozen(kw_only=True)
+class MrfWalsh:
+    """A model of products of up to `order` binary attributes, fitted to noisy sums of these products.
+
+    "release" measures every product inside the structure's cliques once, all with the same noise, and takes the
+    distribution of most entropy whose means are as measured, up to the noise: it minimises log Z(x) - x . y +
+    sum_I v_I x_I^2 / 2, v_I the variance of the mean y_I, that of its noise (Laplace noise counts by its variance, as
+    if it were Gaussian) and 1 / N for the records, which keeps x finite where the records rule something out.
+    "paper" is the reproduction: half of the budget for Frank-Wolfe regressions, half for private multiplicative
+    weights.
+
+    Source: Zhang, Kamath, Kulkarni, Wu (2020); the specification's section 8 for the release.
+
+    >>> MrfWalsh(order=2).method
+    'release'
+    """
+
+    order: int = option(
+        _ORDER, help="of the largest products; of fewer attributes as many as there are", validator=whole
+    )
+    method: Literal["release", "paper"] = option(
+        "release",
+        help="release: all products at once, then maximum entropy; paper: the published algorithm, for comparison",
+    )
+    split: Literal["contrasts", "even", "optimal"] = option(
+        "contrasts",
+        help="contrasts: the sums of products themselves are measured; even, optimal: tables that hold them are, which "
+        "is better for pure budgets and for cliques of very unequal size, where contrasts are refused",
+    )
+    least: float | None = option(
+        None,
+        help="the least interaction that matters: the model's cliques are then the largest products above half of it, "
+        "and it is fitted again to those; none: the model is over the structure given, nothing left out",
+        unit="nats",
+        validator=_above_zero_or_none,
+    )
+    width: float | None = option(
+        None,
+        help="for method = 'paper', which needs it: the most that an attribute's interactions add up to, as public "
+        "knowledge",
+        unit="nats",
+        validator=_above_zero_or_none,
+    )
+
+    @property
+    def takes_contrasts(self) -> bool:
+        """True."""
+        return True
+
+    def check(self, structure: Structure, inference: Inference) -> None:
+        """Refuse other than binary attributes and tied cliques, StructureError; more than 16 attributes, TooLarge; and
+        an order that is too large, and the paper's method without a width, OptionError. No engine is asked."""
+        self._attributes(structure)
+
+    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
+        """What the release measures: the products of up to `order` attributes inside the cliques. Raises what `check`
+        raises."""
+        self._attributes(structure)
+        return Structure(structure.domain, self._measured(structure)), self.split
+
+    def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
+        """Take one release of products, or what a saved one has, and fit it.
+
+        Raises StructureError, OptionError and TooLarge before anything is charged.
+        """
+        structure = curator.structure
+        attributes = self._attributes(structure)
+        if curator.replayed:  # whatever it holds, tables of cells too
+            release = curator.release()
+        else:
+            release = curator.release(cliques=self._measured(structure), split=self.split)
+        solution = self._solved(release, structure)
+        if self.least is not None:
+            structure = strongest(structure, attributes, solution.coefficients, self.least / 2)
+            solution = self._solved(release, structure, solution.coefficients)
+        return self._fit(solution, structure)
+
+    def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
+        """Fits over each structure as it is, `least` or not; the last fit helps nothing."""
+        return lambda release, structure, before: self._fit(self._solved(release, structure), structure)
+
+    def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
+        """Fits to releases like the model's, over its structure."""
+        return lambda release: self._fit(self._solved(release, model.structure), model.structure).model.potentials
+
+    def _attributes(self, structure: Structure) -> tuple[str, ...]:
+        """Those in cliques, in the domain's order; raises what `check` raises."""
+        if max(structure.multiplicities) > 1:
+            raise StructureError("mrf-walsh cannot tie cliques: each has products of its own; untie them")
+        within = {name for clique in structure.cliques for name in clique}
+        sizes = structure.domain.sizes
+        found = tuple(name for name in structure.domain.names if name in within)
+        other = [f"{name!r} ({sizes[name]})" for name in found if sizes[name] != 2]
+        if other:
+            raise StructureError(
+                f"mrf-walsh learns attributes of two labels, and these have another number: {', '.join(other[:8])}"
+                f"{', ...' if len(other) > 8 else ''}; leave them out, merge their labels, or use eb-map"
+            )
+        if len(found) > _MOST_ATTRIBUTES:
+            raise TooLarge(
+                f"{len(found)} attributes have 2^{len(found)} states, and mrf-walsh holds all states of at most "
+                f"{_MOST_ATTRIBUTES}; name cliques of fewer attributes, or choose pairs by mrf-select and learn them "
+                "with eb-map"
+            )
+        if self.order > max(len(found), _ORDER):
+            raise OptionError(
+                f"order = {self.order} asks for products of more attributes than the {len(found)} there are; set order "
+                f"to at most {max(len(found), 1)}"
+            )
+        if self.method == "paper" and self.width is None:
+            raise OptionError(
+                "method = 'paper' needs width, the most that an attribute's interactions add up to, as public "
+                "knowledge; state it, or use method = 'release', which needs none"
+            )
+        return found
+
+    def _measured(self, structure: Structure) -> list[Clique]:
+        """The largest products of at most `order` attributes inside the cliques."""
+        attributes = self._attributes(structure)
+        found = maximal(monomials_of(structure, attributes, self.order), 1 << len(attributes))
+        return [clique_of(one, attributes) for one in found]
+
+    def _solved(self, release: NoisyTables, structure: Structure, start: FloatArray | None = None) -> Solution:
+        attributes = self._attributes(structure)
+        told = parities_of(release, attributes, monomials_of(structure, attributes, self.order))
+        variances = told.variances + 1 / release.total
+        return maximum_entropy(1 << len(attributes), told.monomials, told.values, variances, start=start)
+
+    def _fit(self, solution: Solution, structure: Structure) -> Fit:
+        notes = []
+        if not solution.converged:
+            notes.append(
+                f"not converged: the largest derivative is {solution.slope:.2g} after {len(solution.trace)} steps; the "
+                "measured products contradict each other by more than their noise"
+            )
+        return Fit(
+            model=Model(structure, potentials(structure, self._attributes(structure), solution.coefficients)),
+            trace=[{"gradient": slope} for slope in solution.trace],
+            converged=solution.converged,
+            certificate={"gradient": solution.slope},
+            notes=notes,
+        )

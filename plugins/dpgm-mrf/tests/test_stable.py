@@ -1,0 +1,225 @@
+"""mrf-stable: the graph that votes agree on, what is refused before a charge, and what a verdict of nothing leaves."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dpgm_mrf.stable import MrfStable
+
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Domain,
+    Ledger,
+    OptionError,
+    SeededRandomness,
+    StructureError,
+    Terms,
+    Workload,
+    fit,
+    make,
+    plan_selection,
+    select,
+)
+from dpgm_core.selection import likely_distance
+
+BUDGET = Budget.approx("1.5", "2e-6")  # half of it for votes: (0.75, 1e-6)
+KNOWN = Terms(neighbours="add-remove", total=5400)
+
+
+def domain(p=6):
+    """Binary attributes."""
+    return Domain.from_sizes({f"x{number}": 2 for number in range(p)})
+
+
+def matching(count, p=6, coupling=0.4, seed=1):
+    """Records of p / 2 pairs with that coupling."""
+    draw = np.random.default_rng(seed)
+    codes = draw.integers(0, 2, (count, p))
+    alike = 1 / (1 + np.exp(-2 * coupling))
+    for i in range(0, p, 2):
+        codes[:, i + 1] = np.where(draw.random(count) < alike, codes[:, i], 1 - codes[:, i])
+    return codes
+
+
+PAIRS = (("x0", "x1"), ("x2", "x3"), ("x4", "x5"))
+
+
+def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workload=None, **more):
+    """A fit with seeded noise."""
+    return fit(
+        matching(5400) if codes is None else codes,
+        selector,
+        budget,
+        learner="naive-mle",
+        workload=workload or Workload.all(domain(), order=2),
+        terms=terms,
+        randomness=SeededRandomness(1),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_matching_is_found_and_learned(tmp_path, neighbours):
+    """90 blocks of 60 records; one charge of all, and the guarantee says both parts."""
+    book = Ledger.create(tmp_path / "x", name="x", budget=BUDGET, neighbours=neighbours)
+    done = learned(terms=Terms(neighbours=neighbours), ledger=book)
+    assert done.model.structure.cliques == PAIRS and done.model.cost == BUDGET
+    assert [one.cost for one in book.history()] == [BUDGET]
+    assert f"with {BUDGET}" in done.model.guarantee() and "(0.75, 1e-06) for votes" in done.model.guarantee()
+    assert done.model.marginal(("x0", "x1"))[0, 0] == pytest.approx(0.345, abs=0.04)
+    verdict = done.releases[0].steps[0]
+    assert verdict.voter.blocks == 90 and verdict.edges == PAIRS
+
+
+def test_workloads_of_order_3_vote_on_their_pairs():
+    """And never on a pair that is under `never`."""
+    wanted = Workload.all(domain(), order=3, never=[("x4", "x5")])
+    done = learned(workload=wanted)
+    assert done.model.structure.cliques == (*PAIRS[:2], ("x4",), ("x5",))
+    assert len(done.releases[0].steps[0].candidates) == 14
+
+
+def test_a_threshold_takes_a_tenth_of_the_records():
+    """500 records of a matching, whose pairs correlate by .38."""
+    terms = Terms(neighbours="add-remove", total=500)
+    done = learned({"name": "mrf-stable", "method": "threshold", "tau": 0.22}, codes=matching(500), terms=terms)
+    assert done.model.structure.cliques == PAIRS
+
+
+def test_a_verdict_of_nothing_is_no_error():
+    """Too few records a block: the attributes alone are measured, and the note says what was spent on what."""
+    done = learned(codes=matching(900), terms=Terms(neighbours="add-remove", total=900))
+    assert done.model.structure.cliques == tuple((f"x{number}",) for number in range(6))
+    (note,) = [one for one in done.notes if "stable enough" in one]
+    assert "(0.75, 1e-06) by 90 blocks of about 10 records" in note and done.model.cost == BUDGET
+    assert done.releases[0].steps[0].edges is None
+    graph = learned(
+        {"name": "mrf-stable", "method": "graph"}, codes=matching(900), terms=Terms(neighbours="add-remove")
+    )
+    assert "by 90 blocks were" in next(one for one in graph.notes if "stable enough" in one)
+
+
+def test_blocks_come_from_the_budget_alone():
+    """4.5 times the distance that is published with probability .9, of the votes' part; or as many as are asked for."""
+    for budget, share in ((BUDGET, 0.5), (Budget.approx(3, "1e-9"), 0.25)):
+        chooser = MrfStable(share=share)
+        votes = chooser.votes(budget)
+        assert votes == budget * Fraction(str(share))
+        said = chooser.foretell(Workload.all(domain(), order=2), votes, KNOWN)
+        assert said[0].startswith(f"{-(-9 * likely_distance(votes) // 2)} blocks vote")
+    few = MrfStable(blocks=30).foretell(Workload.all(domain(), order=2), Budget.approx("0.75", "1e-6"), KNOWN)
+    assert few[0].startswith("30 blocks") and "takes 39" in few[1]
+
+
+def test_a_plan_says_what_to_expect():
+    """The votes' part and the rho of the rest; fewer than 50 records a block are said, of a declared or guessed N."""
+    workload = Workload.all(domain(), order=2)
+    told = plan_selection("mrf-stable", BUDGET, workload, terms=Terms(neighbours="add-remove"))
+    assert [str(one) for one in told.shares.values()] == [
+        "(epsilon, delta) = (0.75, 1e-06)",
+        str(Budget.approx("0.75", "1e-6").zcdp_within()),
+    ]
+    assert told.candidates == 15 and not any("records" in note and "about" in note for note in told.notes)
+    for more in ({"records": 2000}, {"terms": Terms(neighbours="add-remove", total=2000)}):
+        told = plan_selection("mrf-stable", BUDGET, workload, **({"terms": Terms(neighbours="add-remove")} | more))
+        assert any("about 22 records" in note for note in told.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"method": "threshold"}, "needs tau"),
+        ({"tau": 0.3}, "tau is for method 'threshold'"),
+        ({"method": "threshold", "tau": 1}, "tau must be a number between 0 and 1"),
+        ({"method": "threshold", "tau": float("nan")}, "tau must be a number"),
+        ({"method": "all"}, "method must be"),
+        ({"share": 0}, "share must be a number between 0 and 1"),
+        ({"share": 1}, "share must be"),
+        ({"share": True}, "share must be"),
+        ({"share": None}, "share must be"),
+        ({"blocks": 0}, "blocks must be"),
+        ({"blocks": True}, "blocks must be"),
+        ({"blocks": 1.5}, "blocks must be"),
+        ({"blocks": "many"}, "blocks must be"),
+        ({"blocks": None}, "blocks must be"),
+        ({"least": 0}, "least must be"),
+        ({"least": float("inf")}, "least must be"),
+        ({"penalty": -1}, "penalty must be"),
+        ({"penalty": "1"}, "penalty must be"),
+    ],
+)
+def test_options_that_are_refused(options, why):
+    """By the class, and by its name with a table of options."""
+    with pytest.raises(OptionError, match=why):
+        MrfStable(**options)
+    with pytest.raises(OptionError):
+        make("selector", {"name": "mrf-stable", **options})
+
+
+TERNARY = Domain.from_sizes({"x0": 2, "x1": 3})
+ASKED = {
+    "pure": ({}, Budget.pure(1), {}, BudgetError, "delta is what it spends"),
+    "zcdp": ({}, Budget.zcdp(1), {}, BudgetError, "delta is what it spends"),
+    "too little": ({}, Budget.approx("1e-6", "1e-9"), {}, BudgetError, "too little for votes"),
+    "estimated": ({"method": "threshold", "tau": 0.3}, BUDGET, {}, OptionError, "declare the number of records"),
+    "estimated, replaced": (
+        {"method": "threshold", "tau": 0.3},
+        BUDGET,
+        {"terms": Terms(neighbours="replace-one")},
+        OptionError,
+        "declare the number of records",
+    ),
+    "three labels": (
+        {"method": "threshold", "tau": 0.3},
+        BUDGET,
+        {"terms": KNOWN, "workload": Workload.all(TERNARY, order=2)},
+        StructureError,
+        "two labels",
+    ),
+    "no pair": ({}, BUDGET, {"workload": Workload.all(domain(), order=1)}, StructureError, "none that may be measured"),
+    "too many blocks": ({"blocks": 10**6}, BUDGET, {}, OptionError, "blocks must be"),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_what_is_refused_before_the_charge(tmp_path, case):
+    """No record is read."""
+    options, budget, more, error, why = ASKED[case]
+    asked = {"terms": Terms(neighbours="add-remove"), "workload": Workload.all(domain(), order=2)} | more
+    book = Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=asked["terms"].neighbours.value)
+
+    class Trap:
+        def batches(self, domain, columns):
+            raise AssertionError("the records were touched")
+
+    selector = {"name": "mrf-stable", **options}
+    with pytest.raises(error, match=why):
+        select(Trap(), selector, budget, asked["workload"], terms=asked["terms"], ledger=book)
+    with pytest.raises(error, match=why):
+        plan_selection(selector, budget, asked["workload"], terms=asked["terms"])
+    assert not book.history()
+
+
+def test_a_session_without_votes_is_refused():
+    """As one that another program opened."""
+
+    class Bare:
+        votes = None
+
+    with pytest.raises(BudgetError, match="nothing for votes"):
+        MrfStable().select(Bare(), inference=None, fitting=None, randomness=None, progress=print)
+
+
+def test_it_votes_once_with_all_that_it_has():
+    """One trace row, and nothing of how many voted."""
+    _, selection = select(
+        matching(900),
+        MrfStable(blocks=5),
+        BUDGET,
+        Workload.all(domain(), order=2),
+        learner="naive-mle",
+        terms=KNOWN,
+        randomness=SeededRandomness(1),
+    )
+    assert selection.trace == [{"round": 1, "stable": False, "edges": 0, "epsilon": 0.75}]

@@ -1,0 +1,243 @@
+"""Votes: distances that one person moves by one at most, blocks that nobody else changes, the whole law exactly."""
+
+import hashlib
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpgm_core import Budget, Domain, Structure, Terms
+from dpgm_core.counting import votes as module
+from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.votes import agreed, agreed_edges, agreed_graph, blocks_of, by_threshold, pair_sums, votes_of
+from dpgm_core.noise.stability import publishing
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
+
+ROWS = list(itertools.product([False, True], repeat=3))
+
+
+def law(found, odds):
+    """The probability of each outcome; None for nothing."""
+    q = odds[min(found.distance, len(odds) - 1)]
+    return {found.edges: q, None: 1 - q}
+
+
+def broken(agree, budget=("1", "1/10")):
+    """Pairs of vote matrices of 3 blocks and 3 pairs that differ in one row and break what is claimed of them."""
+    epsilon, delta = map(Fraction, budget)
+    odds = publishing(Budget.approx(*budget))
+    e = sum((epsilon**k / math.factorial(k) for k in range(80)), Fraction(0))
+    found = {rows: agree(np.array(rows)) for rows in itertools.product(ROWS, repeat=3)}
+    laws = {rows: law(one, odds) for rows, one in found.items()}
+    for rows, one in found.items():
+        for place, other in itertools.product(range(3), ROWS):
+            near = (*rows[:place], other, *rows[place + 1 :])
+            next_door = found[near]
+            apart = abs(one.distance - next_door.distance) > 1
+            flips = one.edges != next_door.edges and max(one.distance, next_door.distance) > 1
+            excess = sum(max(Fraction(0), p - e * laws[near].get(what, Fraction(0))) for what, p in laws[rows].items())
+            if apart or flips or excess > delta:
+                yield rows, near
+
+
+@pytest.mark.parametrize("agree", [agreed_edges, agreed_graph])
+def test_one_person_moves_the_distance_by_one(agree):
+    """All 512 votes of 3 blocks on 3 pairs and all that differ in one row: Lipschitz, no new graph but from 1 to 1, and
+    the law of what is published within (1, 1/10), in fractions."""
+    assert not list(broken(agree))
+
+
+def test_wrong_distances_are_found_out():
+    """The gap instead of half of it; a distance that counts votes twice; one that is a vote too large."""
+
+    def gap(votes):
+        found = agreed_graph(votes)
+        return module.Agreed(edges=found.edges, distance=2 * found.distance)
+
+    def twice(votes):
+        found = agreed_edges(votes)
+        return module.Agreed(edges=found.edges, distance=2 * found.distance)
+
+    def more(votes):
+        found = agreed_edges(votes)
+        return module.Agreed(edges=found.edges, distance=found.distance + 1)
+
+    assert all(next(broken(wrong), None) for wrong in (gap, twice, more))
+
+
+def test_the_distance_of_edge_votes_is_the_true_one():
+    """So many blocks, and no fewer, must change their votes for another graph, for 2 to 5 blocks: no larger one is."""
+    for blocks in (2, 3, 4, 5):
+        for votes in itertools.product(list(itertools.product([False, True], repeat=2)), repeat=blocks):
+            found = agreed_edges(np.array(votes))
+            least = min(
+                sum(one != other for one, other in zip(column, changed, strict=True))
+                for column, edge in zip(zip(*votes, strict=True), found.edges, strict=True)
+                for changed in itertools.product([False, True], repeat=blocks)
+                if (2 * sum(changed) > blocks) != edge
+            )
+            assert found.distance == least
+
+
+@pytest.mark.parametrize("move", [1, 2, 4])
+def test_one_person_moves_a_threshold_by_one(move):
+    """Every two sums within 12 and every change of a person's, at whole and broken thresholds; the gap divided by less
+    is found out."""
+    for threshold in (Fraction(5), Fraction(17, 4)):
+        sums = range(-12, 13)
+        found = {s: by_threshold(np.array([s]), threshold, move) for s in sums}
+        for one, other in itertools.product(sums, sums):
+            if abs(one - other) <= move:
+                near, far = found[one], found[other]
+                assert abs(near.distance - far.distance) <= 1
+                assert near.edges == far.edges or near.distance == far.distance == 1
+        for s in sums:
+            assert found[s].edges == (abs(s) > threshold,)
+        if move > 1:
+            less = {s: by_threshold(np.array([s]), threshold, move - 1) for s in sums}
+            assert any(
+                abs(less[s].distance - less[s + move].distance) > 1
+                or (less[s].edges != less[s + move].edges and max(less[s].distance, less[s + move].distance) > 1)
+                for s in range(-12, 13 - move)
+            )
+
+
+DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+PAIRS = Structure.complete(DOMAIN)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_neighbours_of_threshold_votes(neighbours, rows):
+    """All persons of up to r rows over 3 binary attributes beside 5 others: the distance of all pairs together moves by
+    at most 1, and the graph changes from 1 to 1."""
+    terms = Terms(neighbours=neighbours, total=6, person="id" if rows > 1 else None, rows_per_person=rows)
+    voter = ThresholdVotes(pairs=PAIRS, tau=0.3)
+    one_row = list(itertools.product([0, 1], repeat=3))
+    persons = [list(some) for count in range(1, rows + 1) for some in itertools.product(one_row, repeat=count)]
+    base = [[(0, 0, 0)], [(1, 1, 0)], [(0, 0, 1)], [(0, 1, 1)], [(1, 1, 1)]]
+
+    def found(people):
+        lengths = np.array([len(one) for one in people])
+        codes = np.array([row for one in people for row in one], np.uint8)
+        return agreed(voter, Persons(DOMAIN.names, list(codes.T), lengths), np.zeros(0, np.uint64), terms)
+
+    results = [found([*base, one]) for one in persons]
+    others = results if neighbours == "replace-one" else [found(base)]
+    for one, other in itertools.product(results, others):
+        assert abs(one.distance - other.distance) <= 1
+        assert one.edges == other.edges or one.distance == other.distance == 1
+
+
+def test_sums_of_signs_are_exact(monkeypatch):
+    """Against integers, in batches of 7 and all at once."""
+    codes = np.random.default_rng(0).integers(0, 2, (500, 3))
+    signs = 1 - 2 * codes
+    wanted = [int(signs[:, i] @ signs[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    part = [(list(codes.T.astype(np.uint8)), None)]
+    assert pair_sums(PAIRS, part).tolist() == wanted
+    monkeypatch.setattr(module, "_ROWS", 7)
+    assert pair_sums(PAIRS, part).tolist() == wanted and pair_sums(PAIRS, []).tolist() == [0, 0, 0]
+
+
+# --- blocks ---------------------------------------------------------------------------------------------------------
+
+
+def fingerprint(codes, sizes, pairs, *, least, penalty):
+    """Votes that differ wherever the rows of a block differ as a multiset (but for one in 2^28)."""
+    rows = sorted(zip(*(column.tolist() for column in codes), strict=True))
+    bits = hashlib.sha256(repr(rows).encode()).digest()
+    return np.unpackbits(np.frombuffer(bits, np.uint8))[: len(pairs)].astype(bool)
+
+
+WIDE = Structure.complete(Domain.from_sizes({f"x{number}": 2 for number in range(8)}))
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Votes of everything that a block holds."""
+    monkeypatch.setattr(module, "block_edges", fingerprint)
+    draw = np.random.default_rng(1)
+    lengths = draw.integers(1, 4, 60)
+    codes = draw.integers(0, 2, (int(lengths.sum()), 8)).astype(np.uint8)
+    words = draw.integers(0, 2**64, 60, np.uint64)
+    return codes, lengths, words
+
+
+def changed_blocks(one, other):
+    """How many blocks voted otherwise."""
+    return int((one != other).any(axis=1).sum())
+
+
+def test_a_person_less_changes_one_block(seen):
+    """Whoever leaves, with all rows: the others keep their coins and their blocks. By position nearly all blocks
+    change, which is why it is not done."""
+    codes, lengths, words = seen
+    voter = EdgeVotes(pairs=WIDE, blocks=9)
+    whole = votes_of(voter, list(codes.T), lengths, blocks_of(words, 9))
+    by_place = votes_of(voter, list(codes.T), lengths, np.arange(60) % 9)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    for person in range(60):
+        rows = np.delete(np.arange(len(codes)), np.arange(ends[person], ends[person + 1]))
+        fewer, rest = np.delete(lengths, person), list(codes[rows].T)
+        left = votes_of(voter, rest, fewer, blocks_of(np.delete(words, person), 9))
+        assert changed_blocks(whole, left) == 1
+        if person < 40:
+            assert changed_blocks(by_place, votes_of(voter, rest, fewer, np.arange(59) % 9)) > 5
+
+
+def test_a_person_replaced_changes_one_block(seen):
+    """The newcomer, of as many rows or more, has the coin of the one who left."""
+    codes, lengths, words = seen
+    voter = EdgeVotes(pairs=WIDE, blocks=9)
+    whole = votes_of(voter, list(codes.T), lengths, blocks_of(words, 9))
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    for person in range(0, 60, 7):
+        rows = [codes[: ends[person]], 1 - codes[ends[person] : ends[person + 1]], codes[:1], codes[ends[person + 1] :]]
+        longer = lengths + (np.arange(60) == person)
+        other = votes_of(voter, list(np.concatenate(rows).T), longer, blocks_of(words, 9))
+        assert changed_blocks(whole, other) == 1
+
+
+def test_the_order_of_persons_does_not_matter(seen):
+    """With their coins they make the same blocks."""
+    codes, lengths, words = seen
+    voter = EdgeVotes(pairs=WIDE, blocks=9)
+    order = np.random.default_rng(2).permutation(60)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.concatenate([np.arange(ends[one], ends[one + 1]) for one in order])
+    one = votes_of(voter, list(codes.T), lengths, blocks_of(words, 9))
+    other = votes_of(voter, list(codes[rows].T), lengths[order], blocks_of(words[order], 9))
+    assert (one == other).all()
+
+
+def test_blocks_are_about_alike():
+    """Chi-square of 90 blocks of 45,000 persons: below the 1 - 1e-6 quantile of 89 degrees of freedom, 165."""
+    words = np.random.default_rng(3).integers(0, 2**64, 45_000, np.uint64)
+    counts = np.bincount(blocks_of(words, 90), minlength=90)
+    assert len(counts) == 90 and ((counts - 500) ** 2 / 500).sum() < 165
+
+
+def test_no_records_are_no_graph():
+    """Neither an error nor an edge, by blocks or by a threshold."""
+    none = Persons(DOMAIN.names, [np.zeros(0, np.uint8)] * 3, None)
+    for voter in (EdgeVotes(pairs=PAIRS, blocks=3), ThresholdVotes(pairs=PAIRS, tau=0.3)):
+        found = agreed(voter, none, np.zeros(0, np.uint64), Terms(neighbours="add-remove", total=100))
+        assert not any(found.edges)
+
+
+def test_a_matching_is_recovered():
+    """8 attributes in 4 pairs of .4, 90 blocks of 48: the graph, at a distance that is published with probability .9
+    (20), give or take; the paper's mode on the same votes stays below 10."""
+    draw = np.random.default_rng(1)
+    codes = draw.integers(0, 2, (90 * 48, 8))
+    for i in range(0, 8, 2):
+        codes[:, i + 1] = np.where(draw.random(len(codes)) < 1 / (1 + np.exp(-0.8)), codes[:, i], 1 - codes[:, i])
+    words = draw.integers(0, 2**64, len(codes), np.uint64)
+    votes = votes_of(EdgeVotes(pairs=WIDE, blocks=90), list(codes.astype(np.uint8).T), None, blocks_of(words, 90))
+    found = agreed_edges(votes)
+    edges = [pair for pair, edge in zip(WIDE.cliques, found.edges, strict=True) if edge]
+    assert edges == [("x0", "x1"), ("x2", "x3"), ("x4", "x5"), ("x6", "x7")] and found.distance >= 15
+    assert agreed_graph(votes).distance < 10

@@ -1,0 +1,134 @@
+"""Contrasts against brute force over records: what is summed, and how tables are filled up from it."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import Domain, Structure, StructureError, Tables
+from dpgm_core.counting.kernel import count
+from dpgm_core.noise.contrasts import (
+    MOST_ORDER,
+    MOST_SUM,
+    check_contrasts,
+    is_told,
+    monomials,
+    noise_ratios,
+    products,
+    spread,
+)
+from dpgm_core.sources.codes import CodesSource
+
+NAMES = "abcd"
+DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 2))
+LONG = Domain.from_sizes(dict.fromkeys("abcdefghijk", 2))
+CLIQUES = st.lists(
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True).map(tuple), min_size=1, max_size=4
+)
+RECORDS = st.lists(st.tuples(*[st.integers(0, 1)] * len(NAMES)), min_size=1, max_size=9)
+
+
+def true_tables(records, structure):
+    """The counts, by the counting of releases."""
+    return count(CodesSource(data=np.array(records)), structure).tables
+
+
+def true_sum(records, clique):
+    """Sum over records of the product of +1 and -1 codes."""
+    return sum(int(np.prod([1 - 2 * row[NAMES.index(name)] for name in clique])) for row in records)
+
+
+@settings(max_examples=40)
+@given(CLIQUES, st.booleans())
+def test_monomials_are_all_sets_inside_the_cliques(cliques, empty):
+    """Each once, smallest first, the empty one where N is measured, whatever the order of names."""
+    found = monomials(Structure(DOMAIN, cliques), empty=empty).cliques
+    inside = {one for one in map(frozenset, powerset(NAMES)) if one and any(one <= set(other) for other in cliques)}
+    assert sorted(map(sorted, found)) == sorted(map(sorted, inside | ({frozenset()} if empty else set())))
+    assert list(map(len, found)) == sorted(map(len, found))
+
+
+@settings(max_examples=40)
+@given(RECORDS, CLIQUES, st.booleans())
+def test_contrasts_are_sums_of_products_and_tell_the_tables(records, cliques, empty):
+    """Of counts they are the brute-force sums, whole; all inside a clique, or all but N and N, give the counts back."""
+    structure = monomials(Structure(DOMAIN, cliques), empty=empty)
+    counts = true_tables(records, structure)
+    sums = products(counts)
+    assert sums.dtype == np.int64
+    assert sums.tolist() == [true_sum(records, clique) for clique in structure.cliques]
+    assert spread(structure, sums, float(len(records))).values.tolist() == counts.values.tolist()
+
+
+@settings(max_examples=30)
+@given(st.data(), CLIQUES)
+def test_spread_is_the_sum_over_sets_and_products_take_it_back(data, cliques):
+    """n(x) = sum of c_T z_T(x) / 2^k, what was not measured 0 and the empty one N, for numbers up to the clamp."""
+    structure = Structure(DOMAIN, cliques)
+    whole = st.integers(-MOST_SUM, MOST_SUM)
+    sums = np.array(data.draw(st.lists(whole, min_size=len(structure.groups), max_size=len(structure.groups))))
+    total = data.draw(st.integers(1, MOST_SUM))
+    known = {frozenset(): total} | dict(zip(map(frozenset, structure.cliques), sums.tolist(), strict=True))
+    tables = spread(structure, sums, float(total))
+    for clique, table in tables.items():
+        for cell in itertools.product((0, 1), repeat=len(clique)):
+            signs = {name: 1 - 2 * code for name, code in zip(clique, cell, strict=True)}
+            terms = [known.get(frozenset(part), 0) * np.prod([signs[n] for n in part]) for part in powerset(clique)]
+            assert table[cell] == sum(terms) / 2 ** len(clique)
+    assert products(tables).tolist() == sums.tolist()
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 2**32))
+def test_the_longest_cliques_give_back_the_largest_sums(seed):
+    """1,024 sums of up to 2^40 records, with signs at random or all the same: the same whole numbers, bit by bit."""
+    names = [f"x{number}" for number in range(MOST_ORDER)]
+    structure = monomials(Structure(Domain.from_sizes(dict.fromkeys(names, 2)), [names]), empty=True)
+    generator = np.random.default_rng(seed)
+    for sums in (generator.integers(-MOST_SUM, MOST_SUM, 2**MOST_ORDER), np.full(2**MOST_ORDER, MOST_SUM)):
+        assert np.array_equal(products(spread(structure, sums, 0.0)), sums)
+
+
+@pytest.mark.parametrize(
+    ("structure", "words"),
+    [
+        (Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c",)]), "'b' has 3 and 1 more"),
+        (Structure(DOMAIN, [], tied=[[("a", "b"), ("c", "d")]]), "a x b is tied to c x d"),
+        (Structure(LONG, [tuple("abcdefghijk")]), "has 11"),
+    ],
+    ids=["labels", "tied", "long"],
+)
+def test_what_has_no_contrasts_is_refused_by_name(structure, words):
+    """Other than two labels, tied cliques and cliques of 2,048 products; what would do is said."""
+    for ask in (check_contrasts, lambda one: monomials(one, empty=False), lambda one: products(Tables.zeros(one))):
+        with pytest.raises(StructureError, match=f"{words}.*; leave split = 'even', or "):
+            ask(structure)
+
+
+def test_a_table_is_told_by_all_products_inside():
+    """Without one of them its cells are not known."""
+    pairs = list(itertools.combinations("abc", 2))
+    whole = Structure(DOMAIN, [("a",), ("b",), ("c",), *pairs, ("a", "b", "c")])
+    assert all(is_told(whole, clique) for clique in whole.cliques)
+    assert not is_told(Structure(DOMAIN, [("a",), ("b",), *pairs, ("a", "b", "c")]), ("a", "b", "c"))
+
+
+def test_ratios_are_to_the_best_that_tables_would_do():
+    """Weighted least squares over all cells of a chain, each table's noise its own: the same variances to 1e-9."""
+    tables = Structure.chain(DOMAIN)
+    cells, sums = np.array([1.0, 2.0, 5.0]), monomials(tables, empty=True)
+    variances = np.arange(1.0, len(sums.groups) + 1)
+    design = []
+    for unit in np.eye(len(sums.groups)):
+        full = spread(sums, unit, 0.0)
+        design.append(np.concatenate([full[clique].reshape(-1) for clique in tables.cliques]))
+    weighted = np.array(design) / np.repeat(cells, 4)
+    best = np.diag(np.linalg.inv(weighted @ np.array(design).T))
+    assert noise_ratios(sums, variances, tables, cells) == pytest.approx(variances / best, rel=1e-9)
+
+
+def powerset(names):
+    """All subsets."""
+    return [part for size in range(len(names) + 1) for part in itertools.combinations(names, size)]
