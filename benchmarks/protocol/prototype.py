@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["PROTOTYPE", "starts"]
+__all__ = ["PROTOTYPE", "prototype", "starts"]
 
 Both = tuple[int | None, int | None]
 
@@ -53,14 +53,21 @@ PROTOTYPE: Mapping[tuple[str, str, str], Both] = {
 OTHERWISE = (2048, 4096)
 
 
-def starts(promise: str, cell: str, method: str) -> tuple[int, int]:
-    """Records to begin a search at, for structure and for parameters; of the method or one it is a kind of.
+def prototype(promise: str, cell: str, method: str) -> Both:
+    """Of the method, or of the one that it is a kind of.
 
-    >>> starts("zcdp", "matching 16", "mrf-select contrasts")
+    >>> prototype("zcdp", "matching 16", "mrf-select contrasts")
     (588, 861)
     """
     names = [name for (kind, there, name) in PROTOTYPE if (kind, there) == (promise, cell) and name in method]
-    if not names:
-        return OTHERWISE
-    structure, parameters = PROTOTYPE[promise, cell, max(names, key=len)]
-    return structure or OTHERWISE[0], parameters or 4 * (structure or OTHERWISE[0])
+    return PROTOTYPE[promise, cell, max(names, key=len)] if names else (None, None)
+
+
+def starts(promise: str, cell: str, method: str) -> tuple[int, int]:
+    """Records to begin a search at, for structure and for parameters.
+
+    >>> starts("zcdp", "matching 64", "all pairs, tables")
+    (5953, 23812)
+    """
+    structure, parameters = prototype(promise, cell, method)
+    return structure or OTHERWISE[0], parameters or (4 * structure if structure else OTHERWISE[1])

@@ -112,6 +112,7 @@ def _all_pairs(truth: Ising, codes: Array, budget: Budget, seed: int, *, split: 
 def selected(
     truth: Ising, codes: Array, budget: Budget, seed: int, *, learner: str = "eb-map", **options: Any
 ) -> FloatArray:
+    """`mrf-select` and then a learner."""
     done = fit(
         codes,
         {"name": "mrf-select", "picks": picks_of(truth), **options},
@@ -122,6 +123,11 @@ def selected(
         randomness=SeededRandomness(seed),
     )
     return couplings_of(done.model)
+
+
+def _in_rounds(truth: Ising, codes: Array, budget: Budget, seed: int, **options: Any) -> FloatArray:
+    """One pick a round, from the second on by what a model of the pairs so far gets wrong."""
+    return selected(truth, codes, budget, seed, picks=truth.degree, rounds=truth.degree, **options)
 
 
 def _regressed(truth: Ising, codes: Array, budget: Budget, seed: int, **options: Any) -> FloatArray:
@@ -174,6 +180,7 @@ METHODS: dict[str, Recover] = {
     "mrf-select tables": partial(selected, measure="tables", share_one_way=0.0),
     "mrf-select contrasts, margins unknown": partial(selected, measure="contrasts"),
     "mrf-select tables, margins unknown": partial(selected, measure="tables"),
+    "mrf-select contrasts, in rounds": partial(_in_rounds, measure="contrasts", share_one_way=0.0),
     **VOTES,
 }
 
