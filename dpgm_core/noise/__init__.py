@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.choice import temperature
     from dpgm_core.noise.continuous import analytic_delta
     from dpgm_core.noise.contrasts import monomials, products, spread
+    from dpgm_core.noise.descent import descent_temperature
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
@@ -23,6 +24,7 @@ _LAZY = {
     "choice": ["temperature"],
     "continuous": ["analytic_delta"],
     "contrasts": ["monomials", "products", "spread"],
+    "descent": ["descent_temperature"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
@@ -32,6 +34,7 @@ __all__ = [
     "Exactness",
     "analytic_delta",
     "bounded_variance",
+    "descent_temperature",
     "discrete_delta",
     "discrete_gaussian",
     "discrete_laplace",

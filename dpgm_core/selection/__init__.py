@@ -12,7 +12,7 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.noise.stability import likely_distance
-    from dpgm_core.privacy.gradients import NodeGradients, Regressions
+    from dpgm_core.privacy.gradients import Loss, NodeGradients, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
     from dpgm_core.releases.verdict import Descent, Verdict
     from dpgm_core.selection.contract import VotingSelector
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "contract": ["VotingSelector"],
     "dpgm_core.noise.stability": ["likely_distance"],
-    "dpgm_core.privacy.gradients": ["NodeGradients", "Regressions"],
+    "dpgm_core.privacy.gradients": ["Loss", "NodeGradients", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
     "dpgm_core.releases.verdict": ["Descent", "Verdict"],
     "sizes": ["Limits", "ModelSize"],
@@ -32,6 +32,7 @@ __all__ = [
     "Descent",
     "EdgeVotes",
     "Limits",
+    "Loss",
     "ModelSize",
     "NodeGradients",
     "Regressions",

@@ -415,7 +415,11 @@ def test_budgets_per_clique_add_up():
         ({"budget": {7: Budget.pure(1)}}, StructureError, "a list of attribute names"),
         ({"accept": 5}, OptionError, "accept must be a function"),
         ({"budget": Budget.zcdp(1)}, BudgetError, "different kinds"),
-        ({"split": "evn"}, OptionError, "split must be one of even, optimal, contrasts; got 'evn'; did you mean 'even'"),
+        (
+            {"split": "evn"},
+            OptionError,
+            "split must be one of even, optimal, contrasts; got 'evn'; did you mean 'even'",
+        ),
         ({"split": 2}, OptionError, "split must be one of"),
         ({"split": "even", "budget": {("a", "b"): Budget.pure(1)}}, BudgetError, "each clique was given, and split ="),
     ],

@@ -118,7 +118,7 @@ def test_of_contrasts_it_is_the_worst_case_over_all_persons(name, relation, most
 
 
 def test_contrasts_of_a_clique_or_a_matching_move_no_further_than_tables():
-    """Replace-one: 2^k times a table's L2^2 is what cells would give a product of k; so is one clique's, or a pair's."""
+    """Replace-one: 2^k times a table's L2^2 is what cells give a product of k; so is one clique's, or a pair's."""
     domain = Domain.from_sizes(dict.fromkeys("abcdef", 2))
     for cliques in (["ab"], ["abc"], ["abcd"], ["ab", "cd", "ef"], ["abc", "def"]):
         tables = Structure(domain, map(tuple, cliques))

@@ -146,8 +146,8 @@ class MrfSelect:
         }
         if self.measure == "auto" and self._by_products(partners):
             notes.append(
-                "all attributes are binary, so one sum of products is measured of each pair in place of four cells; for a "
-                "learner other than 'eb-map' state measure = 'tables'"
+                "all attributes are binary, so one sum of products is measured of each pair in place of four cells; "
+                "for a learner other than 'eb-map' state measure = 'tables'"
             )
         return SelectionPlan(
             shares={what: one for what, one in by_name.items() if one is not None},

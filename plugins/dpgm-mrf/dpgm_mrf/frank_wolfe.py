@@ -1,0 +1,229 @@
+"""Private Frank-Wolfe: regressions of each attribute on the others, each step a noisy choice of one direction.
+
+Algorithms 1 to 3 of Zhang, Kamath, Kulkarni and Wu, "Privately Learning Markov Random Fields", ICML 2020, with noise
+that keeps its promise: the exponential mechanism over exact sums, inside `Session.descend` (docs/privacy.md), in place
+of Laplace noise at the printed scale. Everything here is post-processing of the directions that it chose.
+
+The state is whole numbers on a public grid, so that what a record is scored by is exact. It starts at 0; step t of
+T - 1 goes mu_t = 2 / (t + 2) of the way to the vertex chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core import Budget, BudgetError, Clique, Domain, IntArray, Progress, Session, Structure, Terms
+from dpgm_core.noise import descent_temperature
+from dpgm_core.selection import NodeGradients, Regressions
+from dpgm_mrf.fw_options import FrankWolfe
+
+__all__ = ["LEAST_STEPS", "Course", "moved", "rebuilt", "regressions_of", "walked"]
+
+#: Steps that "auto" takes at most: each reads the records once, and the last of so many moves a weight by a hundredth
+#: of the radius.
+MOST_STEPS = 250
+LEAST_STEPS = 5
+
+
+@frozen(kw_only=True, eq=False)
+class Course:
+    """What a run of Frank-Wolfe is going to do: decided by public things before its first step.
+
+    options: of the run. regressions: what is regressed on what. terms: what is protected. budget: of all steps
+    together, pure or zCDP.
+    """
+
+    options: FrankWolfe
+    regressions: Regressions
+    terms: Terms
+    budget: Budget
+
+    @classmethod
+    def of(cls, options: FrankWolfe, regressions: Regressions, terms: Terms, budget: Budget) -> Course:
+        """With what the options let regressions use of a budget."""
+        used = _used(options, regressions)
+        return cls(options=options, regressions=regressions, terms=terms, budget=budget * used)
+
+    @property
+    def radii(self) -> tuple[Fraction, ...]:
+        """Of each choice the absolute sum that its weights may have.
+
+        A width bounds sum_j max_b |W_ij(a, b)| + |theta_i(a)| for every label a, so the one-hot weights of a row of W
+        have at most k times the width, k the most labels of a partner: differences of two rows twice that, and all
+        rows of an attribute as many times that as it has labels. Of binary attributes w = 2 A.
+        """
+        width, sizes = Fraction(str(float(self.options.width))), self.regressions.candidates.domain.sizes
+        if self.regressions.loss == "logistic":
+            return (2 * width,) * len(self.regressions.choices)
+        beside = self.regressions.candidates.adjacency
+        found = []
+        for rows in self.regressions.choices:
+            name = self.regressions.rows[rows[0]][0]
+            labels = max(sizes[other] for other in beside[name])
+            found.append(width * labels * (2 if self.regressions.loss == "pairs" else sizes[name]))
+        return tuple(found)
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """The radii in whole units of the weights' grid, at least 1."""
+        return tuple(max(1, math.floor(radius * self.options.weights_grid)) for radius in self.radii)
+
+    def gradients(self, weights: IntArray) -> NodeGradients:
+        """What core is asked to score at these weights."""
+        return NodeGradients(
+            regressions=self.regressions,
+            weights=weights,
+            radius=max(self.radii),
+            weights_grid=self.options.weights_grid,
+            residual_grid=self.options.residual_grid,
+            clip=self.options.kappa(self.budget.kind, self._labels, self.regressions.loss),
+        )
+
+    @property
+    def _labels(self) -> list[int]:
+        sizes = self.regressions.candidates.domain.sizes
+        return [sizes[name] for name in self.regressions.nodes]
+
+    def check(self) -> None:
+        """Refuse grids that core does not take, and a budget too small to choose by even in the fewest steps.
+
+        Raises OptionError and BudgetError.
+        """
+        steps = LEAST_STEPS if self.options.steps == "auto" else self.options.steps
+        try:
+            self.temperature(steps)
+        except BudgetError as error:
+            raise BudgetError(f"mrf-fw would choose {steps - 1} times: {error}") from None
+
+    def temperature(self, steps: int) -> Fraction:
+        """Of each choice, with so many steps; BudgetError where it is too small."""
+        gradients = self.gradients(self.regressions.zeros())
+        reach = gradients.reach("pure" if self.budget.kind == "pure" else "zcdp")
+        return descent_temperature(self.each(steps), reach, moves(self.terms), len(self.regressions.choices))
+
+    def steps(self, records: float) -> int:
+        """T, one more than the steps that are paid for.
+
+        "auto": max(5, .25 (R N sqrt(rho_1))^(2/3)), or max(5, .5 sqrt(R N epsilon_1)), with the budget of one
+        regression; less noise by clipping, or more by the relation, counts like records. At most 250, and as many as
+        move a weight by a unit of its grid, and as can be paid for.
+        """
+        if self.options.steps != "auto":
+            return self.options.steps
+        radius, share = float(max(self.radii)), self.regressions.touched
+        pull = radius * max(records, 1.0) * self._quiet()
+        if self.budget.kind == "pure":
+            wanted = 0.5 * math.sqrt(pull * float(self.budget.epsilon) / share)
+        else:
+            wanted = 0.25 * (pull * math.sqrt(float(self.budget.rho) / share)) ** (2 / 3)
+        steps = max(LEAST_STEPS, min(math.ceil(wanted), MOST_STEPS, 2 * max(self.units)))
+        while steps > LEAST_STEPS and not self._pays(steps):
+            steps -= 1
+        return steps
+
+    def _pays(self, steps: int) -> bool:
+        try:
+            self.temperature(steps)
+        except BudgetError:
+            return False
+        return True
+
+    def _quiet(self) -> float:
+        """The noise of Algorithm 2 under add-remove, unclipped, over that of this course."""
+        gradients, radius = self.gradients(self.regressions.zeros()), float(max(self.radii))
+        kind: Literal["pure", "zcdp"] = "pure" if self.budget.kind == "pure" else "zcdp"
+        each = gradients.reach(kind) / self.regressions.touched
+        bound = (each if kind == "pure" else math.sqrt(each)) / self.options.residual_grid
+        plain = 1 / (1 + math.exp(-min(radius, 700.0)))
+        return plain / bound / moves(self.terms)
+
+    def each(self, steps: int) -> Budget:
+        """What one step may cost."""
+        return self.budget * Fraction(1, steps - 1)
+
+
+def moves(terms: Terms) -> int:
+    """Rows of the records that one person moves: one's own, and under replace-one those of another."""
+    return terms.rows_per_person * (1 if terms.neighbours.value == "add-remove" else 2)
+
+
+def moved(weights: IntArray, course: Course, step: int, picks: Sequence[tuple[int, int, int]]) -> IntArray:
+    """Weights after a step, (rows, columns), units of 1/weights_grid: 2 / (step + 2) of the way to the vertices picked.
+
+    Each choice's weights are rounded so that their absolute sum is the exact one, rounded: the largest remainders go
+    up. Rounding each to the nearest would let the sum drift out of the radius, rounding all towards 0 would shrink it.
+    """
+    found = np.zeros_like(weights)
+    exact = weights * step  # in units of 1 / (step + 2)
+    for picked, units in zip(picks, course.units, strict=True):
+        row, column, sign = picked
+        exact[row, column] += 2 * sign * units
+    for rows, units in zip(course.regressions.choices, course.units, strict=True):
+        own = exact[list(rows)]
+        whole, rest = np.divmod(np.abs(own).reshape(-1), step + 2)
+        total = min((2 * int(np.abs(own).sum()) + step + 2) // (2 * (step + 2)), units)
+        up = np.argsort(-rest, kind="stable")[: max(0, total - int(whole.sum()))]
+        whole[up] += 1
+        found[list(rows)] = whole.reshape(own.shape) * np.sign(own)
+    return found
+
+
+def walked(
+    session: Session, course: Course, records: float, progress: Progress
+) -> tuple[IntArray, list[dict[str, Any]]]:
+    """Take all steps: the weights, (rows, columns), and a row of plain values for each step."""
+    weights, steps = course.regressions.zeros(), course.steps(records)
+    each = course.each(steps)
+    trace: list[dict[str, Any]] = []
+    for step in range(1, steps):
+        progress("regressions", step - 1, steps - 1)
+        descent = session.descend(course.gradients(weights), each)
+        weights = moved(weights, course, step, descent.picks)
+        trace.append(
+            {
+                "step": step,
+                "share": 2 / (step + 2),
+                "temperature": float(descent.temperature),
+                "weights": int(np.count_nonzero(weights)),
+            }
+        )
+    return weights, trace
+
+
+def rebuilt(course: Course, picks: Sequence[Sequence[tuple[int, int, int]]]) -> IntArray:
+    """The weights that these directions lead to, from a release that holds them."""
+    weights = course.regressions.zeros()
+    for step, one in enumerate(picks, 1):
+        weights = moved(weights, course, step, one)
+    return weights
+
+
+def regressions_of(options: FrankWolfe, domain: Domain, pairs: Iterable[Clique]) -> Regressions | None:
+    """What is regressed on what: those of the pairs whose attributes both have several labels; None for no such pair.
+
+    Raises TooLarge for more weights than core takes.
+    """
+    sizes = domain.sizes
+    several = [pair for pair in pairs if min(sizes[name] for name in pair) > 1]
+    if not several:
+        return None
+    binary = all(sizes[name] == 2 for pair in several for name in pair)
+    return Regressions(candidates=Structure(domain, several), loss="logistic" if binary else options.regression)
+
+
+def _used(options: FrankWolfe, regressions: Regressions) -> Fraction:
+    """The share of their budget that regressions use.
+
+    All of it; with budget_split = "paper" what the paper's split, rho / (k^2 p) for each two labels in order, adds
+    up to for a record: k - 1 of them an attribute.
+    """
+    if options.budget_split == "touched" or regressions.loss != "pairs":
+        return Fraction(1)
+    sizes = regressions.candidates.domain.sizes
+    return Fraction(regressions.touched, sum(sizes[name] ** 2 for name in regressions.nodes))
