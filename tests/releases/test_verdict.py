@@ -89,3 +89,12 @@ def test_a_descent_tells_where_weights_go_and_what_that_cost():
 def test_what_no_session_makes_is_not_sound(given):
     """A choice less, itself as its partner, another's row, no column, no sign; units out of their limits."""
     assert not descent(**given).sound
+
+
+def test_a_product_that_holds_its_own_attribute_is_no_partner():
+    """With pairs and triples among the candidates a x b is a column, and of the row of c alone."""
+    own = Regressions(candidates=Structure(PAIRS.domain, [("a", "b"), ("a", "b", "c")]), loss="logistic")
+    column = own.columns.index((("a", "b"), ()))
+    fair = ((0, 1, 1), (1, 0, 1), (2, column, -1))
+    assert descent(regressions=own, picks=fair).sound
+    assert not descent(regressions=own, picks=((0, column, 1), *fair[1:])).sound
