@@ -54,7 +54,8 @@ _OTHERWISE: Mapping[str | None, str] = {
     "part": "the learner spends a part of the budget on a first look, which says how the rest is divided over tables; "
     "the noise shown is that of one release of all of it",
     "rounds": "the learner takes many releases of subsampled records; the noise shown is that of one release of all",
-    "session": "the learner opens a session and chooses what to measure; the noise shown is that of one release of all",
+    "session": "the learner asks more of the records than tables, step by step; the noise shown is that of one release "
+    "of all, which it does not take",
 }
 
 
