@@ -47,8 +47,8 @@ def _check_one_release(learner: Learner, asked: str | None) -> None:
         )
     if asked == "session":
         raise OptionError(
-            f"learner {name_of(learner)} asks more of the records than tables, and a structure that is chosen leaves one "
-            "release of tables; take another learner, such as 'eb-map', or name the cliques"
+            f"learner {name_of(learner)} asks more of the records than tables, and a structure that is chosen leaves "
+            "one release of tables; take another learner, such as 'eb-map', or name the cliques"
         )
     if asked == "part":
         raise OptionError(

@@ -105,8 +105,8 @@ class Course:
             times *= 2
         raise BudgetError(
             f"{self.budget} for {steps - 1} steps of {len(self.regressions.choices)} choices each is too little for "
-            f"mrf-fw: every direction would be as likely as any other; give {times:,} times the budget, fewer steps, or "
-            "a coarser residual_grid"
+            f"mrf-fw: every direction would be as likely as any other; give {times:,} times the budget, fewer steps, "
+            "or a coarser residual_grid"
         )
 
     def temperature(self, steps: int) -> Fraction:
