@@ -24,9 +24,8 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
-from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import select_structure
+from dpgm_core.selection.run import divided_for, foretold, select_structure
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.testing.check import CheckFailed, require
 from dpgm_core.testing.doors import TrappedRecords
@@ -74,7 +73,9 @@ def unlinked(count: int, seed: int) -> IntArray:
 
 
 def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
-    """A pure budget, or the zCDP it implies, which buys about as much."""
+    """A pure budget, or the zCDP it implies, which buys about as much; with delta = 1e-6 for who has records vote."""
+    if kind == "approx":
+        return Budget.approx(epsilon, "1e-6")
     return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
 
 
@@ -87,11 +88,11 @@ def _amount(budget: Budget) -> Fraction:
 class Selected:
     """One call of `select` and what it left behind.
 
-    budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
-    was told. log, touched: of the session's door. wrong, shown: of its calls of the learner. trespassers: who read the
-    records besides core. paid: what the session's release says it cost. charged: what the curator has less. model:
-    fitted to all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code
-    of each of its codes.
+    budget: given. left: the share of it that the selector left. unvoted: that of what was for votes. domain: the
+    session's at the end. told: what progress was told. log, touched: of the session's door. wrong, shown: of its calls
+    of the learner. trespassers: who read the records besides core. paid: what the session's release says it cost.
+    charged: what the curator has less. model: fitted to all that was measured, `Selection.measure` included, if that
+    was asked. merges: attribute -> the new code of each of its codes.
     """
 
     plan: SelectionPlan
@@ -99,6 +100,7 @@ class Selected:
     workload: Workload
     budget: Budget
     left: float
+    unvoted: float
     domain: Domain
     told: Sequence[tuple[Any, ...]]
     log: Sequence[Request]
@@ -157,15 +159,16 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    each = session_budget(spent)
-    plan = selector.plan(wanted, each, terms)
+    plan = foretold(selector, wanted, spent, terms, Fraction(0))
+    votes, each = divided_for(selector, spent)
     require(isinstance(plan, SelectionPlan), f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
         records, alone, ReferenceLaplace(), terms=terms, budget=spent, randomness=SeededRandomness(seed)
     )
-    watched = _Watched(selector, partial(Learning, settles=settles, finds=finds), breaks_at)
+    learning = partial(Learning, settles=settles, finds=finds)
+    watched = (_Watched if votes is None else _WatchedVotes)(selector, learning, breaks_at)
     try:
         release, _ = select_structure(
             watched, curator, wanted, watched, JunctionTree(), randomness=SeededRandomness(seed)
@@ -183,6 +186,7 @@ def choose(
         workload=wanted,
         budget=spent,
         left=float(_amount(watched.left) / _amount(each)),
+        unvoted=0.0 if votes is None else float(watched.unvoted.epsilon / votes.epsilon),
         domain=release.structure.domain,
         told=tuple(watched.told),
         log=tuple(watched.door.log),
@@ -215,7 +219,7 @@ class _Watched:
             self.selection = _called(self.selector, self.door, self.learning, randomness, self.told)
             return self.selection
         finally:
-            self.left = session.remaining
+            self.left, self.unvoted = session.remaining, session.votes
             self.door.close()
 
     def fitter(self, inference: Inference) -> Fitting:
@@ -235,6 +239,22 @@ class _Watched:
         return fitted(curator.release(), curator.structure)
 
 
+class _WatchedVotes(_Watched):
+    """One that has records vote."""
+
+    selector: Any
+
+    def votes(self, budget: Budget) -> Budget:
+        """As the selector says."""
+        found: Budget = self.selector.votes(budget)
+        return found
+
+    def foretell(self, workload: Workload, votes: Budget, terms: Terms, records: float | None = None) -> Sequence[str]:
+        """As the selector says."""
+        found: Sequence[str] = self.selector.foretell(workload, votes, terms, records)
+        return found
+
+
 def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> object:
     """What it says when it is given the same answers and there are no records."""
     told: list[tuple[Any, ...]] = []
@@ -248,7 +268,7 @@ def serves(
 ) -> bool:
     """Whether its plan refuses nothing of this; what it raises besides refusals is raised."""
     try:
-        subject.component.plan(workload, budget, Terms(neighbours=neighbours))
+        foretold(subject.component, workload, budget, Terms(neighbours=neighbours), Fraction(0))
     except (BudgetError, StructureError, TooLarge):
         return False
     return True
@@ -256,7 +276,7 @@ def serves(
 
 def first(subject: SelectorSubject) -> str:
     """A kind of budget that it serves; a selector that serves none fails here."""
-    kinds = [kind for kind in ("zcdp", "pure") if kind in subject.capabilities]
+    kinds = [kind for kind in ("zcdp", "pure", "approx") if kind in subject.capabilities]
     require(kinds, "its plan refuses pure and zCDP budgets alike, at epsilon = 1 and rho = 1/2, of three small pairs")
     return kinds[0]
 
@@ -264,7 +284,9 @@ def first(subject: SelectorSubject) -> str:
 def served(subject: SelectorSubject) -> list[tuple[Budget, str]]:
     """Budgets at epsilon = 1 or its like, and relations, that its plan does not refuse."""
     cases = [
-        (budget_of(kind, 1), one) for kind in sorted(subject.capabilities) for one in ("add-remove", "replace-one")
+        (budget_of(kind, 1), one)
+        for kind in sorted(subject.capabilities & {"pure", "zcdp", "approx"})
+        for one in ("add-remove", "replace-one")
     ]
     return [case for case in cases if serves(subject, PAIRS, *case)]
 

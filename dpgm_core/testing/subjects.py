@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
-from dpgm_core.selection.contract import Selector
+from dpgm_core.selection.contract import Selector, VotingSelector
+from dpgm_core.selection.run import foretold
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
@@ -244,9 +246,10 @@ class LearnerSubject(Subject):
 
 
 class SelectorSubject(Subject):
-    """A selector; its capabilities are the budget kinds that `plan` does not refuse.
+    """A selector; its capabilities are the budget kinds that `plan` does not refuse, and "votes".
 
-    kept: what checks have found out and others may look at, by name.
+    One that has records vote is given (epsilon, delta) budgets, as it takes no other. kept: what checks have found out
+    and others may look at, by name.
     """
 
     component: Selector
@@ -257,14 +260,17 @@ class SelectorSubject(Subject):
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """Of "pure" and "zcdp" those served."""
+        """Of "pure" and "zcdp" those served; "approx" and "votes" of one that has records vote."""
         budgets = {"pure": Budget.pure(1), "zcdp": Budget.zcdp("1/2")}
-        return frozenset(kind for kind, budget in budgets.items() if self._serves(budget))
+        if isinstance(self.component, VotingSelector):
+            budgets = {"approx": Budget.approx(1, "1e-6")}
+        found = {kind for kind, budget in budgets.items() if self._serves(budget)}
+        return frozenset(found | {"votes"} if isinstance(self.component, VotingSelector) else found)
 
     def _serves(self, budget: Budget) -> bool:
         workload = Workload.all(Domain.from_sizes(dict.fromkeys("abc", 2)), order=2)
         try:
-            self.component.plan(workload, budget, Terms(neighbours="add-remove"))
+            foretold(self.component, workload, budget, Terms(neighbours="add-remove"), Fraction(0))
         except BudgetError:
             return False
         except Exception:  # not a refusal: the checks of this kind shall run, and say so
