@@ -24,15 +24,15 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
-from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import divided_for, foretold, select_structure
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
+from dpgm_core.selection.run import divided_for, select_structure
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.testing.check import CheckFailed, require
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.looping import Learning, fitted
 from dpgm_core.testing.reference import ReferenceLaplace
 from dpgm_core.testing.sessions import Endless, Request, SessionDoor, live, replayed
-from dpgm_core.testing.subjects import SelectorSubject
+from dpgm_core.testing.subjects import SelectorSubject, plan_by
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -73,10 +73,11 @@ def unlinked(count: int, seed: int) -> IntArray:
 
 
 def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
-    """A pure budget, or the zCDP it implies, which buys about as much; with delta = 1e-6 for who has records vote."""
-    if kind == "approx":
-        return Budget.approx(epsilon, "1e-6")
-    return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
+    """A pure budget, or the zCDP it implies, which buys about as much, or what that is at a delta of 1e-6."""
+    if kind == "pure":
+        return Budget.pure(epsilon)
+    rho = Budget.zcdp(Fraction(epsilon) ** 2 / 2)
+    return rho.to_approx("1e-6") if kind == "approx" else rho
 
 
 def _amount(budget: Budget) -> Fraction:
@@ -159,16 +160,16 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    plan = foretold(selector, wanted, spent, terms, Fraction(0))
     votes, each = divided_for(selector, spent)
-    require(isinstance(plan, SelectionPlan), f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
+    plan = plan_by(selector, wanted, spent, terms)
+    if not isinstance(plan, SelectionPlan):
+        raise CheckFailed(f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
         records, alone, ReferenceLaplace(), terms=terms, budget=spent, randomness=SeededRandomness(seed)
     )
-    learning = partial(Learning, settles=settles, finds=finds)
-    watched = (_Watched if votes is None else _WatchedVotes)(selector, learning, breaks_at)
+    watched = _Watched(selector, partial(Learning, settles=settles, finds=finds), breaks_at)
     try:
         release, _ = select_structure(
             watched, curator, wanted, watched, JunctionTree(), randomness=SeededRandomness(seed)
@@ -186,7 +187,7 @@ def choose(
         workload=wanted,
         budget=spent,
         left=float(_amount(watched.left) / _amount(each)),
-        unvoted=0.0 if votes is None else float(watched.unvoted.epsilon / votes.epsilon),
+        unvoted=0.0 if votes is None or watched.unvoted is None else float(watched.unvoted.epsilon / votes.epsilon),
         domain=release.structure.domain,
         told=tuple(watched.told),
         log=tuple(watched.door.log),
@@ -208,6 +209,8 @@ class _Watched:
         self.selector, self._learning, self._breaks_at = selector, learning, breaks_at
         self.told: list[tuple[Any, ...]] = []
         self.plan = selector.plan
+        if isinstance(selector, VotingSelector):
+            self.votes, self.foretell = selector.votes, selector.foretell
 
     def select(
         self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
@@ -239,22 +242,6 @@ class _Watched:
         return fitted(curator.release(), curator.structure)
 
 
-class _WatchedVotes(_Watched):
-    """One that has records vote."""
-
-    selector: Any
-
-    def votes(self, budget: Budget) -> Budget:
-        """As the selector says."""
-        found: Budget = self.selector.votes(budget)
-        return found
-
-    def foretell(self, workload: Workload, votes: Budget, terms: Terms, records: float | None = None) -> Sequence[str]:
-        """As the selector says."""
-        found: Sequence[str] = self.selector.foretell(workload, votes, terms, records)
-        return found
-
-
 def again(subject: SelectorSubject, selected: Selected, *, seed: int = 1) -> object:
     """What it says when it is given the same answers and there are no records."""
     told: list[tuple[Any, ...]] = []
@@ -268,7 +255,7 @@ def serves(
 ) -> bool:
     """Whether its plan refuses nothing of this; what it raises besides refusals is raised."""
     try:
-        foretold(subject.component, workload, budget, Terms(neighbours=neighbours), Fraction(0))
+        plan_by(subject.component, workload, budget, Terms(neighbours=neighbours))
     except (BudgetError, StructureError, TooLarge):
         return False
     return True
@@ -284,9 +271,7 @@ def first(subject: SelectorSubject) -> str:
 def served(subject: SelectorSubject) -> list[tuple[Budget, str]]:
     """Budgets at epsilon = 1 or its like, and relations, that its plan does not refuse."""
     cases = [
-        (budget_of(kind, 1), one)
-        for kind in sorted(subject.capabilities & {"pure", "zcdp", "approx"})
-        for one in ("add-remove", "replace-one")
+        (budget_of(kind, 1), one) for kind in sorted(subject.capabilities) for one in ("add-remove", "replace-one")
     ]
     return [case for case in cases if serves(subject, PAIRS, *case)]
 

@@ -87,7 +87,7 @@ class Scales:
 
         Where most are, those that are not are the rare cells', whose logarithms lie farther out than the others'.
         """
-        self.values = self.values * (1 + widening * (self.determined / self.count) ** 2)
+        self.values = self.values * (1 + widening * (self.determined / np.maximum(self.count, 1)) ** 2)
 
     def open(self, tables: list[int]) -> bool:
         """Raise the scales of what these tables tell of, to 1/4 or to twice what they are; whether any rose."""

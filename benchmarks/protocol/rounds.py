@@ -1,0 +1,53 @@
+"""How long a round of gradients takes, beside the two matrix products in it that nobody can avoid."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from benchmarks.cases.markov import ising
+from benchmarks.harness.timing import cpu_seconds
+from dpgm_core import Budget, SeededRandomness, Structure, Terms, Workload, make
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.sources import as_source
+
+__all__ = ["seconds_of_a_round"]
+
+RECORDS, RUNS, CLIP = 2**16, 5, Fraction(3, 10)
+
+
+def seconds_of_a_round(attributes: int) -> dict[str, float]:
+    """A whole step of a session on 65,536 records, clipped, with its choice; and float32 products of the same sizes.
+
+    CPU seconds, the least of five; weights are those of a start, a third of the radius on one partner each.
+    """
+    rng = np.random.default_rng(330_000)
+    truth = ising("matching", attributes, rng)
+    codes = truth.records(RECORDS, rng)
+    regressions = Regressions(candidates=Structure.complete(truth.domain, 2), loss="logistic")
+    radius = Fraction(str(round(2 * truth.width, 6)))
+    weights = regressions.zeros()
+    for row in range(attributes):
+        weights[row, (row + 1) % attributes] = int(64 * radius) // 3
+    gradients = NodeGradients(regressions=regressions, weights=weights, radius=radius, clip=CLIP)
+    curator = LiveCurator(
+        as_source(codes),
+        Structure(truth.domain, [(name,) for name in truth.domain.names]),
+        make("mechanism", "gaussian"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.zcdp(1),
+        randomness=SeededRandomness(1),
+    )
+    with curator.session(workload=Workload.all(truth.domain, order=2)) as session:
+        session.descend(gradients, Budget.zcdp("0.1"))  # the first one reads and checks
+        spent = cpu_seconds(lambda: session.descend(gradients, Budget.zcdp("0.1")), runs=RUNS)
+    inputs = np.vstack([1 - 2 * codes.T.astype(np.float32), np.ones((1, RECORDS), dtype=np.float32)])
+    plain = weights.astype(np.float32)
+
+    def products() -> None:
+        linear = plain @ inputs
+        linear @ inputs.T
+
+    return {"round": spent, "products": cpu_seconds(products, runs=RUNS)}

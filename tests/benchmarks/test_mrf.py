@@ -1,0 +1,236 @@
+"""The comparison of Markov random fields: truths, searches and judgements are the definition's, data may be absent."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("joblib")
+
+from benchmarks import mrf
+from benchmarks.cases.markov import Ising, Labels, Polynomial, _gibbs, ising, walsh
+from benchmarks.harness.main import main
+from benchmarks.harness.runs import read
+from benchmarks.protocol.crossing import crossing, records_at, search, slope
+from benchmarks.protocol.entropy import TooDense, by_greatest_entropy
+from benchmarks.protocol.many_binary import pseudo_likelihood
+from benchmarks.protocol.plain_regressions import by_logistic
+from benchmarks.protocol.prototype import starts
+from benchmarks.protocol.recovery import METHODS, VOTES, couplings_of, judged, trial
+from benchmarks.protocol.recovery_labels import (
+    LABEL_METHODS,
+    WALSH_METHODS,
+    coefficient,
+    edges_of,
+    walsh_error,
+)
+from benchmarks.protocol.recovery_labels import trial as one_of_labels
+from benchmarks.protocol.recovery_learners import STEPS, saved
+from benchmarks.protocol.recovery_targets import targets
+from dpgm_core import Domain, Model, Structure, Tables
+
+
+def moments(truth: Ising) -> np.ndarray:
+    """Means of all products, by enumeration."""
+    states = np.array(list(itertools.product([1, -1], repeat=truth.size)))
+    weights = np.exp(0.5 * np.einsum("si,ij,sj->s", states, truth.couplings, states))
+    return np.einsum("s,si,sj->ij", weights / weights.sum(), states, states)
+
+
+def measured(codes: np.ndarray) -> np.ndarray:
+    """Means of all products of records."""
+    spins = 1 - 2 * codes.astype(float)
+    return spins.T @ spins / len(codes)
+
+
+@pytest.mark.parametrize(("graph", "size"), [("matching", 6), ("3-regular", 6), ("grid", 9)])
+def test_records_are_drawn_from_the_truth(graph, size):
+    """Products of 40,000 records; a false alarm, one of at most 36 beyond 5.5 deviations, in 1e-6 of seeds."""
+    rng = np.random.default_rng(1)
+    truth = ising(graph, size, rng)
+    assert np.abs(measured(truth.records(10_000, rng)) - moments(truth)).max() <= 5.5 / 100
+
+
+def test_gibbs_sampling_is_the_exact_law():
+    """Likewise, though no benchmark takes it at so few attributes."""
+    rng = np.random.default_rng(2)
+    truth = ising("grid", 9, rng)
+    assert np.abs(measured(_gibbs(truth.couplings, 10_000, rng)) - moments(truth)).max() <= 5.5 / 100
+
+
+def test_truths_are_as_told():
+    """Degrees, widths and couplings; labels are centred, their records the law's (a false alarm in 1e-6 of seeds);
+    monomials are five triples and four pairs."""
+    rng = np.random.default_rng(3)
+    cubic = ising("3-regular", 16, rng)
+    assert (np.count_nonzero(cubic.couplings, axis=1) == 3).all() and cubic.width == pytest.approx(1.2)
+    assert len(ising("grid", 64, rng).edges) == 112
+    labels = Labels.draw(3, 6, rng)
+    assert np.abs(labels.tables.sum(axis=1)).max() < 1e-12 and labels.width == pytest.approx(0.8)
+    law = np.exp(labels.tables[1])
+    pairs = labels.records(20_000, rng)[:, 2:4].astype(int)
+    shares = np.bincount(3 * pairs[:, 0] + pairs[:, 1], minlength=9).reshape(3, 3) / 20_000
+    assert np.abs(shares - law / law.sum()).max() < 0.5 * 5.5 / math.sqrt(20_000)
+    triples = Polynomial.triples(rng)
+    assert sorted(map(len, triples.monomials)) == [2] * 4 + [3] * 5 and triples.width == pytest.approx(1.6)
+
+
+def test_the_walsh_transform_is_its_matrix():
+    """Entry (s, I) is the parity of their common bits."""
+    values = np.random.default_rng(4).normal(size=16)
+    matrix = [[(-1) ** (state & monomial).bit_count() for monomial in range(16)] for state in range(16)]
+    assert walsh(values) == pytest.approx(np.array(matrix) @ values)
+
+
+def test_a_crossing_is_where_lines_meet_two_thirds():
+    """By hand, in half powers of two; rates that fall are put together; one side alone is a bound."""
+    assert crossing({20: (0, 9), 22: (9, 9)}).records == pytest.approx(2 ** (10 + 2 / 3))
+    assert crossing({20: (0, 8), 21: (8, 8), 22: (4, 8), 23: (8, 8)}).records == pytest.approx(2 ** (10 + 0.5 * 8 / 9))
+    assert str(crossing({20: (1, 8)})) == "> 1,024" and str(crossing({20: (8, 8)})) == "< 1,024"
+    assert 0 < crossing({20: (2, 8), 21: (7, 8)}).spread < 0.4
+
+
+@pytest.mark.parametrize("start", [100, 900, 20_000])
+def test_a_search_finds_the_crossing_wherever_it_begins(start):
+    """A success has probability 2/3 at 1,000 records; within 35 %, which 8 trials a point miss once in 1,000."""
+    rng = np.random.default_rng(5)
+
+    def attempt(records: int, trial: int) -> dict[str, bool]:
+        return {"goal": bool(rng.random() < 1 / (1 + 0.5 * (records / 1000) ** -4))}
+
+    line = search(attempt, {"goal": start}, trials=8, seconds=60)
+    found = crossing({int(at): tuple(one) for at, one in line["goal"].items()})
+    assert abs(math.log(found.records / 1000)) < 0.35 and not line["late"]
+    assert search(attempt, {"goal": start}, trials=8, seconds=-1)["late"]
+
+
+def test_a_slope_is_that_of_a_power():
+    """Exactly, whatever the weights."""
+    points = {size: crossing({at: (2, 6), at + 1: (6, 6)}) for size, at in ((8, 18), (16, 19), (64, 21))}
+    assert slope(points)[0] == pytest.approx(0.5) and slope({8: points[8]}) is None
+    assert records_at(18) == 512
+
+
+def test_couplings_are_read_off_any_cliques():
+    """Of pairs and of a triple, with main effects beside them."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+    structure = Structure(domain, [("a", "b", "c"), ("b", "c")])
+    spins = np.array([1.0, -1.0])
+    triple = 0.3 * np.einsum("i,j,k->ijk", spins, spins, np.ones(2)) + 0.7 * spins[:, None, None]
+    triple += 0.2 * np.einsum("i,j,k->ijk", spins, spins, spins)
+    model = Model(
+        structure, Tables.from_arrays(structure, {("a", "b", "c"): triple, ("b", "c"): -0.4 * np.outer(spins, spins)})
+    )
+    assert couplings_of(model) == pytest.approx(np.array([[0, 0.3, 0], [0.3, 0, -0.4], [0, -0.4, 0]]))
+    assert coefficient(model, ("a", "b", "c")) == pytest.approx(0.2) and coefficient(
+        model, ("b", "c")
+    ) == pytest.approx(-0.4)
+
+
+def test_edges_of_labels_need_half_the_least_effect():
+    """Means of rows and columns do not count."""
+    domain = Domain.from_sizes({"a": 3, "b": 3, "c": 3})
+    structure = Structure(domain, [("a", "b"), ("b", "c")])
+    effect = 0.5 * (np.eye(3) - 1 / 3) / (2 / 3)
+    tables = {("a", "b"): effect + np.arange(3), ("b", "c"): 0.7 * effect + np.arange(3)[:, None]}
+    assert edges_of(Model(structure, Tables.from_arrays(structure, tables))) == {(0, 1)}
+
+
+def test_success_is_every_edge_and_every_pair():
+    """An edge too many, one too few, and a coupling off by more than .1."""
+    truth = ising("matching", 4, np.random.default_rng(6))
+    assert all(judged(truth, truth.couplings).values())
+    assert judged(truth, truth.couplings * 0.7) == {"structure": True, "parameters": False}
+    assert not judged(truth, truth.couplings * 0.4)["structure"]
+    assert not judged(truth, truth.couplings + 0.25 * (1 - np.eye(4)))["structure"]
+
+
+def test_methods_of_the_benchmark_itself_find_the_truth():
+    """Greatest entropy from exact products, to 1e-3; regressions from 30,000 records, to .06, eight standard errors."""
+    truth = ising("3-regular", 8, np.random.default_rng(7))
+    assert np.abs(by_greatest_entropy(moments(truth), 0.4) - truth.couplings).max() < 1e-3
+    codes = truth.records(20_000, np.random.default_rng(8))
+    assert np.abs(by_logistic(codes) - truth.couplings).max() < 0.06
+    along = np.cumsum([0.5 + 0.1 * (place % 2) for place in range(18)])
+    with pytest.raises(TooDense):
+        by_greatest_entropy(np.exp(-np.abs(np.subtract.outer(along, along))), 0.4)  # a chain of 18
+
+
+def test_the_pseudo_likelihood_is_that_of_the_conditionals():
+    """By hand on two attributes; a cell that is ruled out costs the smoothing and no more."""
+    domain = Domain.from_sizes({"a": 2, "b": 2})
+    structure = Structure(domain, [("a", "b")])
+    law = np.array([[0.4, 0.1], [0.2, 0.3]])
+    model = Model(structure, Tables.from_arrays(structure, {("a", "b"): np.log(law)}))
+    codes = np.array([[0, 0], [1, 0]], dtype=np.uint8)
+    each = [0.4 / 0.6, 0.4 / 0.5, 0.2 / 0.6, 0.2 / 0.5]
+    by_hand = np.log([(1 - 1e-4) * one + 5e-5 for one in each]).sum() / 2
+    assert pseudo_likelihood(model, codes) == pytest.approx(by_hand)
+    impossible = Tables.from_arrays(structure, {("a", "b"): np.array([[0.0, 0.0], [0.0, -np.inf]])})
+    assert pseudo_likelihood(Model(structure, impossible), np.array([[1, 1]])) == pytest.approx(2 * math.log(5e-5))
+
+
+def test_records_saved_are_those_of_equal_errors():
+    """Errors as 1 / n, those of cells twice as large: twice the records."""
+    run = {"contrasts": [1 / step for step in STEPS], "cells": [2 / step for step in STEPS]}
+    worse = {key: [3 * one for one in values] for key, values in run.items()}
+    ratio, spread = saved([run, worse])
+    assert ratio == pytest.approx(2) and spread == pytest.approx(0, abs=1e-9)
+
+
+def test_every_search_begins_near_the_prototype():
+    """Of the method itself where it was measured, and somewhere otherwise."""
+    assert starts("zcdp", "matching 32", "mrf-fw clipped") == (4211, 18051)
+    assert starts("zcdp", "matching 64", "all pairs, tables") == (5953, 4 * 5953)
+    assert starts("zcdp", "matching 16", "mrf-fw") == (3649, 15024) and starts("zcdp", "none 1", "x") == (2048, 4096)
+    assert all(starts(*cell.split(maxsplit=1), method) for cell, of in mrf.SEARCHES.items() for method in of)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_truth_where_records_abound(method):
+    """At several times the records that it needs: what is misspelt, or read off wrongly, fails here."""
+    found = trial("matching", 8, method, "delta" if method in VOTES else "zcdp", 20_000, 0)
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("method", LABEL_METHODS)
+def test_every_method_for_labels_does(method):
+    """Likewise, three labels."""
+    assert one_of_labels(3, 4, method, 6_000, 0)["structure"]
+
+
+@pytest.mark.parametrize("method", WALSH_METHODS)
+def test_triples_are_found(method):
+    """Within .08 of .4."""
+    assert walsh_error(method, 100_000, "0.1", 0)["error"] < 0.08
+
+
+def line(cell: str, method: str, structure: dict[str, list[int]], parameters: dict[str, list[int]]) -> dict:
+    """A finished search."""
+    return {"cell": cell, "method": method, "trial": 0, "structure": structure, "parameters": parameters, "late": False}
+
+
+def test_targets_are_met_and_missed_by_their_figures():
+    """A ratio of 4, wanted 3; of 2, wanted 6; and a bound that may be either."""
+    ours = line("zcdp matching 16", "mrf-select contrasts", {"20": [0, 8], "21": [8, 8]}, {"20": [0, 8], "21": [8, 8]})
+    theirs = line("zcdp matching 16", "mrf-fw clipped", {"24": [0, 8], "25": [8, 8]}, {"22": [0, 8], "23": [8, 8]})
+    said = targets([ours, theirs]).splitlines()
+    (structure,) = [row for row in said if "mrf-select), structure" in row]
+    (parameters,) = [row for row in said if "mrf-select), parameters" in row]
+    assert "4.00" in structure and structure.endswith("met    |") and "2.00" in parameters and "missed" in parameters
+    unknown = targets([ours, theirs | {"parameters": {"22": [0, 8]}}])
+    assert "not known" in unknown and "not known" in mrf.tables([ours, theirs | {"parameters": {"22": [0, 8]}}])
+
+
+def test_without_the_data_the_rest_is_run(tmp_path, capsys):
+    """One line says what is left out, once; the smallest search without privacy is of real trials."""
+    store = tmp_path / "store.jsonl"
+    given = [str(Path("/nowhere")), "--store", str(store), "--trials", "3"]
+    main(mrf.STUDY, [*given, "--cells", "zcdp matching 8", "--only-methods", "non-private"])
+    (one,) = read(store)
+    assert "lbs_workweek" in capsys.readouterr().err and one["method"] == "non-private" and one["structure"]
+    with pytest.raises(SystemExit) as left:
+        main(mrf.STUDY, [*given, "--cells", "days 1"])
+    assert left.value.code == 2
