@@ -42,6 +42,7 @@ DAYS = {
     "aim": Asked({"name": "aim", "merge": False}),
     "mrf-select contrasts": Asked({"name": "mrf-select", "measure": "contrasts"}),
     "mrf-select tables": Asked({"name": "mrf-select", "measure": "tables"}),
+    "mrf-select tables, 2 picks": Asked({"name": "mrf-select", "measure": "tables", "picks": 2}),
 }
 
 
