@@ -15,6 +15,7 @@ FACES = (
     "dpgm_core.plugin",
     "dpgm_core.testing",
     "dpgm_core.noise",
+    "dpgm_core.inference",
     "dpgm_core.sources",
     "dpgm_core.collective",
     "dpgm_core.learning",

@@ -27,6 +27,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import check_structure, measure
+from dpgm_core.noise.split import may_be_contrasts
 from dpgm_core.planning import Plan, checked_records, make_plan
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
@@ -53,6 +54,8 @@ _OTHERWISE: Mapping[str | None, str] = {
     "part": "the learner spends a part of the budget on a first look, which says how the rest is divided over tables; "
     "the noise shown is that of one release of all of it",
     "rounds": "the learner takes many releases of subsampled records; the noise shown is that of one release of all",
+    "session": "the learner asks more of the records than tables, step by step; the noise shown is that of one release "
+    "of all, which it does not take",
 }
 
 
@@ -84,9 +87,9 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
     or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
     how the budget is divided over tables, "even" or "optimal" (see `optimal_split`), or "contrasts": of binary
-    attributes one noisy sum of products for each set inside a clique is measured in place of tables. With {"tables":
-    "even", "check": 0.05} a share is set aside for noisy tables of random pairs, which tell what the structure misses
-    (see `Model.structure_error`).
+    attributes one noisy sum of products for each set inside a clique is measured in place of tables; "sharper": the one
+    of "contrasts" and "even" that tells the cliques' products better. With {"tables": "even", "check": 0.05} a share is
+    set aside for noisy tables of random pairs, which tell what the structure misses (see `Model.structure_error`).
 
     Everything that can be refused is refused before anything is charged. A learner that fails afterwards raises
     LearningFailed: the paid release is in `save_release` and in the error's `releases`.
@@ -290,7 +293,7 @@ def plan(
         return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
     made: Learner = make("learner", learner)
     made.check(structure, engine)
-    check_contrast_learner(made, read_split(split)[0] == "contrasts")
+    check_contrast_learner(made, may_be_contrasts(read_split(split)[0]))
     measured, split = _foreseen(made, structure, split)
     price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
     try:

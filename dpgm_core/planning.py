@@ -57,7 +57,7 @@ class Plan:
     widest noise): in the unit of the tables, 1/grid of a person with contributions. seconds_per_inference: None where
     no engine is asked. inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
     unsafe: why the guarantee would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table,
-    of which a model will know nothing.
+    of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
     """
 
     structure: StructureReport
@@ -72,6 +72,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     unsafe: str | None = None
     unmeasured: tuple[str, ...] = ()
+    contrasts: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""
@@ -88,6 +89,7 @@ class Plan:
             "notes": list(self.notes),
             "unsafe": self.unsafe,
             "unmeasured": list(self.unmeasured),
+            "contrasts": self.contrasts,
             "conditions": [] if self.terms.condition is None else [self.terms.condition],
             "contributions": self.terms.to_dict()["contributions"],
         }
@@ -162,6 +164,7 @@ def make_plan(
         ),
         unsafe=measurement.unsafe,
         unmeasured=tables.uncovered,
+        contrasts=measurement.contrasts,
     )
 
 

@@ -11,9 +11,13 @@ from dpgm_core.cli.common import json_option, print_json, say, say_lines, settin
 from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
+    from dpgm_core.inference.contract import Beliefs
     from dpgm_core.interop.uai import Task
 
 __all__ = ["infer"]
+
+_MORE = "inference.max_iterations or inference.damping"
+_MORE_DRAWS = "inference.burn_in and inference.thinning, or inference.annealing"
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -49,11 +53,14 @@ def infer(
     engine = make("inference", inference, **_options(settings))
     text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)
     converged = beliefs is None or beliefs.converged
+    errors = None if beliefs is None else _errors(beliefs)
     if not converged and beliefs is not None:
         talk(
             f"dpgm: {inference} did not converge in {beliefs.iterations} iterations, so the answer is only where it "
-            "stopped; raise inference.max_iterations or inference.damping"
+            f"stopped; raise {_MORE if errors is None else _MORE_DRAWS}"
         )
+    if errors is not None:
+        talk(f"dpgm: {inference} averages over draws: Monte Carlo standard errors are up to {errors}")
     if output is not None:
         atomic_write(output, text.encode("ascii"), "a UAI result")
     if as_json:
@@ -62,6 +69,7 @@ def infer(
                 "task": task,
                 "inference": inference,
                 "converged": converged,
+                "monte_carlo": errors,
                 "iterations": None if beliefs is None else beliefs.iterations,
                 "file": None if output is None else str(output),
                 "result": text if output is None else None,
@@ -71,6 +79,15 @@ def infer(
         say_lines(text.removesuffix("\n"))
     else:
         say(f"{task}: {output}")
+
+
+def _errors(beliefs: Beliefs) -> str | None:
+    """Monte Carlo errors, in words; None of an engine that states none."""
+    if beliefs.errors is None or beliefs.log_partition_error is None:
+        return None
+    return (
+        f"{float(beliefs.errors.values.max()):.2g} of probabilities and {beliefs.log_partition_error:.2g} nats of log Z"
+    )
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, object]:

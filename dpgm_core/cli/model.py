@@ -18,6 +18,7 @@ from dpgm_core.cli.common import (
 )
 from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
+from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
     from dpgm_core.models.merged import SampleMethod
@@ -36,6 +37,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
 @click.option("-o", "--output", type=_file, required=True, help="The .csv, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that draws.")
 @click.option(
     "--method",
     type=click.Choice(["independent", "rounded"]),
@@ -62,6 +64,7 @@ def sample(
     count: int,
     output: Path,
     seed: int | None,
+    inference: str,
     method: SampleMethod,
     datasets: int | None,
     unmeasured: Unmeasured,
@@ -82,7 +85,7 @@ def sample(
         raise OptionError(
             "--datasets go with independent records, whose spread the analysis allows for; leave --method"
         )
-    model = _load(model_file).using(unmeasured=unmeasured)
+    model = _load(model_file).using(inference, unmeasured=unmeasured)
     randomness = None if seed is None else SeededRandomness(seed)
     kept = [one for one in model.domain if one.name not in model.left_out]
     texts = [text for one in kept for text in (one.name, *one.labels)]
@@ -96,19 +99,26 @@ def sample(
         write_records(model.sample(count, method=method, randomness=randomness), output, quoted=quoted)
     else:
         if len(model.replicates) < datasets:
-            model = with_replicates(model, model_file, max(datasets, DEFAULT_REPLICATES), seed)
+            made = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
+            model = made.using(inference, unmeasured=unmeasured)
         for file, table in zip(files, model.sample_datasets(count, datasets, randomness=randomness), strict=True):
             write_records(table, file, quoted=quoted)
+    approximate = not model.engine.exact
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
         taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
-        print_json({"records": count, "method": method, **named, **taken, **facts})
+        drawn = {"inference": inference, "approximate": approximate, "caveats": list(model.caveats)}
+        print_json({"records": count, "method": method, **drawn, **named, **taken, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
     say_left_out(model.left_out)
     if unmeasured == "uniform" and model.unmeasured:
         talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
+    if approximate:
+        talk(f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge")
+    for caveat in model.caveats:
+        talk(f"dpgm: {caveat}")
     for file in files:
         say(f"{count} synthetic records: {file}")
 

@@ -71,7 +71,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     say(
         f"sensitivity ({planned.terms.neighbours.value}): L0 {one.l0}, L1 {one.l1}, L2 {one.l2:.4g}, Linf {one.linf}; "
-        f"noise scale {planned.scale:.6g} {unit} per cell"
+        f"noise scale {planned.scale:.6g} {unit} per {'sum' if planned.contrasts else 'cell'}"
     )
     say_lines(planned.structure)
     if planned.seconds_per_inference is None:
@@ -79,12 +79,20 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     else:
         cost = f"{planned.inference_cost}; " if planned.inference_cost else ""
         say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
-    if len(planned.tables) != len(run.structure.groups):
+    if planned.contrasts:
+        say(f"measured: {len(planned.tables)} sums of products, one for each set of attributes inside a clique")
+    elif len(planned.tables) != len(run.structure.groups):
         say(f"measured for the learner: {len(planned.tables)} tables instead of {len(run.structure.groups)}")
     say()
     what = "records" if weighted is None else "persons"
     by_row = any(table.records_per_row is not None for table in planned.tables)
-    header = ["table", "cells", f"noise sd ({what})", "error of a probability", *["records per row"] * by_row]
+    header = [
+        "product" if planned.contrasts else "table",
+        "cells",
+        f"noise sd ({what})",
+        "error of a probability",
+        *["records per row"] * by_row,
+    ]
     rows = [
         [
             " x ".join(table.clique) or "(total)",

@@ -24,6 +24,7 @@ from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import FloatArray
+    from dpgm_core.inference.contract import Estimates
     from dpgm_core.models.intervals import Interval
     from dpgm_core.models.model import Model
     from dpgm_core.models.standing import Unmeasured
@@ -118,7 +119,8 @@ def query(
     cells = math.prod(model.domain.shape(attributes))
     if top is None and cells > _MOST_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
-    table = model.marginal(attributes, given=fixed)  # first: it refuses what cannot be asked
+    estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
+    table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
     found = None
     if level is not None:
         checked_level(level)
@@ -134,6 +136,7 @@ def query(
         say_left_out(left_out)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _say_standing(standing, found)
+        _say_estimates(inference, estimates)
         return
     keys = [name.replace(" ", "_") for name in columns]
     sure = {} if found is None else {"level": level, "replicates": len(model.replicates), "widened": found.widened}
@@ -146,6 +149,7 @@ def query(
             **_facts(model),
             "converged": model.converged,
             **sure,
+            **_drawn(estimates),
             "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
         }
     )
@@ -207,6 +211,25 @@ def _say_standing(standing: str, found: Interval | None = None) -> None:
             if found.widened
             else "the intervals cover sampling and noise, and not what the structure misses"
         )
+
+
+def _say_estimates(inference: str, estimates: Estimates | None) -> None:
+    """Under an answer of an engine that draws: how far it may be off, and what speaks against that."""
+    if estimates is None:
+        return
+    error = float(estimates.errors[0].max())
+    say(f"approximate: {inference} averages over draws, with a Monte Carlo standard error of up to {error:.2g}")
+    for note in estimates.notes:
+        say(f"{'note' if estimates.converged else 'WARNING'}: {note}")
+
+
+def _drawn(estimates: Estimates | None) -> dict[str, Any]:
+    """The same for `--json`."""
+    if estimates is None:
+        return {}
+    error = float(estimates.errors[0].max())
+    facts = {"standard_error": error, "converged": estimates.converged, "notes": list(estimates.notes)}
+    return {"monte_carlo": facts}
 
 
 def _describe(model: Model) -> None:

@@ -7,7 +7,7 @@ shortened by a factor of the record alone: what a record adds is a function of t
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -51,9 +51,16 @@ class GradientSums(Sum):
         found = sums.reshape(self.gradients.weights.shape)
         count, block = len(codes[0]), self._block
         for start in range(0, count, block):
-            features = self._features(np.stack([column[start : start + block] for column in codes]))
-            residuals = self._shortened(self._residuals(features))
+            features, residuals = self.parts([column[start : start + block] for column in codes])
             found += (residuals @ features.T).astype(np.int64)
+
+    def parts(self, codes: Codes) -> tuple[Array, Array]:
+        """Of each record the features, (columns, records), and its residuals, (rows, records): whole numbers, float32.
+
+        What a record adds is the product of the two. Secret.
+        """
+        features = self._features(np.stack(codes))
+        return features, self._shortened(self._residuals(features))
 
     @cached_property
     def _weights(self) -> Array:
@@ -122,13 +129,10 @@ class GradientSums(Sum):
         first, second = ([column[(name,), (codes[side],)] for name, codes in own.rows] for side in (0, 1))
         return np.array(first), np.array(second)
 
-    @cached_property
+    @property
     def _logistic(self) -> Array:
-        """floor(G sigma(-k / weights_grid)) for k from -units to units, as float32."""
         own = self.gradients
-        steps = np.arange(-own.units, own.units + 1) / own.weights_grid
-        found = np.floor(own.residual_grid / (1 + np.exp(steps)))
-        return np.minimum(found, self._largest).astype(np.float32)  # whatever a double's exp does
+        return _sigmas(own.units, own.weights_grid, own.residual_grid, self._largest)
 
     def _divided(self, linear: Array, own: Array) -> Array:
         """Of "softmax": G for the record's own code less floor(G E / sum of E), E whole numbers for exp.
@@ -139,18 +143,11 @@ class GradientSums(Sum):
         node, starts = self._one_hot[0], self._starts
         steps = np.maximum.reduceat(linear, starts, axis=0)[node]
         steps -= linear
-        powers = self._powers.take(steps.astype(np.intp), mode="clip")
+        powers = _powers(self.gradients.units, self.gradients.weights_grid).take(steps.astype(np.intp), mode="clip")
         total = np.add.reduceat(powers, starts, axis=0)[node]
         powers *= self.gradients.residual_grid
         powers /= total
         return own * np.float32(self.gradients.residual_grid) - np.floor(powers).astype(np.float32)
-
-    @cached_property
-    def _powers(self) -> Array:
-        """floor(2^30 exp(-k / weights_grid)) for k from 0 to 2 units."""
-        own = self.gradients
-        found: Array = np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * own.units + 1) / own.weights_grid))
-        return found
 
     @cached_property
     def _starts(self) -> IntArray:
@@ -189,3 +186,17 @@ class GradientSums(Sum):
         else:
             found = np.abs(residuals).sum(axis=0, dtype=kind)
         return found.astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _sigmas(units: int, weights_grid: int, grid: int, largest: int) -> Array:
+    """floor(grid sigma(-k / weights_grid)) for k from -units to units, as float32."""
+    found = np.floor(grid / (1 + np.exp(np.arange(-units, units + 1) / weights_grid)))
+    return np.minimum(found, largest).astype(np.float32)  # whatever a double's exp does
+
+
+@lru_cache(maxsize=4)
+def _powers(units: int, weights_grid: int) -> Array:
+    """floor(2^30 exp(-k / weights_grid)) for k from 0 to 2 units."""
+    found: Array = np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * units + 1) / weights_grid))
+    return found

@@ -31,7 +31,7 @@ from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.measurement import Measurement, calibrated, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
-from dpgm_core.noise.split import check_split
+from dpgm_core.noise.split import check_split, may_be_contrasts
 from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contributions import ClippedScore
@@ -58,9 +58,9 @@ class LiveCurator(Single, SetsAside):
     protected and how; a unit left out is the ledger's. budget: what this curator may spend in all. ledger: an open
     Ledger that is charged before any noise is drawn, or None (then only `budget` limits). save_to: where each release
     is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, "optimal"
-    (see `optimal_split`), or "contrasts" in place of tables (see `measure`). {"tables": "even", "check": 0.05} sets
-    that share aside for a structure check: `budget` is then what is left, the first request pays for both in one
-    charge, and learners never see the check.
+    (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see `measure`). {"tables": "even", "check":
+    0.05} sets that share aside for a structure check: `budget` is then what is left, the first request pays for both in
+    one charge, and learners never see the check.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
     before any record is read.
@@ -151,8 +151,8 @@ class LiveCurator(Single, SetsAside):
 
     @property
     def contrasts(self) -> bool:
-        """Whether its split is "contrasts"."""
-        return self._split == "contrasts"
+        """Whether its split is "contrasts", or "sharper", of which they may come."""
+        return may_be_contrasts(self._split)
 
     def release(
         self,

@@ -197,7 +197,7 @@ class LiveSession(Turns):
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
         """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
         with self.turn():
-            persons = self._open()
+            self._open()
             if type(gradients) is not NodeGradients:  # a child of it could say that its residuals reach less far
                 raise OptionError(
                     f"gradients must be NodeGradients, got {type(gradients).__name__}; core alone knows how far one "
@@ -225,7 +225,7 @@ class LiveSession(Turns):
             self._regressed = own
 
             def directions() -> tuple[tuple[int, int, int], ...]:
-                found = shielded(self._source, lambda: summed(sums, persons.pieces(sums.columns)))
+                found = shielded(self._source, lambda: summed(sums, self._open().pieces(sums.columns)))
                 return tuple(steepest(found, own, h, self._randomness))
 
             descent = attrs.evolve(descent, picks=without_frames(directions))

@@ -1,1 +1,21 @@
-"""Engines: marginals and log-partition of a structure with potentials, exact or approximate."""
+"""Engines: marginals and log-partition of a structure with potentials, exact or approximate.
+
+The face is for those who write engines: what one may offer besides marginals; and of learners.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.inference.contract import Estimates, Estimator, Querier, Rounder
+    from dpgm_core.inference.smoothness import steady
+
+# module -> its public names
+_LAZY = {"contract": ["Estimates", "Estimator", "Querier", "Rounder"], "smoothness": ["steady"]}
+
+__all__ = ["Estimates", "Estimator", "Querier", "Rounder", "steady"]
+
+__getattr__, __dir__ = face(__name__, _LAZY)

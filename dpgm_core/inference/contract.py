@@ -12,9 +12,21 @@ from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Querier", "Rounder", "Sampler", "SecondOrder"]
+__all__ = [
+    "Beliefs",
+    "Capability",
+    "Engine",
+    "Estimates",
+    "Estimator",
+    "Inference",
+    "Maximizer",
+    "Querier",
+    "Rounder",
+    "Sampler",
+    "SecondOrder",
+]
 
-Capability: TypeAlias = Literal["curvature", "maximize", "query", "rounded", "sample"]
+Capability: TypeAlias = Literal["curvature", "estimate", "maximize", "query", "rounded", "sample"]
 
 
 @frozen(kw_only=True)
@@ -22,13 +34,31 @@ class Beliefs:
     """The result of one inference call.
 
     marginals: expected counts for `total` records (tied groups: summed over their cliques). log_partition: log Z of
-    one record, nats. converged: always True for exact engines. iterations: 1 for exact engines.
+    one record, nats. converged: always True for exact engines. iterations: 1 for exact engines. errors: Monte Carlo
+    standard errors of the marginals, for `total` records too, and log_partition_error that of log Z, of engines that
+    draw (`Estimator`); None for all others, approximate or not.
     """
 
     marginals: Tables
     log_partition: float
     converged: bool = True
     iterations: int = 1
+    errors: Tables | None = None
+    log_partition_error: float | None = None
+
+
+@frozen(kw_only=True, eq=False)
+class Estimates:
+    """Answers that chance has a part in, and how far to trust them.
+
+    tables, errors: p(attributes) of each query and its standard errors, of one shape. converged: whether the errors say
+    it all. notes: what to know besides, as sentences.
+    """
+
+    tables: tuple[FloatArray, ...]
+    errors: tuple[FloatArray, ...]
+    converged: bool = True
+    notes: tuple[str, ...] = ()
 
 
 class Inference(Protocol):
@@ -99,11 +129,31 @@ class Querier(Protocol):
 
 
 @runtime_checkable
+class Estimator(Protocol):
+    """An engine with capability "estimate": its numbers are averages over draws, and it states their errors.
+
+    Its `infer` gives `Beliefs.errors` and `log_partition_error`. The draws follow from its options: the same potentials
+    give the same numbers each time.
+    """
+
+    def estimates(self, potentials: Tables, queries: Sequence[Clique]) -> Estimates:
+        """What `answers` gives, with standard errors; raises what that does."""
+        ...
+
+    def caveats(self, potentials: Tables) -> Sequence[str]:
+        """What to know of its draws at these potentials, as sentences, before any is made."""
+        ...
+
+
+@runtime_checkable
 class Sampler(Protocol):
     """An engine with capability "sample"."""
 
     def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
-        """`count` exact, independent records: one code array per attribute of the domain, in its order."""
+        """`count` exact, independent records: one code array per attribute of the domain, in its order.
+
+        Those of an `Estimator` are neither: as near as its draws come, which it says.
+        """
         ...
 
 

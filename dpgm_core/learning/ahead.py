@@ -31,6 +31,8 @@ def foreseen(learner: object, structure: Structure) -> tuple[Structure | None, s
         return None, None
     wrong = f"learner {type(learner).__name__} foresees "
     answer: object = learner.foreseen(structure)
+    if answer is None:
+        return None, None
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Structure):
         raise IncompatiblePlugin(f"{wrong}{type(answer).__name__}, not a pair of a Structure and a split")
     measured, split = answer

@@ -97,9 +97,9 @@ class Foreseen(Protocol):
     `dpgm plan` asks it; a learner without it is expected to release the structure's tables, split as the run says.
     """
 
-    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
-        """What its release will measure for a model over `structure`, and how the budget is split ("even", "optimal",
-        None: as the run says). Raises what `check` raises."""
+    def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
+        """What its release will measure for a model over `structure`, and how the budget is split (a name, or None: as
+        the run says); None where its options make it ask for other than one release. Raises what `check` raises."""
         ...
 
 

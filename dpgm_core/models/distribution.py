@@ -10,7 +10,17 @@ import numpy as np
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
-from dpgm_core.inference.contract import Beliefs, Engine, Inference, Maximizer, Querier, Rounder, Sampler
+from dpgm_core.inference.contract import (
+    Beliefs,
+    Engine,
+    Estimates,
+    Estimator,
+    Inference,
+    Maximizer,
+    Querier,
+    Rounder,
+    Sampler,
+)
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -78,6 +88,21 @@ class Distribution:
             inside = table.sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
             found[names] = inside.transpose([order.index(name) for name in names]).copy()
         return [found[names] for names in asked]
+
+    def estimates_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
+        """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
+        structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
+        engine = self.engine(structure)
+        if "estimate" not in engine.capabilities or not isinstance(engine, Estimator):
+            return None
+        return engine.estimates(potentials, asked)
+
+    def caveats(self) -> Sequence[str]:
+        """What the engine has to say of drawing from these potentials; nothing of engines that are not estimators."""
+        engine = self.engine(self.structure)
+        if "estimate" not in engine.capabilities or not isinstance(engine, Estimator):
+            return ()
+        return engine.caveats(self.potentials)
 
     def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
         """The codes of a most probable record. Raises InferenceError where `fixed` has probability 0."""

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core.arrays import Codes, FloatArray, IntArray
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, OptionError, TooLarge
+from dpgm_core.inference.contract import Estimates
 from dpgm_core.inference.exact.rounded import divided
 from dpgm_core.models.conditioning import collected, expectation
 from dpgm_core.models.distribution import Distribution
@@ -52,6 +54,19 @@ class MergedDistribution:
         # Given its block, a code tells nothing of the other attributes.
         found = self.below.marginals_of(asked, self.levels.coarse(fixed))
         return [self.levels.expanded(names, table) for names, table in zip(asked, found, strict=True)]
+
+    def estimates_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
+        """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
+        self._check(fixed)
+        found = self.below.estimates_of(asked, self.levels.coarse(fixed))
+        if found is None:
+            return None
+
+        def expanded(tables: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+            # a code has a share of its block, which is known: its error has the same
+            return tuple(self.levels.expanded(names, table) for names, table in zip(asked, tables, strict=True))
+
+        return evolve(found, tables=expanded(found.tables), errors=expanded(found.errors))
 
     def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
         """The codes of a most probable record: of each block its likeliest code counts, and its weight."""

@@ -19,7 +19,7 @@ from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.dag import Dag
 from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
-from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
@@ -193,6 +193,25 @@ class Model(Facts):
         fixed = coded(self.domain, given)
         refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
         return dict(zip(asked, self._law.marginals_of(asked, fixed), strict=True))
+
+    def estimates_of(
+        self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
+    ) -> Estimates | None:
+        """`marginals_of` with Monte Carlo standard errors, where the engine's answers are averages over draws.
+
+        Its tables and errors are in the order asked. None of other engines, exact or not. Raises what `marginals_of`
+        does. The errors are the engine's alone: what sampling, noise and structure do is in `intervals`.
+        """
+        given = given or {}
+        asked = [named(self.domain, clique, given) for clique in listed(cliques)]
+        fixed = coded(self.domain, given)
+        refuse((*itertools.chain.from_iterable(asked), *fixed), self.left_out)
+        return self._law.estimates_of(asked, fixed)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What its engine has to say of records and averages drawn from this model, as sentences; none of most."""
+        return tuple(self._law.below.caveats())
 
     def table(
         self,

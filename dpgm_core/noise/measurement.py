@@ -181,13 +181,17 @@ def measure(
 
     budget: for all tables together, divided as `split` says ("even": one noise for all; "optimal": see
     `optimal_split`; an (epsilon, delta) is then spent by all noises together; "contrasts": one noise for the products
-    of all sets inside a clique, see `noisy_contrasts`), or one for each clique, which add up. Raises BudgetError,
-    OptionError and what the mechanism refuses; StructureError for contrasts of what has none, and BudgetError where
-    they would have more noise than tables.
+    of all sets inside a clique, see `noisy_contrasts`; "sharper": these, or "even" where they are refused), or one for
+    each clique, which add up. Raises BudgetError, OptionError and what the mechanism refuses; StructureError for
+    contrasts of what has none, and BudgetError where they would have more noise than tables.
     """
     check_mechanism(mechanism)
     check_structure(structure)
-    if check_split(split) == "contrasts":
+    if check_split(split) == "sharper":
+        with suppress(BudgetError, StructureError):  # what is wrong with the budget is said by the tables
+            return measure(mechanism, structure, terms, budget, "contrasts")
+        return measure(mechanism, structure, terms, budget)
+    if split == "contrasts":
         if isinstance(budget, Mapping):
             raise BudgetError(
                 "split = 'contrasts' has one noise for all products, and a budget for each clique was given; give one "
@@ -299,7 +303,10 @@ def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
     """
     ratios = contrasts.ratios_to(tables).tolist()
     of = dict(zip(map(frozenset, contrasts.structure.cliques), ratios, strict=True))
-    worst = max((clique for clique in tables.structure.cliques if clique), key=lambda one: of[frozenset(one)])
+    named = [clique for clique in tables.structure.cliques if clique]
+    if not named:
+        return
+    worst = max(named, key=lambda one: of[frozenset(one)])
     if of[frozenset(worst)] > _ROOM + _LATTICE / float(tables.variances.min()):
         raise BudgetError(
             f"split = 'contrasts' would give the product of {' x '.join(worst)} {of[frozenset(worst)]:.3g} times the "

@@ -11,11 +11,12 @@ from dpgm_core.privacy.budget import Budget, BudgetKind
 from dpgm_core.privacy.conversion import zcdp_rho
 from dpgm_core.structure import Clique, Structure
 
-__all__ = ["SPLITS", "check_split", "optimal_shares", "optimal_split"]
+__all__ = ["SPLITS", "check_split", "may_be_contrasts", "optimal_shares", "optimal_split"]
 
 #: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
-#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.noise.contrasts`.
-SPLITS = ("even", "optimal", "contrasts")
+#: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.noise.contrasts`. sharper:
+#: contrasts, or "even" where these have more noise or there are none.
+SPLITS = ("even", "optimal", "contrasts", "sharper")
 
 #: Weights and their products with numbers of cells stay within doubles.
 _MOST_WEIGHT = Fraction(10**100)
@@ -30,6 +31,15 @@ def check_split(split: object) -> str:
     if not isinstance(split, str) or split not in SPLITS:
         raise OptionError(f"split must be one of {', '.join(SPLITS)}; got {split!r}{did_you_mean(str(split), SPLITS)}")
     return split
+
+
+def may_be_contrasts(split: str) -> bool:
+    """Whether contrasts may come out of it, which not every learner takes.
+
+    >>> [may_be_contrasts(split) for split in SPLITS]
+    [False, False, True, True]
+    """
+    return split in ("contrasts", "sharper")
 
 
 def optimal_split(

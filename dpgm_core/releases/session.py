@@ -252,7 +252,9 @@ class _Reader:
         return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
 
     def _descended(self, plain: Mapping[str, Any]) -> Descent:
-        if plain["candidates"] is not None or self._regressions is None:
+        if plain["candidates"] is None and self._regressions is None:
+            raise ModelFileError("a descent of its session names the candidates of one before, and there is none")
+        if self._regressions is None or plain["candidates"] is not None:
             domain = self._domains[converter.structure(plain["coarse"], bool)]
             loss = cast(Loss, converter.structure(plain["loss"], str))  # refused by regressions if it is none
             self._regressions = Regressions(candidates=Structure(domain, self._cliques(plain["candidates"])), loss=loss)

@@ -45,6 +45,11 @@ def _check_one_release(learner: Learner, asked: str | None) -> None:
             f"learner {name_of(learner)} trains on many releases of subsampled records, and a structure that is "
             "chosen leaves one release; take another learner, such as 'eb-map', or name the cliques"
         )
+    if asked == "session":
+        raise OptionError(
+            f"learner {name_of(learner)} asks more of the records than tables, and a structure that is chosen leaves "
+            "one release of tables; take another learner, such as 'eb-map', or name the cliques"
+        )
     if asked == "part":
         raise OptionError(
             f"learner {name_of(learner)} spends a part of the budget first and then the rest, and a structure that is "

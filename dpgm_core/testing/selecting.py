@@ -24,16 +24,15 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
-from dpgm_core.releases.steps import session_budget
-from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
-from dpgm_core.selection.run import select_structure
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
+from dpgm_core.selection.run import divided_for, select_structure
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.testing.check import CheckFailed, require
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.looping import Learning, fitted
 from dpgm_core.testing.reference import ReferenceLaplace
 from dpgm_core.testing.sessions import Endless, Request, SessionDoor, live, replayed
-from dpgm_core.testing.subjects import SelectorSubject
+from dpgm_core.testing.subjects import SelectorSubject, plan_by
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -74,8 +73,11 @@ def unlinked(count: int, seed: int) -> IntArray:
 
 
 def budget_of(kind: str, epsilon: Fraction | int) -> Budget:
-    """A pure budget, or the zCDP it implies, which buys about as much."""
-    return Budget.pure(epsilon) if kind == "pure" else Budget.zcdp(Fraction(epsilon) ** 2 / 2)
+    """A pure budget, or the zCDP it implies, which buys about as much, or what that is at a delta of 1e-6."""
+    if kind == "pure":
+        return Budget.pure(epsilon)
+    rho = Budget.zcdp(Fraction(epsilon) ** 2 / 2)
+    return rho.to_approx("1e-6") if kind == "approx" else rho
 
 
 def _amount(budget: Budget) -> Fraction:
@@ -157,9 +159,10 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    each = session_budget(spent)
-    plan = selector.plan(wanted, each, terms)
-    require(isinstance(plan, SelectionPlan), f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
+    _, each = divided_for(selector, spent)
+    plan = plan_by(selector, wanted, spent, terms)
+    if not isinstance(plan, SelectionPlan):
+        raise CheckFailed(f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
     records = TrappedRecords(codes, rows=max(1, len(codes)))
     alone = Structure(wanted.domain, [(name,) for name in wanted.domain.names])
     curator = LiveCurator(
@@ -204,6 +207,8 @@ class _Watched:
         self.selector, self._learning, self._breaks_at = selector, learning, breaks_at
         self.told: list[tuple[Any, ...]] = []
         self.plan = selector.plan
+        if isinstance(selector, VotingSelector):
+            self.votes, self.foretell = selector.votes, selector.foretell
 
     def select(
         self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
@@ -248,7 +253,7 @@ def serves(
 ) -> bool:
     """Whether its plan refuses nothing of this; what it raises besides refusals is raised."""
     try:
-        subject.component.plan(workload, budget, Terms(neighbours=neighbours))
+        plan_by(subject.component, workload, budget, Terms(neighbours=neighbours))
     except (BudgetError, StructureError, TooLarge):
         return False
     return True
@@ -256,7 +261,7 @@ def serves(
 
 def first(subject: SelectorSubject) -> str:
     """A kind of budget that it serves; a selector that serves none fails here."""
-    kinds = [kind for kind in ("zcdp", "pure") if kind in subject.capabilities]
+    kinds = [kind for kind in ("zcdp", "pure", "approx") if kind in subject.capabilities]
     require(kinds, "its plan refuses pure and zCDP budgets alike, at epsilon = 1 and rho = 1/2, of three small pairs")
     return kinds[0]
 

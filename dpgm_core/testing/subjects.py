@@ -18,7 +18,8 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
-from dpgm_core.selection.contract import Selector
+from dpgm_core.selection.contract import Selector, VotingSelector
+from dpgm_core.selection.run import divided_for
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
@@ -243,8 +244,16 @@ class LearnerSubject(Subject):
         return form
 
 
+def plan_by(selector: Selector, workload: Workload, budget: Budget, terms: Terms) -> object:
+    """What a selector plans for a session of this budget, its votes foretold if it has some; raises its refusals."""
+    votes, left = divided_for(selector, budget)
+    if votes is not None and isinstance(selector, VotingSelector):
+        selector.foretell(workload, votes, terms)
+    return selector.plan(workload, left, terms)
+
+
 class SelectorSubject(Subject):
-    """A selector; its capabilities are the budget kinds that `plan` does not refuse.
+    """A selector; its capabilities are the budget kinds that its plan does not refuse.
 
     kept: what checks have found out and others may look at, by name.
     """
@@ -257,14 +266,16 @@ class SelectorSubject(Subject):
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """Of "pure" and "zcdp" those served."""
+        """Of "pure" and "zcdp" those served, and "approx" of one that has records vote, who serves no other."""
         budgets = {"pure": Budget.pure(1), "zcdp": Budget.zcdp("1/2")}
+        if isinstance(self.component, VotingSelector):
+            budgets["approx"] = Budget.approx(5, "1e-6")
         return frozenset(kind for kind, budget in budgets.items() if self._serves(budget))
 
     def _serves(self, budget: Budget) -> bool:
         workload = Workload.all(Domain.from_sizes(dict.fromkeys("abc", 2)), order=2)
         try:
-            self.component.plan(workload, budget, Terms(neighbours="add-remove"))
+            plan_by(self.component, workload, budget, Terms(neighbours="add-remove"))
         except BudgetError:
             return False
         except Exception:  # not a refusal: the checks of this kind shall run, and say so

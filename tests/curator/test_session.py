@@ -42,6 +42,7 @@ from dpgm_core import (
 from dpgm_core.counting.kernel import count
 from dpgm_core.counting.votes import Agreed
 from dpgm_core.curator import session as module
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.releases.release import NoisyTables
@@ -49,6 +50,7 @@ from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
+MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})
 WORKLOAD = Workload.of(DOMAIN, [("a", "b", "c"), ("c", "d")], never=[("a", "c")])
 CODES = np.random.default_rng(0).integers(0, [3, 2, 4, 2], (500, 4))
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d")])
@@ -59,6 +61,12 @@ def flat(candidates=PAIRS, **more):
     """Distances from the uniform table of 500 records."""
     sizes = np.repeat([500 / size for size in candidates.sizes], candidates.sizes)
     return TableDistance(**{"candidates": candidates, "predicted": sizes} | more)
+
+
+def slopes(candidates=PAIRS, **more):
+    """The gradient of regressions of labels on labels, at no weights."""
+    own = Regressions(candidates=candidates, loss="softmax")
+    return NodeGradients(**{"regressions": own, "weights": own.zeros(), "radius": 2, "clip": "0.3"} | more)
 
 
 def curator(source=None, *, budget=KINDS["zcdp"], **terms):
@@ -453,6 +461,15 @@ BAD = {
     "hardly anything": lambda s, b: s.select(flat(), Budget.zcdp("1e-15")),
     "choice too dear": lambda s, b: s.select(flat(), s.budget * 2),
     "scores too dear": lambda s, b: s.score(flat(), s.budget * 2),
+    "descent too dear": lambda s, b: s.descend(slopes(), s.budget * 2),
+    "descent of another kind": lambda s, b: s.descend(slopes(), Budget.pure(1)),
+    "descent by hardly anything": lambda s, b: s.descend(slopes(), Budget.zcdp("1e-15")),
+    "descent by a function": lambda s, b: s.descend(lambda codes: codes, b),
+    "descent outside": lambda s, b: s.descend(slopes(Structure(DOMAIN, [("a", "d")])), b),
+    "descent of unordered pairs": lambda s, b: s.descend(slopes(Structure(DOMAIN, [("b", "a")])), b),
+    "descent over other codes": lambda s, b: s.descend(
+        slopes(Structure(DOMAIN.coarsened({"c": [0, 1, 1, 1]}), [("b", "c")])), b
+    ),
     "scores for nothing": lambda s, b: s.score(flat(), Budget.zero("zcdp")),
 }
 
@@ -505,6 +522,51 @@ def test_a_child_of_a_score_is_none():
     opened = curator(neighbours="replace-one").session(workload=WORKLOAD)
     with opened as session, pytest.raises(OptionError, match="core alone knows"):
         session.select(still, session.budget)
+
+
+def test_a_child_of_gradients_is_none():
+    """It could say that its residuals reach less far than they do."""
+
+    class Short(NodeGradients):
+        def reach(self, kind):
+            return 1
+
+    short = Short(**{name: getattr(slopes(), name) for name in ("regressions", "weights", "radius")})
+    with curator().session(workload=WORKLOAD) as session, pytest.raises(OptionError, match="core alone knows"):
+        session.descend(short, session.budget)
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_descents_out_of_one_budget(kind, neighbours):
+    """Ten of them and a table spend what they were given and no more; merged codes have regressions of their own."""
+    budget = {"pure": Budget.pure(200), "zcdp": Budget.zcdp(100)}[kind]
+    with curator(budget=budget, neighbours=neighbours).session(workload=WORKLOAD) as session:
+        session.measure(["a"], budget * Fraction(1, 11))
+        domain = session.coarsen({"c": [0, 1, 1, 1]})
+        for _ in range(10):
+            descent = session.descend(slopes(Structure(domain, PAIRS.cliques)), budget * Fraction(1, 11))
+            assert budget * Fraction(9, 100) <= descent.cost <= budget * Fraction(1, 11)
+        assert len(session.steps) == 11 and session.pooled().steps == session.steps
+        with pytest.raises(Overspent):
+            session.descend(slopes(Structure(domain, PAIRS.cliques)), budget * Fraction(1, 1000))
+
+
+def test_with_no_noise_to_speak_of_a_descent_goes_the_steepest_way():
+    """Sign and place of the largest gradient of each attribute, from the counts: own code less its share."""
+    with curator(budget=Budget.zcdp(10**6)).session(workload=WORKLOAD) as session:
+        descent = session.descend(slopes(clip=None), Budget.zcdp(10**5))
+    own = descent.regressions
+    hot = np.column_stack([CODES[:, DOMAIN.names.index(name)] == code for (name,), (code,) in own.columns[:-1]])
+    hot = np.column_stack([hot, np.ones(len(hot), bool)])
+    for rows, (row, column, sign) in zip(own.choices, descent.picks, strict=True):
+        size = len(rows)
+        sums = {
+            (one, other): sum((128 * hot[:, one] - 128 // size) * hot[:, other])
+            for one in rows
+            for other in np.flatnonzero(own.allowed[one])
+        }
+        assert row in rows and sign * sums[row, column] == max(map(abs, sums.values()))
 
 
 def test_a_closed_session_is_closed():
@@ -585,7 +647,7 @@ def test_threads_take_turns_and_no_step_begins_another():
         assert session.budget * Fraction(74, 100) <= session.remaining <= session.budget * Fraction(76, 100)
 
 
-@pytest.mark.parametrize("step", ["measure", "select", "score"])
+@pytest.mark.parametrize("step", ["measure", "select", "score", "descend"])
 @pytest.mark.parametrize("error", [ValueError("Miss Marple, 1890-09-15"), MemoryError()])
 def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
     """What fails while it is drawn: the cost is gone, the next step works, and no frame below holds a true count."""
@@ -605,6 +667,7 @@ def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
             "measure": lambda: session.measure([("b", "c")], each),
             "select": lambda: session.select(flat(), each),
             "score": lambda: session.score(flat(), each),
+            "descend": lambda: session.descend(slopes(), each),
         }[step]
         with pytest.raises(BaseException) as caught:
             ask()

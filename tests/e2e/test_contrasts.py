@@ -246,6 +246,7 @@ def test_a_plan_shows_the_sums_and_what_they_are_worth():
     made = noisy()
     assert [one.clique for one in planned.tables] == list(made.structure.cliques)
     assert [one.noise**2 for one in planned.tables] == pytest.approx([noise.variance for noise in made.noise])
+    assert planned.contrasts and planned.to_dict()["contrasts"]
     assert planned.sensitivity == made.calibrations[0].sensitivity and planned.cost == made.cost
     cell = made.noise[0].variance / 4
     assert planned.tables[-1].relative == pytest.approx((0.25 * 0.75 / 1000 + cell / 1000**2) ** 0.5)

@@ -169,9 +169,17 @@ def test_contrasts_are_measured_only_where_no_clique_is_told_worse(
         cells = measure(mechanism, structure, terms, budget)
         size = 2 ** len(cliques[0])
         assert sums.sum_variances[-1] / (size * cells.variances[0]) == pytest.approx(ratio, rel=2e-3)
+        assert measure(mechanism, structure, terms, budget, "sharper") == sums
     else:
+        assert measure(mechanism, structure, terms, budget, "sharper") == measure(mechanism, structure, terms, budget)
         with pytest.raises(BudgetError, match=rf"{ratio:.3g}\d* times the noise variance that tables.*'even'"):
             measure(mechanism, structure, terms, budget, "contrasts")
+
+
+def test_contrasts_of_nothing_are_the_number_of_records():
+    """Only the empty clique, by its contrast."""
+    found = measure(GAUSSIAN, Structure(BINARY, [()]), Terms(neighbours="add-remove"), Budget.zcdp(1), "contrasts")
+    assert found.contrasts and found.structure.cliques == ((),)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +193,9 @@ def test_contrasts_are_measured_only_where_no_clique_is_told_worse(
     ids=["labels", "tied", "contributions", "budgets"],
 )  # fmt: skip
 def test_contrasts_are_refused_where_there_are_none(structure, terms, budget, words):
-    """In one line, before anything is read."""
+    """In one line, before anything is read; and what is to be sharper has tables, or says what is wrong of them."""
     with pytest.raises((StructureError, BudgetError), match=words):
         measure(GAUSSIAN, structure, terms, budget, "contrasts")
+    assert measure(GAUSSIAN, structure, terms, budget, "sharper") == measure(GAUSSIAN, structure, terms, budget)
+    with pytest.raises(BudgetError, match="must be positive"):
+        measure(GAUSSIAN, structure, terms, Budget.zero("zcdp"), "sharper")

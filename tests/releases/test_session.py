@@ -23,11 +23,12 @@ from dpgm_core import (
     make,
     release,
 )
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.releases.session import score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-from dpgm_core.releases.verdict import Verdict
+from dpgm_core.releases.verdict import Descent, Verdict
 from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload
 
@@ -41,6 +42,12 @@ def flat(domain=DOMAIN, **more):
     """Distances of all pairs from 20 records a cell."""
     pairs = Structure(domain, [("a", "b"), ("a", "c"), ("b", "c")])
     return TableDistance(candidates=pairs, predicted=np.full(pairs.cells, 20.0), **more)
+
+
+def slopes(domain=DOMAIN):
+    """Regressions of labels on labels, at no weights."""
+    own = Regressions(candidates=Structure(domain, [("a", "b"), ("b", "c")]), loss="softmax")
+    return NodeGradients(regressions=own, weights=own.zeros(), radius="1/2", clip="0.3", residual_grid=16)
 
 
 def held(path, budget, neighbours="add-remove", merged=True):
@@ -64,6 +71,8 @@ def held(path, budget, neighbours="add-remove", merged=True):
         if budget.kind != "pure":
             session.score(flat(domain), each)
         session.measure({("c", "b"): each, "a": each * 2})
+        for _ in range(2):
+            session.descend(slopes(domain), each * Fraction(1, 2))
         session.check(Structure(domain, [("a", "b")]))
     return curator.released[0]
 
@@ -86,7 +95,7 @@ def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, 
     assert (again.total, again.total_variance) == (made.total, made.total_variance)
     for one, other in zip(made.steps, again.steps, strict=True):
         assert type(one) is type(other) and one.cost == other.cost
-        if isinstance(one, Choice):
+        if isinstance(one, Choice | Descent):
             assert one == other
         elif isinstance(one, NoisyScores):
             assert one.candidates == other.candidates and one.values.tobytes() == other.values.tobytes()
@@ -100,13 +109,14 @@ def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, 
 
 def place_of(kind):
     """The numbers of the file's steps of that kind."""
-    order = ["measure", "select", "select", "select", "score", "measure", "measure"]
+    order = ["measure", "select", "select", "select", "score", "measure", "descend", "descend", "measure"]
     return [number for number, one in enumerate(order) if one == kind]
 
 
 FIRST, LAST, CHECK = place_of("measure")
 ALL, ONE, TWO = place_of("select")
 (SCORE,) = place_of("score")
+DOWN, AGAIN = place_of("descend")
 STEPS = ("steps",)
 EDITED = {
     # what a step cost
@@ -129,6 +139,31 @@ EDITED = {
     "a group less": {(*STEPS, TWO, "chosen"): [[0, 2]]},
     "chosen outside": {(*STEPS, ALL, "chosen"): [[9]]},
     "groups outside": {(*STEPS, ONE, "groups"): [[0, 9]]},
+    "a descent at twice its temperature, which costs 4 times as much": {(*STEPS, DOWN, "temperature"): "1/24"},
+    "a descent of no temperature": {(*STEPS, DOWN, "temperature"): "0"},
+    "no table of a descent has so many weights": {(*STEPS, DOWN, "temperature"): "1/100000000"},
+    "a descent in larger units": {(*STEPS, DOWN, "residual_grid"): 1},
+    "a descent in units below 0": {(*STEPS, DOWN, "residual_grid"): -16},
+    "a descent in finer units": {(*STEPS, DOWN, "residual_grid"): 2**13},
+    "a descent without a radius": {(*STEPS, DOWN, "radius"): "0"},
+    "a descent with a radius beyond all": {(*STEPS, DOWN, "radius"): "1e999"},
+    "a descent clipped to nothing": {(*STEPS, DOWN, "clip"): "1e-9"},
+    "a descent clipped beyond all": {(*STEPS, DOWN, "clip"): "2"},
+    "a descent without a clip, for the same": {(*STEPS, DOWN, "clip"): None},
+    "a descent of another loss": {(*STEPS, DOWN, "loss"): "hinge"},
+    "a descent of two codes that are three": {(*STEPS, DOWN, "loss"): "logistic"},
+    "a descent of a choice less": {(*STEPS, DOWN, "picks"): [[0, 3, 1], [3, 0, 1]]},
+    "a descent to another choice's row": {(*STEPS, DOWN, "picks"): [[3, 0, 1], [0, 3, 1], [5, 3, 1]]},
+    "a descent to no column": {(*STEPS, DOWN, "picks"): [[0, 99, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent to a column before all": {(*STEPS, DOWN, "picks"): [[0, -1, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent to itself": {(*STEPS, DOWN, "picks"): [[0, 1, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent to what was left out": {(*STEPS, DOWN, "picks"): [[0, 5, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent by two": {(*STEPS, DOWN, "picks"): [[0, 3, 2], [3, 0, 1], [5, 3, 1]]},
+    "a descent by nothing": {(*STEPS, DOWN, "picks"): [[0, 3, 0], [3, 0, 1], [5, 3, 1]]},
+    "a descent of texts": {(*STEPS, DOWN, "picks"): "abc"},
+    "a descent over other codes": {(*STEPS, DOWN, "coarse"): False},
+    "candidates of no descent before": {(*STEPS, DOWN, "candidates"): None},
+    "candidates of descents twice": {(*STEPS, DOWN, "candidates"): [3, 3]},
     "scores of less noise": {(*STEPS, SCORE, "calibration", "noise", "sigma_squared"): "100"},
     "scores for nothing": {
         (*STEPS, SCORE, "calibration", "noise", "cost"): {"rho": "1/100000000"},
@@ -213,7 +248,8 @@ def test_steps_cannot_be_cut_or_doubled(tmp_path, files, written, npz):
         start = sum(len(one.numbers) for one in made.steps[:number])
         part = slice(start, start + len(step.numbers))
         doubled = [*document["steps"][: number + 1], *document["steps"][number:]]
-        cut = [one for place, one in enumerate(document["steps"]) if place != number]
+        cut = [one | ({"candidates": [3, 5]} if one["kind"] == "descend" else {}) for one in document["steps"]]
+        del cut[number]
         twice, less = np.insert(numbers, part.start, numbers[part]), np.delete(numbers, part)
 
         def read(steps, values):

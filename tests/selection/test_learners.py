@@ -104,6 +104,27 @@ class InParts(Network):
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
 
+@frozen(kw_only=True)
+class InSteps(Network):
+    """It opens a session of its own."""
+
+    def check(self, structure, inference):
+        """Anything will do."""
+
+    def learn(self, curator, inference, *, randomness, progress):
+        with curator.session(workload=WORKLOAD):
+            raise AssertionError("nothing was to be opened")
+
+
+def test_a_learner_that_opens_a_session_is_refused_before_the_charge_and_told_of_by_plans():
+    """Beside a selector it would find no records to ask; on its own a plan says that it takes no one release."""
+    with pytest.raises(OptionError, match="asks more of the records than tables"):
+        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
+    pair = dpgm.Structure(DOMAIN, [("a", "b")])
+    planned = pipeline.plan(pair, RHO, neighbours="add-remove", learner=InSteps(), mechanism="gaussian")
+    assert "step by step" in planned.notes[-1]
+
+
 def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
     """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
     with pytest.raises(OptionError, match="spends a part of the budget first"):

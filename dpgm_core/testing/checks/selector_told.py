@@ -17,6 +17,7 @@ from dpgm_core.errors import BudgetError, DpgmError, StructureError, TooLarge
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.selection.run import divided_for
 from dpgm_core.structure import Clique
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.selecting import (
@@ -48,7 +49,7 @@ def plan_refuses_what_select_would(subject: SelectorSubject) -> None:
     is charged; and `plan` refuses with BudgetError, StructureError or TooLarge. Cannot show: other workloads, and
     budgets smaller than a hundredth of an epsilon."""
     small = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
-    for kind in ("pure", "zcdp"):
+    for kind in sorted({"pure", "zcdp"} | subject.capabilities):
         for neighbours, epsilon in (("add-remove", Fraction(1, 100)), ("replace-one", Fraction(1, 10))):
             budget = budget_of(kind, epsilon)
             if not serves(subject, small, budget, neighbours):
@@ -63,10 +64,10 @@ def plan_refuses_what_select_would(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def plan_adds_up(subject: SelectorSubject) -> None:
-    """The shares of a plan are budgets of the kind given that sum to it exactly, its numbers are numbers, and a second
-    plan says the same. Cannot show: that it keeps to the plan, but for the noise of one-way tables."""
+    """The shares of a plan are budgets of the kind given that sum to it exactly, votes aside, its numbers are numbers,
+    and a second plan says the same. Cannot show: that it keeps to the plan, but for the noise of one-way tables."""
     for kind in sorted(subject.capabilities):
-        budget = budget_of(kind, Fraction(2, 3))
+        _, budget = divided_for(subject.component, budget_of(kind, Fraction(2, 3)))
         one, two = (subject.component.plan(PAIRS, budget, Terms(neighbours="add-remove"), 1000.0) for _ in range(2))
         require(one == two, "a plan made again says something else")
         shares = list(one.shares.values())

@@ -43,6 +43,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.collective import require_log_concave
+from dpgm_core.inference import steady
 from dpgm_core.learning import expected_distance
 
 __all__ = ["CgmEm"]
@@ -118,8 +119,8 @@ class CgmEm:
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse what the engine cannot hold; raises TooLarge."""
-        inference.compile(structure)
+        """Refuse an engine that draws, OptionError, and what the engine cannot hold, TooLarge."""
+        steady(inference.compile(structure), "cgm-em")
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine or the E-step fails."""

@@ -106,8 +106,8 @@ class _Deviations:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """At most second derivatives."""
-        return self._engine.capabilities & {"curvature"}
+        """Second derivatives, if it has them, and whether it draws."""
+        return self._engine.capabilities & {"curvature", "estimate"}
 
     @property
     def cost(self) -> str | None:

@@ -33,6 +33,7 @@ from dpgm_core import (
     silent,
     whole,
 )
+from dpgm_core.inference import steady
 from dpgm_eb_map.base import Base, engine_of, opened
 from dpgm_eb_map.contrasts import group_count
 from dpgm_eb_map.loop import Loop
@@ -97,9 +98,11 @@ class EbMap:
         return True
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse scales that are not the structure's and a base that is not public or is over other attributes,
-        OptionError; a base's file that is no model, ModelFileError; what the engine cannot hold, TooLarge."""
-        engine_of(inference, structure, self._base())  # first: a table of no size has no number of groups
+        """Refuse scales that are not the structure's, a base that is not public or is over other attributes, and an
+        engine that draws, OptionError; a base's file that is no model, ModelFileError; what the engine cannot hold,
+        TooLarge."""
+        # first: a table of no size has no number of groups
+        steady(engine_of(inference, structure, self._base()), "eb-map")
         self.check_scales(structure)
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:

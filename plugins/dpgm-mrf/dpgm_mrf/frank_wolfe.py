@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core import Budget, BudgetError, Clique, Domain, IntArray, Progress, Session, Structure, Terms
 from dpgm_core.noise import descent_temperature
@@ -96,10 +96,18 @@ class Course:
         Raises OptionError and BudgetError.
         """
         steps = LEAST_STEPS if self.options.steps == "auto" else self.options.steps
-        try:
-            self.temperature(steps)
-        except BudgetError as error:
-            raise BudgetError(f"mrf-fw would choose {steps - 1} times: {error}") from None
+        if self._pays(steps):
+            return
+        if self.budget.is_zero:
+            raise BudgetError("nothing is left of the budget for mrf-fw to choose by")
+        times = 2
+        while not evolve(self, budget=self.budget * times)._pays(steps):
+            times *= 2
+        raise BudgetError(
+            f"{self.budget} for {steps - 1} steps of {len(self.regressions.choices)} choices each is too little for "
+            f"mrf-fw: every direction would be as likely as any other; give {times:,} times the budget, fewer steps, "
+            "or a coarser residual_grid"
+        )
 
     def temperature(self, steps: int) -> Fraction:
         """Of each choice, with so many steps; BudgetError where it is too small."""

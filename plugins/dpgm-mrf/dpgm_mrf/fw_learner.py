@@ -20,13 +20,14 @@ from dpgm_core import (
     Randomness,
     Structure,
     StructureError,
+    Terms,
     TooLarge,
     Workload,
 )
 from dpgm_core.selection import Descent, Regressions
 from dpgm_mrf.frank_wolfe import Course, rebuilt, regressions_of, walked
 from dpgm_mrf.fw_options import FrankWolfe
-from dpgm_mrf.parameters import Parameters, fields_alone, parameters_of
+from dpgm_mrf.fw_parameters import Parameters, fields_alone, parameters_of
 
 __all__ = ["FrankWolfeLearner"]
 
@@ -61,10 +62,13 @@ class FrankWolfeLearner(FrankWolfe):
         if not pairs:
             raise StructureError(
                 "learner mrf-fw needs pairs of attributes that may depend on each other, and the structure has none; "
-                "name some, or take learner 'naive-mle' for attributes alone"
+                "name some, or take another learner, as with a selector"
             )
         inference.compile(Structure(structure.domain, [(name,) for name in _names(structure)]))
-        regressions_of(self, structure.domain, pairs)
+        regressions = regressions_of(self, structure.domain, pairs)
+        if regressions is not None:  # refuses grids that core does not take, whatever the terms and the budget
+            course = Course.of(self, regressions, Terms(neighbours="add-remove"), Budget.zcdp(1))
+            course.gradients(regressions.zeros())
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Open a session, take all steps, and read the parameters off the weights.

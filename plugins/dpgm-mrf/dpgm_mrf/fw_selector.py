@@ -28,7 +28,7 @@ from dpgm_core import (
 )
 from dpgm_mrf.frank_wolfe import Course, regressions_of, walked
 from dpgm_mrf.fw_options import FrankWolfe, between
-from dpgm_mrf.parameters import parameters_of
+from dpgm_mrf.fw_parameters import parameters_of
 
 __all__ = ["FrankWolfeSelector"]
 

@@ -7,6 +7,7 @@ private-mrf.md, section 6; picks without replacement after Durfee and Rogers (20
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -31,6 +32,7 @@ from dpgm_core import (
     Structure,
     TableDistance,
     Terms,
+    TooLarge,
     Workload,
     option,
     share,
@@ -179,7 +181,7 @@ class MrfSelect:
         told: Mapping[Clique, FloatArray] = independent(partners, measured)
         held: list[Clique] = [] if measured is None else list(alone)  # what was measured before the last round
         # An engine that is not exact takes any graph; the models between rounds are asked exactly.
-        limited = self.rounds > 1 or inference.compile(Structure(partners.domain, alone)).exact
+        limited = self.rounds > 1 or _is_exact(inference, partners)
         picked = Picked(partners.domain, self._limits(partners) if limited else None)
         fit: Fit | None = None
         trace: list[dict[str, Any]] = []
@@ -206,12 +208,9 @@ class MrfSelect:
 
     def _deviation(self, shares: _Shares, partners: Partners, terms: Terms) -> float:
         """Of the noise in a cell of the tables measured first."""
-        if shares.alone is not None:
-            return deviation(
-                shares.alone, [(name,) for name in partners.names], partners, terms, self._by_products(partners)
-            )
         most = min(len(partners.pairs), len(partners.names) * sum(shares.picks))
-        return deviation(shares.rest, partners.pairs[:most], partners, terms, self._by_products(partners))
+        first = partners.pairs[:most] if shares.alone is None else [(name,) for name in partners.names]
+        return deviation(shares.alone or shares.rest, first, partners, terms, self._by_products(partners))
 
     def _by_products(self, partners: Partners) -> bool:
         return self.measure == "contrasts" or (self.measure == "auto" and not partners.other)
@@ -252,6 +251,15 @@ class MrfSelect:
         choices = tuple(picking * Fraction(one, picks) if partners.choosing(one) else None for one in each)
         spent = [one for one in choices if one is not None]
         return _Shares(alone=alone, picks=each, choices=choices, rest=left - Budget.sum(spent) if spent else left)
+
+
+def _is_exact(inference: Inference, partners: Partners) -> bool:
+    """Whether an engine is exact, and so limited, on a graph with a circle; all are on trees."""
+    few = sorted(partners.names, key=lambda name: partners.domain[name].size)[:3]
+    try:
+        return inference.compile(Structure(partners.domain, list(itertools.combinations(few, 2)))).exact
+    except TooLarge:
+        return True
 
 
 def _picks(

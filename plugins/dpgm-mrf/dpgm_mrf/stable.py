@@ -32,8 +32,10 @@ from dpgm_core import (
     Workload,
     option,
     positive,
+    whole,
 )
-from dpgm_core.selection import EdgeVotes, ThresholdVotes, Verdict, Voter, likely_distance
+from dpgm_core.selection import EdgeVotes, Limits, ThresholdVotes, Verdict, Voter, likely_distance
+from dpgm_mrf.picked import Picked
 
 __all__ = ["MrfStable"]
 
@@ -92,6 +94,11 @@ class MrfStable:
     )
     share: float = option(0.5, help="of epsilon and of delta, for the votes", validator=_between)
 
+    max_model_cells: int = option(
+        2**18, help="edges with which an exact engine needs more are left out", unit="cells", validator=whole
+    )
+    max_clique_cells: int = option(10**6, help="the same for its largest cluster", unit="cells", validator=whole)
+
     def __attrs_post_init__(self) -> None:
         if self.method == "threshold" and self.tau is None:
             raise OptionError("method 'threshold' needs tau, a share of N between the sums of edges and all others")
@@ -142,7 +149,7 @@ class MrfStable:
             deviation=math.sqrt(count * float(moved.l2_squared / (2 * budget.rho))),
             detectable=None,
             candidates=len(pairs.cliques),
-            limits={},
+            limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
             notes=[
                 f"the noise shown is for {count} tables; a graph with more edges has more",
                 "where the votes are not stable enough, their share is spent and attributes alone are measured",
@@ -160,17 +167,26 @@ class MrfStable:
         progress("voting", 0, 1)
         verdict = session.vote(voter, votes)
         progress("voting", 1, 1)
-        edges = verdict.edges or ()
+        domain, names = session.domain, session.workload.attributes
+        least = sum(domain[name].size for name in names)
+        kept = Picked(domain, Limits(model=max(self.max_model_cells, least), clique=self.max_clique_cells))
+        edges = kept.add(verdict.edges or ())
         joined = {name for pair in edges for name in pair}
-        alone = [(name,) for name in session.workload.attributes if name not in joined]
-        structure = Structure(session.domain, [*edges, *alone])
+        alone = [(name,) for name in names if name not in joined]
+        structure = Structure(domain, [*edges, *alone])
         told = {"stable": verdict.edges is not None, "edges": len(edges), "epsilon": float(votes.epsilon)}
+        notes = _said(verdict, session.terms)
+        if kept.left_out:
+            notes.append(
+                f"{kept.left_out} of them, which the release names, were left out: with them an exact model would have "
+                f"more than {self.max_model_cells:,} cells, or a cluster of more than {self.max_clique_cells:,}"
+            )
         return Selection(
             structure=structure,
             # So shared, the noise summed over all cells is least.
             measure={clique: size ** (2 / 3) for clique, size in zip(structure.cliques, structure.sizes, strict=True)},
             trace=[{"round": 1, **told}],
-            notes=_said(verdict, session.terms),
+            notes=notes,
         )
 
     def _voter(self, workload: Workload, votes: Budget) -> Voter:

@@ -1,6 +1,6 @@
 """Binary models of interactions of up to t attributes: all parities at once, and exact maximum entropy over 2^p states.
 
-The reproduction it is measured against is `dpgm_mrf.recovery`. Source: Zhang, Kamath, Kulkarni and Wu (2020), for
+The reproduction it is measured against is `dpgm_mrf.paper`. Source: Zhang, Kamath, Kulkarni and Wu (2020), for
 the models; the release is ours.
 """
 
@@ -31,6 +31,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_mrf.entropy import Solution, maximum_entropy
+from dpgm_mrf.paper import Paper
 from dpgm_mrf.parities import parities_of
 from dpgm_mrf.polynomials import clique_of, maximal, monomials_of, potentials, strongest
 
@@ -51,7 +52,7 @@ def _above_zero_or_none(instance: object, attribute: object, value: object) -> N
 class MrfWalsh:
     """A model of products of up to `order` binary attributes, fitted to noisy sums of these products.
 
-    "release" measures every product inside the structure's cliques once, all with the same noise, and takes the
+    "release" measures every product inside the structure's cliques once, or tables that hold them, and takes the
     distribution of most entropy whose means are as measured, up to the noise: it minimises log Z(x) - x . y +
     sum_I v_I x_I^2 / 2, v_I the variance of the mean y_I, that of its noise (Laplace noise counts by its variance, as
     if it were Gaussian) and 1 / N for the records, which keeps x finite where the records rule something out.
@@ -71,10 +72,11 @@ class MrfWalsh:
         "release",
         help="release: all products at once, then maximum entropy; paper: the published algorithm, for comparison",
     )
-    split: Literal["contrasts", "even", "optimal"] = option(
-        "contrasts",
-        help="contrasts: the sums of products themselves are measured; even, optimal: tables that hold them are, which "
-        "is better for pure budgets and for cliques of very unequal size, where contrasts are refused",
+    split: Literal["sharper", "contrasts", "even", "optimal"] = option(
+        "sharper",
+        help="contrasts: the sums of products themselves are measured, one noise for all; even, optimal: tables that "
+        "hold them; sharper: contrasts where they have less noise than even tables, which pure budgets and cliques of "
+        "very unequal size may turn round",
     )
     least: float | None = option(
         None,
@@ -101,19 +103,23 @@ class MrfWalsh:
         an order that is too large, and the paper's method without a width, OptionError. No engine is asked."""
         self._attributes(structure)
 
-    def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:
-        """What the release measures: the products of up to `order` attributes inside the cliques. Raises what `check`
-        raises."""
+    def foreseen(self, structure: Structure) -> tuple[Structure, str | None] | None:
+        """What the release measures: the products of up to `order` attributes inside the cliques; None of the paper's
+        session. Raises what `check` raises."""
         self._attributes(structure)
+        if self.method == "paper":
+            return None
         return Structure(structure.domain, self._measured(structure)), self.split
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
-        """Take one release of products, or what a saved one has, and fit it.
+        """Take one release of products, or what a saved one has, and fit it; "paper": a session, or a saved one.
 
-        Raises StructureError, OptionError and TooLarge before anything is charged.
+        Raises StructureError, OptionError, TooLarge and BudgetError before anything is charged.
         """
         structure = curator.structure
         attributes = self._attributes(structure)
+        if self.method == "paper":
+            return self._published(curator, progress)
         if curator.replayed:  # whatever it holds, tables of cells too
             release = curator.release()
         else:
@@ -124,13 +130,37 @@ class MrfWalsh:
             solution = self._solved(release, structure, solution.coefficients)
         return self._fit(solution, structure)
 
+    def _published(self, curator: Curator, progress: Progress) -> Fit:
+        """By the paper's algorithm, of a new session or from the steps of a saved one."""
+        structure, attributes = curator.structure, self._attributes(curator.structure)
+        run = Paper(structure=structure, attributes=attributes, order=self.order, width=self.width or 0.0)
+        release = curator.release() if curator.replayed else run.measured(curator, progress)
+        found = run.coefficients(release, 0.0 if self.least is None else self.least / 2)
+        if self.least is not None:
+            structure = strongest(structure, attributes, found, 0.0)
+        return Fit(
+            model=Model(structure, potentials(structure, attributes, found)),
+            notes=[
+                "the paper's algorithm, for comparison: interactions are those of regressions, and the model's tables "
+                "are not fitted to the records; method = 'release' is more accurate at the same budget"
+            ],
+        )
+
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
-        """Fits over each structure as it is, `least` or not; the last fit helps nothing."""
+        """Fits over each structure as it is, `least` or not; the last fit helps nothing. OptionError for "paper"."""
+        self._check_released()
         return lambda release, structure, before: self._fit(self._solved(release, structure), structure)
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
-        """Fits to releases like the model's, over its structure."""
+        """Fits to releases like the model's, over its structure. Raises OptionError for "paper"."""
+        self._check_released()
         return lambda release: self._fit(self._solved(release, model.structure), model.structure).model.potentials
+
+    def _check_released(self) -> None:
+        if self.method == "paper":
+            raise OptionError(
+                "method = 'paper' opens a session of its own and learns from no other release; use method = 'release'"
+            )
 
     def _attributes(self, structure: Structure) -> tuple[str, ...]:
         """Those in cliques, in the domain's order; raises what `check` raises."""
@@ -156,6 +186,8 @@ class MrfWalsh:
                 f"order = {self.order} asks for products of more attributes than the {len(found)} there are; set order "
                 f"to at most {max(len(found), 1)}"
             )
+        if self.method == "paper" and not found:
+            raise StructureError("method = 'paper' needs attributes, and the structure's cliques have none")
         if self.method == "paper" and self.width is None:
             raise OptionError(
                 "method = 'paper' needs width, the most that an attribute's interactions add up to, as public "
@@ -167,7 +199,7 @@ class MrfWalsh:
         """The largest products of at most `order` attributes inside the cliques."""
         attributes = self._attributes(structure)
         found = maximal(monomials_of(structure, attributes, self.order), 1 << len(attributes))
-        return [clique_of(one, attributes) for one in found]
+        return [clique_of(one, attributes) for one in found] or [()]
 
     def _solved(self, release: NoisyTables, structure: Structure, start: FloatArray | None = None) -> Solution:
         attributes = self._attributes(structure)

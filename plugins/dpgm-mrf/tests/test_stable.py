@@ -223,3 +223,17 @@ def test_it_votes_once_with_all_that_it_has():
         randomness=SeededRandomness(1),
     )
     assert selection.trace == [{"round": 1, "stable": False, "edges": 0, "epsilon": 0.75}]
+
+
+def test_a_graph_too_dense_for_an_exact_engine_loses_edges():
+    """Six copies of one attribute agree on all 15 pairs; with room for clusters of 8 cells some are left out."""
+    copies = np.repeat(matching(2000, p=2)[:, :1], 6, axis=1)
+    noise = np.random.default_rng(0).random(copies.shape) < 0.2
+    codes = np.where(noise, 1 - copies, copies)
+    terms = Terms(neighbours="add-remove", total=2000)
+    dense = {"name": "mrf-stable", "method": "threshold", "tau": 0.2, "max_clique_cells": 8}
+    done = learned(dense, codes=codes, terms=terms)
+    verdict = done.releases[0].steps[0]
+    assert len(verdict.edges) == 15 and 5 <= len(done.model.structure.cliques) < 15
+    left_out = 15 - len(done.model.structure.cliques)
+    assert any(one.startswith(f"{left_out} of them, which the release names") for one in done.notes)

@@ -176,19 +176,24 @@ def test_a_plan_says_what_a_fit_measures():
     plan = dpgm.plan(TRIPLES, dpgm.Budget.zcdp("0.1"), "gaussian", terms=ADD, learner="mrf-walsh")
     release = fitted().release
     assert {one.clique for one in plan.tables} == set(release.structure.cliques)
-    assert [one.noise**2 for one in plan.tables] == pytest.approx(release.variances.tolist())
+    assert [one.noise**2 for one in plan.tables] == pytest.approx([one.variance for one in release.noise])
 
 
-def test_tables_are_measured_where_contrasts_are_no_better():
-    """Pairs with Laplace noise: contrasts are refused, with the option that serves; tables give the same truth."""
+def test_tables_are_measured_where_contrasts_have_more_noise():
+    """Pairs with Laplace noise: tables, as a plan has it; contrasts are refused, with the option that serves."""
     chain = dpgm.Structure.chain(domain(4))
-    with pytest.raises(dpgm.BudgetError, match="split = 'even'"):
-        fitted(CODES[:, :4], chain, budget=dpgm.Budget.pure(1), mechanism="laplace")
     truth = polynomial(4, m01=0.4, m12=-0.3, m2=0.2)
-    learner = {"name": "mrf-walsh", "split": "even"}
-    fit = fitted(records(truth, 20_000), chain, budget=dpgm.Budget.pure(1), mechanism="laplace", learner=learner)
-    assert fit.release.structure.cliques == chain.cliques and not fit.release.measurement.contrasts
+    pure = {"structure": chain, "budget": dpgm.Budget.pure(1), "mechanism": "laplace"}
+    fit = fitted(records(truth, 20_000), **pure)
+    assert fit.release.structure.cliques == chain.cliques and not fit.release.contrasts
     assert read_off(fit.model, 4) == pytest.approx(truth, abs=0.06)
+    plan = dpgm.plan(chain, pure["budget"], "laplace", terms=ADD, learner="mrf-walsh")
+    assert [(one.clique, one.cells) for one in plan.tables] == [(clique, 4) for clique in chain.cliques]
+    with pytest.raises(dpgm.BudgetError, match="split = 'even'"):
+        fitted(CODES[:, :4], **pure, learner={"name": "mrf-walsh", "split": "contrasts"})
+    assert fitted(CODES[:, :4], **pure, learner=MrfWalsh(split="even")).release.structure.cliques == chain.cliques
+    nothing = dpgm.Structure(domain(2), [()])
+    assert fitted(CODES[:, :2], nothing).model.potentials.values.tolist() == [0]
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

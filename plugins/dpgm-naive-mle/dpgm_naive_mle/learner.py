@@ -27,6 +27,7 @@ from dpgm_core import (
     silent,
     whole,
 )
+from dpgm_core.inference import steady
 from dpgm_core.learning import Likelihood
 from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
@@ -66,8 +67,8 @@ class NaiveMLE:
     max_iterations: int = option(2000, help="at most this many steps of L-BFGS", validator=whole)
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse what the engine cannot hold; raises TooLarge."""
-        inference.compile(structure)
+        """Refuse an engine that draws, OptionError, and what the engine cannot hold, TooLarge."""
+        steady(inference.compile(structure), "naive-mle")
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and fit it. Raises InferenceError when the engine fails."""

@@ -1,0 +1,29 @@
+"""Engines that learners can climb on: the same potentials a little moved give marginals a little moved."""
+
+from __future__ import annotations
+
+from dpgm_core.errors import OptionError
+from dpgm_core.inference.contract import Engine
+
+__all__ = ["steady"]
+
+
+def steady(engine: Engine, learner: str) -> Engine:
+    """The engine itself, for a learner that compares objectives or solves for zero gradients.
+
+    Averages over draws jump by their Monte Carlo error where a parameter moves by any amount, so such a learner never
+    comes to an end, or to a wrong one. Raises OptionError for an engine with capability "estimate".
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.inference.exact.junction_tree import JunctionTree
+    >>> from dpgm_core.structure import Structure
+    >>> steady(JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))), "mine").exact
+    True
+    """
+    if "estimate" in engine.capabilities:
+        raise OptionError(
+            f"{learner} cannot learn with {type(engine).__name__}: it follows gradients to their end, and averages "
+            "over draws have errors; learn with junction-tree or loopy-bp, and ask the model with this engine "
+            "(Model.using, --inference)"
+        )
+    return engine

@@ -1,0 +1,245 @@
+"""What a descent costs, held against exact probabilities between all data sets that one person tells apart.
+
+The same comparison finds the paper's printed noise out.
+"""
+
+import itertools
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from scipy.stats import chisquare
+
+from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure
+from dpgm_core.counting.gradients import GradientSums
+from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries, probabilities
+from dpgm_core.noise.descent import descent_cost, descent_temperature, steepest
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
+
+ORDERS = (1.01, 2.0, 8.0, 64.0)
+KINDS = [Budget.pure("0.6"), Budget.zcdp("0.02")]
+RELATIONS = {"add-remove": 1, "replace-one": 2}
+
+
+def lost(one, other, order):
+    """The Renyi divergence of that order between two laws."""
+    return float(logsumexp(order * np.log(one) + (1 - order) * np.log(other))) / (order - 1)
+
+
+def covered(ones, others, budget):
+    """Whether independent choices with these laws, before and after, keep a budget; 1e-12 of room for doubles."""
+    if budget.kind == "pure":
+        worst = sum(
+            max(abs(math.log(p / q)) for p, q in zip(a, b, strict=True)) for a, b in zip(ones, others, strict=True)
+        )
+        return worst <= budget.epsilon + 1e-12
+    floats = [(np.array(a, float), np.array(b, float)) for a, b in zip(ones, others, strict=True)]
+    return all(
+        sum(lost(one, other, order) for one, other in pair) <= order * budget.rho + 1e-12
+        for order in ORDERS
+        for pair in (floats, [(other, one) for one, other in floats])
+    )
+
+
+def pair_gradients(weights=None, **given):
+    """Of three binary attributes."""
+    own = Regressions(
+        candidates=Structure.complete(Domain.from_sizes(dict.fromkeys("abc", 2))), loss=given.pop("loss", "logistic")
+    )
+    return NodeGradients(
+        **{"regressions": own, "weights": own.zeros() if weights is None else weights, "radius": 2, **given}
+    )
+
+
+def random_weights(own, units, generator):
+    """Within the radius: each choice's spread over some of its allowed weights."""
+    found = own.zeros()
+    for rows in own.choices:
+        at = [(row, column) for row in rows for column in np.flatnonzero(own.allowed[row])]
+        for place in generator.integers(0, len(at), 3):
+            found[at[place]] += generator.choice([-1, 1]) * (units // 3)
+    return found
+
+
+def laws(sums, own, h):
+    """The exact law of each choice."""
+    grid = sums.reshape(own.allowed.shape)
+    for rows in own.choices:
+        up = np.concatenate([grid[row][own.allowed[row]] for row in rows])
+        yield probabilities(np.concatenate([up, -up]), h)
+
+
+def neighbours(own, count, relation):
+    """Small data sets, (records, attributes) codes, and each neighbour of them."""
+    sizes = [own.candidates.domain.sizes[name] for name in own.nodes]
+    every = list(itertools.product(*map(range, sizes)))
+    base = every[1 : 1 + count]
+    for record in every:
+        if relation == "add-remove":
+            yield base, [*base, record]
+        else:
+            yield from (([*base, other], [*base, record]) for other in every if other < record)
+
+
+def summed(gradients, kind, records):
+    """The gradients' sum over some records."""
+    sums = GradientSums(gradients, kind)
+    codes = [np.array([record[place] for record in records], np.uint8) for place in range(len(sums.columns))]
+    return sums.partial(codes, None)
+
+
+def checks(gradients, budget, relation, claimed=lambda cost: cost):
+    """Whether every pair of neighbours is covered by what the descent claims."""
+    person = RELATIONS[relation]
+    own = gradients.regressions
+    h = descent_temperature(budget, gradients.reach(budget.kind), person, len(own.choices))
+    cost = descent_cost(h, gradients.reach(budget.kind), person, len(own.choices), budget.kind)
+    assert cost <= budget
+    known = {}
+
+    def law(records):
+        key = tuple(sorted(records))
+        if key not in known:
+            known[key] = list(laws(summed(gradients, budget.kind, records), own, h))
+        return known[key]
+
+    return all(covered(law(one), law(other), claimed(cost)) for one, other in neighbours(own, 2, relation))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("budget", KINDS, ids=lambda one: one.kind)
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "pairs"])
+@pytest.mark.parametrize("clip", [None, "0.3"])
+def test_no_pair_of_neighbours_loses_more_than_is_charged(loss, clip, budget, relation):
+    """Exact laws of all choices together, p = 3, at a vertex under add-remove, at random weights under replace-one."""
+    own = pair_gradients(loss=loss).regressions
+    weights = random_weights(own, 128, np.random.default_rng(5))
+    if relation == "add-remove":
+        weights = own.zeros()
+        for rows in own.choices:
+            weights[rows[0], -1] = -128
+    assert checks(pair_gradients(weights, loss=loss, clip=clip), budget, relation)
+
+
+def test_a_claim_of_much_less_is_found_out():
+    """Half the epsilon, or a third of the rho, of one record that every regression has wrong: the bounds are near."""
+    own = pair_gradients().regressions
+    vertex = own.zeros()
+    vertex[:, -1] = 128
+    made = pair_gradients(vertex)
+    assert not checks(made, KINDS[0], "add-remove", lambda cost: Budget.pure(cost.epsilon / 2))
+    assert not checks(made, KINDS[1], "add-remove", lambda cost: Budget.zcdp(cost.rho / 3))
+
+
+def noisy_argmax(scores):
+    """The law of the largest of scores with Laplace noise of scale 1, by quadrature."""
+    places = sorted({-40.0, *scores, 40.0})
+
+    def density(at, own):
+        below = [math.exp(-abs(at - score)) / 2 for score in scores]  # density, and distribution on the left
+        others = [part if at < score else 1 - part for part, score in zip(below, scores, strict=True)]
+        return below[own] * math.prod(others[:own] + others[own + 1 :])
+
+    return [
+        sum(quad(density, a, b, args=(own,), epsabs=1e-10)[0] for a, b in itertools.pairwise(places))
+        for own in range(len(scores))
+    ]
+
+
+def test_the_printed_laplace_scale_is_found_out_and_ours_is_not():
+    """One record against one record, R = 12, a vertex to start from: Lap(R sqrt(T)/(n sqrt(rho))) costs 1.36 rho/T.
+
+    Both records have their label wrong with certainty, with opposite labels: the coordinate of the vertex keeps its
+    gradient and the constant's turns round. Source: Zhang et al. (2020), Algorithm 1 with L1 = 1; replace-one.
+    """
+    radius, rho = 12, Fraction(1, 400)  # of one selection, rho / T
+    scale = radius / math.sqrt(rho)
+    sigma = 1 / (1 + math.exp(-radius))
+    printed = []
+    for label in (1, -1):
+        feature = -label  # so that label * w x = -R
+        gradient = [label * sigma * x * radius for x in (feature, 1)]
+        printed.append(noisy_argmax([sign * one / scale for sign in (1, -1) for one in gradient]))
+    assert not covered([printed[0]], [printed[1]], Budget.zcdp(rho))
+    one, other = map(np.array, printed)
+    assert float((one * np.log(one / other)).sum()) / float(rho) == pytest.approx(1.36, abs=0.01)
+
+    # Ours on the same two data sets, at the same budget for the whole round of both regressions.
+    own = Regressions(candidates=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), loss="logistic")
+    weights = own.zeros()
+    weights[0, 1] = weights[1, 0] = 12 * 64
+    made = NodeGradients(regressions=own, weights=weights, radius=radius)
+    h = descent_temperature(Budget.zcdp(rho), made.reach("zcdp"), 2, 2)
+    ours = [list(laws(summed(made, "zcdp", [record]), own, h)) for record in ((0, 1), (1, 0))]
+    assert covered(*ours, Budget.zcdp(rho))
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(3), KINDS[1]], ids=lambda one: one.kind)
+@pytest.mark.parametrize("steps", [1, 15])
+@pytest.mark.parametrize("clip", [None, Fraction(3, 10)])
+def test_all_steps_together_cost_at_most_their_budget(budget, steps, clip):
+    """T descents of p choices: nearly all and not more; replace-one costs 4 times the rho, 2 times the epsilon."""
+    made = pair_gradients(clip=clip)
+    far, choices = made.reach(budget.kind), 3
+    share = budget * Fraction(1, steps)
+    hs = {person: descent_temperature(share, far, person, choices) for person in (1, 2, 6)}
+    for person, h in hs.items():
+        cost = descent_cost(h, far, person, choices, budget.kind) * steps
+        assert cost <= budget
+        assert budget * Fraction(999_999, 10**6) <= cost
+    once, twice = (descent_cost(hs[1], far, person, choices, budget.kind) for person in (1, 2))
+    ratio = twice.epsilon / once.epsilon if budget.kind == "pure" else twice.rho / once.rho
+    assert float(ratio) == pytest.approx(2 if budget.kind == "pure" else 4, rel=1e-6)
+
+
+def test_too_little_says_what_would_do_and_much_is_cut():
+    """The budget that the message names is enough; without end of budget the table keeps two weights."""
+    for budget in (Budget.pure("1e-9"), Budget.zcdp("1e-18"), Budget.zcdp("1e-9")):
+        with pytest.raises(BudgetError, match="give at least") as caught:
+            descent_temperature(budget, 49152, 2, 10)
+        told = re.search(r"(epsilon|rho) = ~?([0-9.e-]+)", str(caught.value).partition("give")[2])
+        enough = Budget.pure(told[2]) if told[1] == "epsilon" else Budget.zcdp(told[2])
+        assert entries(descent_temperature(enough, 49152, 2, 10)) <= MOST_TABLE
+    assert entries(descent_temperature(Budget.pure(10**9), 10, 1, 1)) == LEAST_TABLE
+    with pytest.raises(BudgetError, match="share of the session's rho"):
+        descent_temperature(Budget.approx(1, "1e-6"), 10, 1, 1)
+
+
+class Counting:
+    """Counts the words that are drawn."""
+
+    private = False
+
+    def __init__(self):
+        self.inner, self.drawn = SeededRandomness(1), 0
+
+    def words(self, count):
+        """As many, counted."""
+        self.drawn += count
+        return self.inner.words(count)
+
+
+def test_a_choice_draws_two_words_whatever_the_scores():
+    """No rejection: near and far scores, equal ones and huge ones take the same random bits."""
+    own = pair_gradients().regressions
+    for sums in (np.zeros(12, np.int64), np.arange(12) * 10**9, np.full(12, -(2**40))):
+        randomness = Counting()
+        assert len(list(steepest(sums, own, Fraction(1, 50), randomness))) == 3
+        assert randomness.drawn == 6
+
+
+def test_directions_follow_the_exact_law():
+    """1,500 descents against the exact probabilities of each choice; one run in a thousand fails by chance."""
+    own = Regressions(candidates=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), loss="softmax")
+    sums, h, randomness = np.arange(20) * 3 - 30, Fraction(1, 25), SeededRandomness(11)
+    seen = [list(steepest(sums, own, h, randomness)) for _ in range(1500)]
+    for number, (rows, law) in enumerate(zip(own.choices, laws(sums, own, h), strict=True)):
+        at = [(row, int(column)) for row in rows for column in np.flatnonzero(own.allowed[row])]
+        every = [(*place, sign) for sign in (1, -1) for place in at]
+        picked = [every.index(one[number]) for one in seen]
+        counts = np.bincount(picked, minlength=len(every))
+        assert chisquare(counts, [1500 * float(p) for p in law]).pvalue > 5e-4
