@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.contract import ContrastLearner, Learner
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -24,6 +24,7 @@ from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
 from dpgm_core.testing.directed import CHAIN, DIRECTED_CHAIN, directed_form
+from dpgm_core.testing.shapes import BINARY_CHAIN, SHAPES, binary_form, shapes_of
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -204,38 +205,82 @@ class CollectiveSubject(Subject):
 
 
 class LearnerSubject(Subject):
-    """A learner; its capability is "directed" if it takes directed graphs alone."""
+    """A learner; its capabilities are what it takes alone, or besides, as its `check` shows.
+
+    "directed": directed graphs alone. "binary": attributes of two labels alone. "restricted": it refuses some of
+    SHAPES, or other labels. "contrasts": it says that it learns from contrasts.
+    """
 
     component: Learner
 
     @cached_property
     def directed(self) -> bool:
         """Whether it takes directed graphs alone: `check` refuses a chain with StructureError, not its graph."""
+        return self._refuses(CHAIN) and self._takes(DIRECTED_CHAIN)
+
+    @cached_property
+    def binary(self) -> bool:
+        """Whether it takes attributes of two labels alone: `check` refuses three, StructureError, and takes two."""
+        return not self.directed and self._refuses(CHAIN) and self._takes(BINARY_CHAIN)
+
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """Which of SHAPES its `check` refuses with StructureError, though it takes a chain."""
+        if self.directed or not self._takes(self.chain):
+            return frozenset()
+        return frozenset(name for name, structure in SHAPES.items() if self._refuses(structure))
+
+    @property
+    def chain(self) -> Structure:
+        """What most checks learn."""
+        return BINARY_CHAIN if self.binary else CHAIN
+
+    def _refuses(self, structure: Structure) -> bool:
         try:
-            self.component.check(CHAIN, JunctionTree())
+            self.component.check(structure, JunctionTree())
         except StructureError:
-            pass
+            return True
         except Exception:  # not a refusal: the checks shall run, and say so
             return False
-        else:
-            return False
+        return False
+
+    def _takes(self, structure: Structure) -> bool:
         try:
-            self.component.check(DIRECTED_CHAIN, JunctionTree())
-        except Exception:  # nor is this its structure
+            self.component.check(structure, JunctionTree())
+        except Exception:
             return False
         return True
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """Of "directed" what it shows by what it refuses."""
-        return frozenset({"directed"} if self.directed else ())
+        """What it shows by what it refuses, and says."""
+        found = {
+            "directed": self.directed,
+            "binary": self.binary,
+            "restricted": self.binary or self.refused,
+            "contrasts": isinstance(self.component, ContrastLearner),
+        }
+        return frozenset(name for name, shown in found.items() if shown)
 
     def why_skipped(self, needs: str) -> str:
-        """It takes any structure."""
-        return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
+        """What it does instead."""
+        if needs == "directed":
+            return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
+        if needs == "contrasts":
+            return f"about learners that learn from contrasts; {self.name} does not say so"
+        return f"about learners that take some structures alone; {self.name} refuses none of the kit's"
+
+    def formed(self, structure: Structure) -> Structure:
+        """The structure over attributes that it takes; records are to be made of this one's."""
+        return binary_form(structure) if self.binary else structure
 
     def served(self, structure: Structure) -> Structure:
-        """The structure, in its directed form for a learner that takes no other; Unserved where there is none."""
+        """The structure, in its directed form for a learner that takes no other; Unserved where there is none, and
+        where it is of a shape that the learner refuses.
+        """
+        shapes = shapes_of(structure) & self.refused
+        if shapes and self._refuses(structure):
+            raise Unserved(f"{structure} has {', '.join(sorted(shapes))}, which {self.name} refuses")
         if not self.directed:
             return structure
         form = directed_form(structure)

@@ -25,7 +25,7 @@ from dpgm_core.testing.check import Checklist, Unserved, require
 from dpgm_core.testing.directed import awkward_networks
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.evidence import torn
-from dpgm_core.testing.learning import CHAIN, draw, learn, replayed, truth
+from dpgm_core.testing.learning import draw, learn, replayed, truth
 from dpgm_core.testing.oracles import enumerated, incidence
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_core.testing.strategies import awkward_structures
@@ -42,7 +42,7 @@ def many_records_are_followed(subject: LearnerSubject) -> None:
     cliques included (several parents, where directed graphs alone are taken): the total is what tables are shares of.
     Cannot show: how strongly few records should be smoothed."""
     # At this seed the marginals of an independent model are off by 0.1 and more.
-    cases = {"chain": truth(CHAIN, seed=5), "tied": truth(awkward_structures()["tied"], seed=5)}
+    cases = {"chain": truth(subject.chain, seed=5), "tied": truth(awkward_structures()["tied"], seed=5)}
     if subject.directed:
         cases["two parents"] = _network(awkward_networks()["two parents"])
     for name, theta in cases.items():
@@ -89,7 +89,7 @@ def what_it_foresees_it_measures(subject: LearnerSubject) -> None:
     if not isinstance(subject.component, Foreseen):
         return
     for name in ("nested", "cycle"):
-        structure = subject.served(awkward_structures()[name])
+        structure = subject.served(subject.formed(awkward_structures()[name]))
         stated, split = foreseen(subject.component, structure)
         if stated is None:  # its options make it ask for other than one release
             return
@@ -156,7 +156,7 @@ def what_never_settled_is_not_converged(subject: LearnerSubject) -> None:
     restless = _Restless()
     engine: Inference = restless
     try:
-        fit = learn(subject, draw(truth(), 500, 1), inference=engine).fit
+        fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=engine).fit
     except DpgmError:
         return
     settled = not fit.converged or not restless.asked
