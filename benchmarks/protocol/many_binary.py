@@ -40,8 +40,9 @@ DAYS = {
     "independence": Asked(None),
     "mst": Asked({"name": "mst", "merge": False}),
     "aim": Asked({"name": "aim", "merge": False}),
-    "mrf-select contrasts": Asked("mrf-select"),
-    "mrf-select tables": Asked("mrf-select"),
+    "mrf-select contrasts": Asked({"name": "mrf-select", "measure": "contrasts"}),
+    "mrf-select tables": Asked({"name": "mrf-select", "measure": "tables"}),
+    "mrf-select tables, 2 picks": Asked({"name": "mrf-select", "measure": "tables", "picks": 2}),
 }
 
 

@@ -115,7 +115,7 @@ def walsh_error(method: str, records: int, rho: str, number: int) -> dict[str, f
     truth = Polynomial.triples(rng)
     codes = truth.records(records, rng)
     model = _by_walsh(truth, codes, WALSH_METHODS[method], Budget.zcdp(rho), int(rng.integers(2**32)))
-    return {"error": max(abs(coefficient(model, clique) - value) for clique, value in truth.monomials.items())}
+    return {"off": max(abs(coefficient(model, clique) - value) for clique, value in truth.monomials.items())}
 
 
 def _by_walsh(truth: Polynomial, codes: Array, method: str, budget: Budget, seed: int) -> Model:

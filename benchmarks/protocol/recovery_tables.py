@@ -199,7 +199,7 @@ def _walsh(lines: Sequence[Line]) -> str:
     rows = []
     for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("walsh ")):
         for method in dict.fromkeys(line["method"] for line in lines if line["cell"] == cell):
-            errors = [median(lines, cell, method, key) for key in ("error", "cpu")]
+            errors = [median(lines, cell, method, key) for key in ("off", "cpu")]
             draws = sum(line["cell"] == cell and line["method"] == method for line in lines)
             _, records, rho = cell.split()
             rows.append([records, rho, method, *(f"{one:.3f}" for one in errors if one is not None), str(draws)])

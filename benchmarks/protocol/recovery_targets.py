@@ -80,7 +80,9 @@ def _votes(stars: Found) -> Iterable[list[str]]:
 
 def _others(lines: Sequence[Line]) -> Iterable[list[str]]:
     for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("kept ")):
-        ours, theirs = (median(lines, cell, f"{SELECT}, {learner}", "error") for learner in ("eb-map", "naive-mle"))
+        ours, theirs = (
+            median(lines, cell, f"mrf-select tables, {learner}", "off") for learner in ("eb-map", "naive-mle")
+        )
         if ours and theirs:
             told = f"mean abs error of parameters at 1.5 n*, eb-map / naive-mle, {cell[5:]}"
             yield from _at_most(told, Ratio(ours / theirs), 1.1)
@@ -88,9 +90,7 @@ def _others(lines: Sequence[Line]) -> Iterable[list[str]]:
         if line["cell"].startswith("round "):
             told = f"a round of gradients / its two products, {line['cell'][6:]} attributes"
             yield from _at_most(told, Ratio(line["round"] / line["products"]), 2.5)
-    ours, theirs = (
-        median(lines, "walsh 100000 0.1", f"mrf-walsh {method}", "error") for method in ("release", "paper")
-    )
+    ours, theirs = (median(lines, "walsh 100000 0.1", f"mrf-walsh {method}", "off") for method in ("release", "paper"))
     if ours and theirs:
         yield from _at_most("mrf-walsh release / paper, largest error, n = 1e5, rho = .1", Ratio(ours / theirs), 0.5)
     for line in lines:

@@ -57,7 +57,7 @@ def learn(
 ) -> Run:
     """Learn with the first budget that the learner takes: pure epsilon with Laplace noise, else (epsilon, delta).
 
-    structure: is learned as `LearnerSubject.served` has it, the learner's chain if left out. Raises Unserved.
+    structure: is learned as `LearnerSubject.served` has it; None: the subject's chain. Raises Unserved.
     """
     engine: Inference = JunctionTree() if inference is None else inference
     structure = subject.served(subject.chain if structure is None else structure)

@@ -1,14 +1,12 @@
-"""Structures as learners take them that do not take every one: of two labels, of pairs, without ties."""
+"""What structures may be or hold that some learners refuse: large cliques, ties, no pair, one label."""
 
 from __future__ import annotations
 
 from dpgm_core.domain import Domain
 from dpgm_core.structure import Structure
+from dpgm_core.testing.directed import BINARY_CHAIN
 
-__all__ = ["BINARY_CHAIN", "SHAPES", "binary_form", "shapes_of"]
-
-#: The chain of most checks of learners, of two labels each.
-BINARY_CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
+__all__ = ["SHAPES", "shapes_of"]
 
 _DOMAIN = BINARY_CHAIN.domain
 #: What a structure may be or hold that some learners refuse, by name, each as small as can be; in two labels at most.
@@ -35,14 +33,3 @@ def shapes_of(structure: Structure) -> frozenset[str]:
         "one label": 1 in sizes.values(),
     }
     return frozenset(name for name, holds in found.items() if holds)
-
-
-def binary_form(structure: Structure) -> Structure:
-    """The same cliques over attributes of two labels at most.
-
-    >>> binary_form(Structure.chain(Domain.from_sizes({"a": 3, "b": 1}))).shapes
-    ((2, 1),)
-    """
-    domain = Domain.from_sizes({name: min(size, 2) for name, size in structure.domain.sizes.items()})
-    plain = [group[0] for group in structure.groups if len(group) == 1]
-    return Structure(domain, plain, tied=[group for group in structure.groups if len(group) > 1])

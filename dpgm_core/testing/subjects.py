@@ -23,8 +23,8 @@ from dpgm_core.selection.run import divided_for
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
-from dpgm_core.testing.directed import CHAIN, DIRECTED_CHAIN, directed_form
-from dpgm_core.testing.shapes import BINARY_CHAIN, SHAPES, binary_form, shapes_of
+from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, binary_form, directed_form
+from dpgm_core.testing.shapes import SHAPES, shapes_of
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -216,12 +216,12 @@ class LearnerSubject(Subject):
     @cached_property
     def directed(self) -> bool:
         """Whether it takes directed graphs alone: `check` refuses a chain with StructureError, not its graph."""
-        return self._refuses(CHAIN) and self._takes(DIRECTED_CHAIN)
+        return self._takes_only(DIRECTED_CHAIN)
 
     @cached_property
     def binary(self) -> bool:
-        """Whether it takes attributes of two labels alone: `check` refuses three, StructureError, and takes two."""
-        return not self.directed and self._refuses(CHAIN) and self._takes(BINARY_CHAIN)
+        """Whether it takes attributes of two labels alone: `check` refuses those of three with StructureError."""
+        return not self.directed and self._takes_only(BINARY_CHAIN)
 
     @cached_property
     def refused(self) -> frozenset[str]:
@@ -230,10 +230,8 @@ class LearnerSubject(Subject):
             return frozenset()
         return frozenset(name for name, structure in SHAPES.items() if self._refuses(structure))
 
-    @property
-    def chain(self) -> Structure:
-        """What most checks learn."""
-        return BINARY_CHAIN if self.binary else CHAIN
+    def _takes_only(self, form: Structure) -> bool:
+        return self._refuses(CHAIN) and self._takes(form)
 
     def _refuses(self, structure: Structure) -> bool:
         try:
@@ -251,33 +249,38 @@ class LearnerSubject(Subject):
             return False
         return True
 
+    @property
+    def chain(self) -> Structure:
+        """What most checks have it learn."""
+        return BINARY_CHAIN if self.binary else CHAIN
+
+    def in_domain(self, structure: Structure) -> Structure:
+        """The structure, over attributes of two labels for a learner of no other."""
+        return binary_form(structure) if self.binary else structure
+
     @cached_property
     def capabilities(self) -> frozenset[str]:
         """What it shows by what it refuses, and says."""
-        found = {
+        shown = {
             "directed": self.directed,
             "binary": self.binary,
             "restricted": self.binary or self.refused,
             "contrasts": isinstance(self.component, ContrastLearner),
         }
-        return frozenset(name for name, shown in found.items() if shown)
+        return frozenset(name for name, one in shown.items() if one)
 
     def why_skipped(self, needs: str) -> str:
         """What it does instead."""
-        if needs == "directed":
-            return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
         if needs == "contrasts":
             return f"about learners that learn from contrasts; {self.name} does not say so"
-        return f"about learners that take some structures alone; {self.name} refuses none of the kit's"
-
-    def formed(self, structure: Structure) -> Structure:
-        """The structure over attributes that it takes; records are to be made of this one's."""
-        return binary_form(structure) if self.binary else structure
+        if needs == "restricted":
+            return f"about learners that take some structures alone; {self.name} refuses none of the kit's"
+        return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
 
     def served(self, structure: Structure) -> Structure:
-        """The structure, in its directed form for a learner that takes no other; Unserved where there is none, and
-        where it is of a shape that the learner refuses.
-        """
+        """The structure, in its directed form or its binary one for a learner that takes no other; Unserved where there
+        is none, and where it is of a shape that the learner refuses."""
+        structure = self.in_domain(structure)
         shapes = shapes_of(structure) & self.refused
         if shapes and self._refuses(structure):
             raise Unserved(f"{structure} has {', '.join(sorted(shapes))}, which {self.name} refuses")

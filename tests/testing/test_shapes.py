@@ -5,9 +5,9 @@ from attrs import frozen
 
 from dpgm_core import StructureError
 from dpgm_core.testing.check import Unserved
-from dpgm_core.testing.directed import CHAIN
+from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN
 from dpgm_core.testing.runner import subject_of
-from dpgm_core.testing.shapes import BINARY_CHAIN, SHAPES, binary_form, shapes_of
+from dpgm_core.testing.shapes import SHAPES, shapes_of
 from dpgm_core.testing.strategies import awkward_structures
 
 
@@ -18,14 +18,6 @@ def test_each_shape_is_found_where_it_is():
     assert shapes_of(CHAIN) == shapes_of(BINARY_CHAIN) == frozenset()
     found = {name for name, structure in awkward_structures().items() if "tied cliques" in shapes_of(structure)}
     assert found == {"tied", "tied cycle"}
-
-
-def test_binary_forms_keep_cliques_and_ties():
-    """Only labels become fewer."""
-    for structure in awkward_structures().values():
-        form = binary_form(structure)
-        assert form.groups == structure.groups
-        assert max(form.domain.sizes.values()) <= 2
 
 
 @frozen(kw_only=True)
@@ -56,4 +48,4 @@ def test_a_learner_shows_what_it_refuses(labels, ties):
     else:
         with pytest.raises(Unserved, match="tied cliques"):
             subject.served(tied)
-    assert subject.formed(CHAIN) == (BINARY_CHAIN if labels == 2 else CHAIN)
+    assert subject.in_domain(CHAIN) == (BINARY_CHAIN if labels == 2 else CHAIN)

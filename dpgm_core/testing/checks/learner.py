@@ -220,10 +220,10 @@ def survives_empty_data(subject: LearnerSubject) -> None:
 def survives_awkward_structures(subject: LearnerSubject) -> None:
     """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input,
     to `check` and to `learn`; where directed graphs alone are taken, their directed forms, and graphs with several
-    parents, of one label, against the domain's order; where two labels alone are taken, the same cliques over such.
+    parents, of one label, against the domain's order; where attributes of two labels alone are taken, all have two.
     Cannot show: large structures, and shapes that `check` refuses everywhere."""
-    structures = {**awkward_structures(), **(awkward_networks() if subject.directed else {})}
-    for name, structure in ((name, subject.formed(one)) for name, one in structures.items()):
+    for name, structure in {**awkward_structures(), **(awkward_networks() if subject.directed else {})}.items():
+        structure = subject.in_domain(structure)
         codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
         try:
             subject.component.check(subject.served(structure), JunctionTree())
@@ -261,7 +261,7 @@ def engines_can_be_swapped(subject: LearnerSubject) -> None:
     codes = _draw(truth, 5000, 1)
     exact, loopy = (_kl(truth, _learn(subject, codes, inference=one).fit) for one in (JunctionTree(), LoopyBP()))
     require(abs(exact - loopy) <= 0.01 + 0.1 * exact, f"KL is {exact:.4g} by junction tree, {loopy:.4g} by loopy-bp")
-    cycle = subject.formed(awkward_structures()["cycle"])
+    cycle = subject.in_domain(awkward_structures()["cycle"])
     records = all_records(cycle)[np.random.default_rng(1).integers(0, cycle.domain.cells, 300)]
     _usable(_learn(subject, records, cycle, inference=LoopyBP()).fit, cycle, "loopy-bp on a cycle")
 

@@ -16,11 +16,11 @@ from dpgm_core.progress import silent
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import Checklist, require
-from dpgm_core.testing.directed import CHAIN
+from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN
 from dpgm_core.testing.doors import Door, TrappedRecords, live_curator
 from dpgm_core.testing.learning import replayed
 from dpgm_core.testing.reference import ReferenceLaplace
-from dpgm_core.testing.shapes import BINARY_CHAIN, SHAPES
+from dpgm_core.testing.shapes import SHAPES
 from dpgm_core.testing.subjects import LearnerSubject
 
 __all__ = ["CHECKS"]

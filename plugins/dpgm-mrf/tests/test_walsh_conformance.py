@@ -1,4 +1,4 @@
-"""The conformance kit on `mrf-walsh`."""
+"""The conformance kit on `mrf-walsh`, over attributes of two labels."""
 
 from dpgm_mrf.walsh import MrfWalsh
 
@@ -6,6 +6,6 @@ from dpgm_core.testing import LearnerConformance
 
 
 class TestMrfWalsh(LearnerConformance):
-    """Every check, default options: attributes of two labels, from tables and from contrasts."""
+    """Every check, default options."""
 
     component = MrfWalsh
