@@ -28,11 +28,12 @@ from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Turns
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
+from dpgm_core.noise.calibration import add_noise, calibrated
 from dpgm_core.noise.choice import chosen, tempered
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.descent import descent_temperature, steepest
-from dpgm_core.noise.measurement import Measurement, add_noise, calibrated, measure, noisy_contrasts
+from dpgm_core.noise.measurement import Measurement, measure, noisy_contrasts
 from dpgm_core.noise.stability import likely_distance, published
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget

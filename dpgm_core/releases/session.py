@@ -18,10 +18,11 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError
+from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
 from dpgm_core.noise.claims import check_claims
 from dpgm_core.noise.contrasts import spread
-from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.gradients import Loss, Regressions
