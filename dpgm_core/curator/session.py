@@ -43,10 +43,11 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.coarse import check_untouched
+from dpgm_core.releases.descents import Descent
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Descent, Verdict
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
