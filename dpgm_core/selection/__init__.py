@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from dpgm_core.noise.stability import likely_distance
     from dpgm_core.privacy.gradients import Loss, NodeGradients, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
-    from dpgm_core.releases.verdict import Descent, Verdict
+    from dpgm_core.releases.descents import Descent
+    from dpgm_core.releases.verdict import Verdict
     from dpgm_core.selection.contract import VotingSelector
     from dpgm_core.selection.sizes import Limits, ModelSize
 
@@ -24,7 +25,8 @@ _LAZY = {
     "dpgm_core.noise.stability": ["likely_distance"],
     "dpgm_core.privacy.gradients": ["Loss", "NodeGradients", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
-    "dpgm_core.releases.verdict": ["Descent", "Verdict"],
+    "dpgm_core.releases.descents": ["Descent"],
+    "dpgm_core.releases.verdict": ["Verdict"],
     "sizes": ["Limits", "ModelSize"],
 }
 
