@@ -91,7 +91,7 @@ class LiveSession(Turns):
         self._named = {frozenset(clique): clique for clique in workload.candidates}
         self._counted: dict[Clique, IntArray] = {}  # true tables
         self._steps: list[Step] = []
-        self._regressed: Regressions | None = None  # the last ones, found to be the workload's
+        self._regressed: tuple[Regressions, Regressions] | None = None  # the last ones: as given, and by own domain
         self._release: NoisyTables | None = None
         self._modelled: Structure | None = None
         self._saved = False  # the release as it is now
@@ -143,8 +143,8 @@ class LiveSession(Turns):
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.noise.choice`."""
         with self.turn():
-            candidates = self._scored(scores, budget)
-            groups = scores.choices
+            scores = self._scored(scores, budget)
+            candidates, groups = scores.candidates, scores.choices
             whole("the number of picks", picks, least=1, most=min(map(len, groups)))
             person = scores.move(self._terms)
             grid, h = tempered(budget, picks * len(groups), person)
@@ -174,7 +174,8 @@ class LiveSession(Turns):
     def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
         """All distances at once with discrete Gaussian noise, records."""
         with self.turn():
-            candidates = self._scored(scores, budget)
+            scores = self._scored(scores, budget)
+            candidates = scores.candidates
             if budget.kind == "pure":
                 raise BudgetError(
                     "noisy scores have Gaussian noise, which is never purely private; open the session with a zCDP or "
@@ -203,10 +204,12 @@ class LiveSession(Turns):
                     f"gradients must be NodeGradients, got {type(gradients).__name__}; core alone knows how far one "
                     "person moves a gradient, so no other is computed from records"
                 )
-            own = gradients.regressions
             self._check_kind(budget)
-            if own is not self._regressed:
-                self._same_names(own.candidates)
+            given, own = self._regressed or (None, gradients.regressions)
+            if given is not gradients.regressions:
+                given = gradients.regressions
+                own = Regressions(candidates=self._own(given.candidates), loss=given.loss)
+            gradients = attrs.evolve(gradients, regressions=own)
             kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
             person = TableDistance.move(self._terms)
             h = descent_temperature(budget, gradients.reach(kind), person, len(own.choices))
@@ -222,7 +225,7 @@ class LiveSession(Turns):
                 kind=kind,
             )
             self._pay(descent.cost)  # which depends on how many choices there are, not on what they give
-            self._regressed = own
+            self._regressed = given, own
 
             def directions() -> tuple[tuple[int, int, int], ...]:
                 found = shielded(self._source, lambda: summed(sums, self._open().pieces(sums.columns)))
@@ -245,7 +248,7 @@ class LiveSession(Turns):
         """
         with self.turn():
             persons = self._open()
-            self._check_votes(voter, budget)
+            voter = self._checked(voter, budget)
             likely_distance(budget)  # refuses what nothing could be published for
             self._cast = self._cast + budget
 
@@ -260,8 +263,8 @@ class LiveSession(Turns):
             self._keep(verdict)
             return verdict
 
-    def _check_votes(self, voter: Voter, budget: Budget) -> None:
-        """Refuse what is no vote of this session, before anything is spent."""
+    def _checked(self, voter: Voter, budget: Budget) -> Voter:
+        """The voter over the session's own domain; refuses what is no vote of it, before anything is spent."""
         if type(voter) not in (EdgeVotes, ThresholdVotes):  # a child of them could say that it has another distance
             raise OptionError(
                 f"a voter must be EdgeVotes or ThresholdVotes, got {type(voter).__name__}; core alone knows how far "
@@ -278,11 +281,9 @@ class LiveSession(Turns):
             raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
         if budget.kind != "approx" or not budget <= left:
             raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
-        if voter.pairs.domain != self._domain:
-            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
-        if self._candidates(voter.pairs.cliques).cliques != voter.pairs.cliques:
-            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        voter = attrs.evolve(voter, pairs=self._own(voter.pairs))
         voter.check(self._terms)
+        return voter
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """Count some attributes by fewer codes from now on; see `Session`."""
@@ -416,8 +417,8 @@ class LiveSession(Turns):
             raise BudgetError("the session was closed; its records are gone")
         return self._persons
 
-    def _scored(self, scores: TableDistance, budget: Budget) -> Structure:
-        """The candidates of scores that this session can compute, for a budget that it can spend."""
+    def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
+        """Scores that this session can compute, over its own domain, for a budget that it can spend."""
         self._open()
         if type(scores) is not TableDistance:  # a child of it could say that nobody moves a score
             raise OptionError(
@@ -425,15 +426,20 @@ class LiveSession(Turns):
                 "moves a score, so no other is computed from records"
             )
         self._check_kind(budget)
-        self._same_names(scores.candidates)
-        return scores.candidates
+        return attrs.evolve(scores, candidates=self._own(scores.candidates))
 
-    def _same_names(self, candidates: Structure) -> None:
-        """Refuse candidates that are not the workload's, over the session's domain as it is."""
+    def _own(self, candidates: Structure) -> Structure:
+        """The same candidates of the workload, over the session's domain as it is; StructureError for others.
+
+        A plugin's child of Domain could call an attribute of four codes binary, and find itself equal to any domain:
+        how far one person moves a sum is worked out by the domain that records are coded by.
+        """
         if candidates.domain != self._domain:
             raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
-        if self._candidates(candidates.cliques).cliques != candidates.cliques:
+        found = self._candidates(candidates.cliques)
+        if found.cliques != candidates.cliques:
             raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        return found
 
     def _check_kind(self, budget: Budget) -> None:
         check_budget(budget)

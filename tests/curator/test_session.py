@@ -536,6 +536,40 @@ def test_a_child_of_gradients_is_none():
         session.descend(short, session.budget)
 
 
+class Alike(Domain):
+    """Equal to every domain, whatever it says of the labels."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    __hash__ = Domain.__hash__
+
+
+def test_a_child_of_a_domain_does_not_say_how_far_a_person_moves():
+    """It could call codes 0 to 3 binary: their products would be up to 25, and one person is charged for 1."""
+    binary = Alike(Domain.from_sizes(dict.fromkeys("abcd", 2)).attributes)
+    pairs = Structure(binary, PAIRS.cliques)
+    own = Regressions(candidates=pairs, loss="logistic")
+    steps = NodeGradients(regressions=own, weights=own.zeros(), radius=2)
+    votes, part = Budget.approx("0.5", "5e-7"), Budget.zcdp("0.001")
+    asked = {
+        "vote": lambda session: session.vote(ThresholdVotes(pairs=pairs, tau=0.3), votes),
+        "descend": lambda session: session.descend(steps, part),
+        "select": lambda session: session.select(flat(pairs, contrast=True), part),
+        "score": lambda session: session.score(flat(pairs), part),
+    }
+    for step in asked.values():
+        with curator(budget=KINDS["approx"], total=500).session(workload=WORKLOAD, votes=votes) as session:
+            with pytest.raises((StructureError, OptionError)):
+                step(session)
+            assert (session.remaining, session.votes) == (session.budget, votes)
+
+
 @pytest.mark.parametrize("kind", ["pure", "zcdp"])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_descents_out_of_one_budget(kind, neighbours):
