@@ -186,7 +186,9 @@ def _block(name: str, table: str) -> str:
 
 def other_tables(lines: Sequence[Line]) -> str:
     """Errors of t-wise models, contrasts, days held out, scale."""
-    return "\n".join(part for part in (_walsh(lines), _days(lines), _wide(lines), _rounds(lines)) if part)
+    return "\n".join(
+        part for part in (_walsh(lines), _days(lines), _wide(lines), _rounds(lines), _gibbs(lines)) if part
+    )
 
 
 def median(lines: Iterable[Line], cell: str, method: str, key: str) -> float | None:
@@ -250,3 +252,13 @@ def _rounds(lines: Sequence[Line]) -> str:
     ]
     head = ["attributes", "a round of gradients, CPU s", "its two products", "ratio"]
     return f"## A round of gradients on 65,536 records\n\n{_block('round', markdown(head, rows))}" if rows else ""
+
+
+def _gibbs(lines: Sequence[Line]) -> str:
+    rows = [
+        [line["method"], *(f"{line[key]:.2f}" for key in ("marginals", "records", "compiled"))]
+        for line in lines
+        if line["cell"].startswith("gibbs ")
+    ]
+    head = ["", "marginals, CPU s", "200,000 records", "to compile, once"]
+    return f"## Gibbs sampling, 64 attributes, degree 3\n\n{_block('gibbs', markdown(head, rows))}" if rows else ""
