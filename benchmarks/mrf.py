@@ -44,7 +44,7 @@ DAYS_FOLDER = "lbs_workweek"
 KNOWN, ROUND, WIDE = "eb-map", "mrf-fw's gradients", "mrf-select"
 DRAWS, KEPT_DRAWS, KNOWN_DRAWS, SEEDS = 7, 12, 12, 5
 #: It takes minutes on 72 attributes.
-AIM_SEEDS = 2
+AIM_SEEDS = 1
 #: Cell -> its methods, in the order of the table. What is missing here takes too long, and is named under the tables.
 FRANK_WOLFE = ("mrf-fw", "mrf-fw clipped")
 ALL_PAIRS = ("all pairs, contrasts", "all pairs, tables")
