@@ -22,7 +22,7 @@ __all__ = ["GradientSums"]
 _EXACT = 24  # bits of whole numbers that float32 holds
 _BLOCK_CELLS = 2**18  # weights' columns x records of a block: what is computed of it stays in the cache
 _LEAST_BLOCK = 256
-_EXP_BITS = 30
+_EXP_BITS = 28
 
 
 @frozen(eq=False)
@@ -137,8 +137,8 @@ class GradientSums(Sum):
     def _divided(self, linear: Array, own: Array) -> Array:
         """Of "softmax": G for the record's own code less floor(G E / sum of E), E whole numbers for exp.
 
-        Doubles divide these whole numbers exactly enough: a quotient below a whole number q <= G stays below it, as it
-        is away from it by 1 / sum of E > 2^-38, and q 2^-53 is less.
+        Doubles divide these whole numbers exactly enough: a quotient below a whole number q <= G <= 2^12 is away from
+        it by at least 1 / sum of E >= 2^-40, of up to 2^12 labels, and rounding moves it by less than q 2^-53.
         """
         node, starts = self._one_hot[0], self._starts
         steps = np.maximum.reduceat(linear, starts, axis=0)[node]
@@ -197,6 +197,6 @@ def _sigmas(units: int, weights_grid: int, grid: int, largest: int) -> Array:
 
 @lru_cache(maxsize=4)
 def _powers(units: int, weights_grid: int) -> Array:
-    """floor(2^30 exp(-k / weights_grid)) for k from 0 to 2 units."""
+    """floor(2^28 exp(-k / weights_grid)) for k from 0 to 2 units."""
     found: Array = np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * units + 1) / weights_grid))
     return found

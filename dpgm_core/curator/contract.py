@@ -199,9 +199,10 @@ class Curator(Protocol):
 
         split: how one budget is divided over the tables, "even" or "optimal", or that it goes to "contrasts": of binary
         attributes, one noisy sum of products for each set inside a clique instead of cells, or to the "sharper" of
-        "contrasts" and "even" (None: as the curator was told); a replay serves what there is. accept: told the noise of
-        each table before anything is read or charged; raises to refuse it. It may be called again with what remains.
-        Tables of normalised contributions come `levelled`; the release itself is their `original`.
+        "contrasts" and "even" (None: as the curator was told); BudgetError for "contrasts" where tables would tell the
+        product of a clique better. A replay serves what there is. accept: told the noise of each table before anything
+        is read or charged; raises to refuse it. It may be called again with what remains. Tables of normalised
+        contributions come `levelled`; the release itself is their `original`.
         """
         ...
 

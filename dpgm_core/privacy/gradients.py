@@ -197,6 +197,7 @@ def largest_residual(loss: Loss, radius: Fraction, grid: int) -> int:
     return math.floor(_DIGITS.divide(grid, _DIGITS.add(1, power)))
 
 
+@lru_cache(maxsize=64)
 def reach(
     loss: Loss, touched: int, *, radius: Fraction, grid: int, clip: Fraction | None, kind: Literal["pure", "zcdp"]
 ) -> int:
@@ -311,7 +312,7 @@ class NodeGradients:
         """The candidates."""
         return self.regressions.candidates.cliques
 
-    @property
+    @cached_property
     def units(self) -> int:
         """The radius in units of 1/weights_grid, rounded down."""
         return math.floor(self.radius * self.weights_grid)

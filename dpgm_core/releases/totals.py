@@ -52,8 +52,7 @@ def contradictions(releases: Sequence[NoisyTables]) -> list[str]:
     """
     stated: dict[float, list[NoisyTables]] = {}
     # What a session's tables are the means of: a mean has no event to bound its noise by.
-    steps = [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
-    measured = [one for one in steps if not one.contrasts or () in one.structure.cliques]
+    measured = [step for one in releases for step in (one.steps or (one,)) if isinstance(step, NoisyTables)]
     for one in measured:
         if one.total_policy != "estimated" and one.round is None and one.contributions is None:
             stated.setdefault(one.total, []).append(one)
@@ -83,6 +82,8 @@ def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
     told = [[group == ((),) or not one.contrasts for group in one.structure.groups] for one in releases]
     pairs = list(zip(releases, told, strict=True))
     noises = [noise for one, own in pairs for noise in compress(one.noise, own)]
+    if not noises:
+        return None
     cells = np.concatenate([np.asarray(one.structure.sizes, dtype=np.float64)[own] for one, own in pairs])
     tied = np.concatenate([np.asarray(one.structure.multiplicities, dtype=np.float64)[own] for one, own in pairs])
     sums = np.concatenate([np.asarray(one.tables.sums(), dtype=np.float64)[own] for one, own in pairs])

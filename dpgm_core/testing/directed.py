@@ -1,4 +1,4 @@
-"""The structures that learners are given, as directed graphs, for learners that take no other."""
+"""The structures that learners are given, as directed graphs or of binary attributes, for learners of no other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.structure import Structure
 
-__all__ = ["CHAIN", "DIRECTED_CHAIN", "awkward_networks", "directed_form"]
+__all__ = ["BINARY_CHAIN", "CHAIN", "DIRECTED_CHAIN", "awkward_networks", "binary_form", "directed_form"]
 
 #: What most checks of learners learn; no directed graph, because nothing depends on c alone.
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
+#: And what those learn that take attributes of two labels only.
+BINARY_CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
 #: The network whose models are those of the chain.
 DIRECTED_CHAIN = Dag(CHAIN.domain, {"b": ["a"], "c": ["b"]}).structure()
+
+
+def binary_form(structure: Structure) -> Structure:
+    """The same cliques, tied as they are, over attributes of two labels each.
+
+    >>> binary_form(CHAIN) == BINARY_CHAIN
+    True
+    """
+    domain = Domain.from_sizes(dict.fromkeys(structure.domain.names, 2))
+    plain = [group[0] for group in structure.groups if len(group) == 1]
+    return Structure(domain, plain, tied=[group for group in structure.groups if len(group) > 1])
 
 
 def directed_form(structure: Structure) -> Structure | None:

@@ -48,7 +48,7 @@ def draw(theta: Tables, count: int, seed: int) -> IntArray:
 def learn(
     subject: LearnerSubject,
     codes: IntArray,
-    structure: Structure = CHAIN,
+    structure: Structure | None = None,
     *,
     inference: Inference | None = None,
     seed: int = 1,
@@ -57,10 +57,10 @@ def learn(
 ) -> Run:
     """Learn with the first budget that the learner takes: pure epsilon with Laplace noise, else (epsilon, delta).
 
-    structure: is learned as `LearnerSubject.served` has it. Raises Unserved.
+    structure: is learned as `LearnerSubject.served` has it; None: the subject's chain. Raises Unserved.
     """
     engine: Inference = JunctionTree() if inference is None else inference
-    structure = subject.served(structure)
+    structure = subject.served(subject.chain if structure is None else structure)
     refusal: BudgetError | None = None
     for kind in ("pure", "approx"):
         records = TrappedRecords(codes) if source is None else source

@@ -247,9 +247,20 @@ def subject_of(
         declared = _records(offer) if records is None and offer is not None else records
         return SourceSubject(cls, chosen, name, declared, features_of(cls)), offer
     ready = component
-    if isinstance(component, type):  # with default options, as the registry makes it; OptionError if one is required
-        ready = build(component, {}, what=f"{found} {name!r}", resolve=registry.make)
+    if isinstance(component, type):  # with default options, as the registry makes it, and samples of those required
+        ready = build(component, _samples(component), what=f"{found} {name!r}", resolve=registry.make)
     return _SUBJECTS[found](ready, chosen, name), offer
+
+
+def _samples(cls: type) -> dict[str, Any]:
+    """A value for each required option whose field names one: `attrs.field(metadata={"sample": 1.0})`.
+
+    One that names none is an OptionError when the component is made.
+    """
+    found = attrs.fields(cls) if attrs.has(cls) else ()
+    return {
+        one.name: one.metadata["sample"] for one in found if one.default is attrs.NOTHING and "sample" in one.metadata
+    }
 
 
 def _kind(component: object, kind: str | None) -> str:

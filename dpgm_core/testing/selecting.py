@@ -89,11 +89,11 @@ def _amount(budget: Budget) -> Fraction:
 class Selected:
     """One call of `select` and what it left behind.
 
-    budget: given. left: the share of it that the selector left. domain: the session's at the end. told: what progress
-    was told. log, touched: of the session's door. wrong, shown: of its calls of the learner. trespassers: who read the
-    records besides core. paid: what the session's release says it cost. charged: what the curator has less. model:
-    fitted to all that was measured, `Selection.measure` included, if that was asked. merges: attribute -> the new code
-    of each of its codes.
+    budget: given. left: the share of it that the selector left. unvoted: that of what was for votes. domain: the
+    session's at the end. told: what progress was told. log, touched: of the session's door. wrong, shown: of its calls
+    of the learner. trespassers: who read the records besides core. paid: what the session's release says it cost.
+    charged: what the curator has less. model: fitted to all that was measured, `Selection.measure` included, if that
+    was asked. merges: attribute -> the new code of each of its codes.
     """
 
     plan: SelectionPlan
@@ -101,6 +101,7 @@ class Selected:
     workload: Workload
     budget: Budget
     left: float
+    unvoted: float
     domain: Domain
     told: Sequence[tuple[Any, ...]]
     log: Sequence[Request]
@@ -159,7 +160,7 @@ def choose(
     wanted = PAIRS if workload is None else workload
     spent = budget_of(first(subject), 1) if budget is None else budget
     terms = Terms(neighbours=neighbours)
-    _, each = divided_for(selector, spent)
+    votes, each = divided_for(selector, spent)
     plan = plan_by(selector, wanted, spent, terms)
     if not isinstance(plan, SelectionPlan):
         raise CheckFailed(f"`plan` returned {type(plan).__name__}, not a SelectionPlan")
@@ -186,6 +187,7 @@ def choose(
         workload=wanted,
         budget=spent,
         left=float(_amount(watched.left) / _amount(each)),
+        unvoted=0.0 if votes is None or watched.unvoted is None else float(watched.unvoted.epsilon / votes.epsilon),
         domain=release.structure.domain,
         told=tuple(watched.told),
         log=tuple(watched.door.log),
@@ -220,7 +222,7 @@ class _Watched:
             self.selection = _called(self.selector, self.door, self.learning, randomness, self.told)
             return self.selection
         finally:
-            self.left = session.remaining
+            self.left, self.unvoted = session.remaining, session.votes
             self.door.close()
 
     def fitter(self, inference: Inference) -> Fitting:

@@ -227,6 +227,7 @@ def plainly(value: object) -> object:
             value.weights,
             value.offsets,
             value.groups,
+            value.contrast,
         )
     if isinstance(value, NodeGradients):
         own = value.regressions

@@ -23,7 +23,7 @@ from dpgm_core.selection.run import divided_for
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
-from dpgm_core.testing.directed import CHAIN, DIRECTED_CHAIN, directed_form
+from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, binary_form, directed_form
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -204,13 +204,21 @@ class CollectiveSubject(Subject):
 
 
 class LearnerSubject(Subject):
-    """A learner; its capability is "directed" if it takes directed graphs alone."""
+    """A learner; it is "directed" if it takes directed graphs alone, and "binary" if attributes of two labels alone."""
 
     component: Learner
 
     @cached_property
     def directed(self) -> bool:
         """Whether it takes directed graphs alone: `check` refuses a chain with StructureError, not its graph."""
+        return self._takes_only(DIRECTED_CHAIN)
+
+    @cached_property
+    def binary(self) -> bool:
+        """Whether it takes attributes of two labels alone: `check` refuses those of three with StructureError."""
+        return not self.directed and self._takes_only(BINARY_CHAIN)
+
+    def _takes_only(self, form: Structure) -> bool:
         try:
             self.component.check(CHAIN, JunctionTree())
         except StructureError:
@@ -220,22 +228,37 @@ class LearnerSubject(Subject):
         else:
             return False
         try:
-            self.component.check(DIRECTED_CHAIN, JunctionTree())
+            self.component.check(form, JunctionTree())
         except Exception:  # nor is this its structure
             return False
         return True
 
+    @property
+    def chain(self) -> Structure:
+        """What most checks have it learn."""
+        return BINARY_CHAIN if self.binary else CHAIN
+
+    def in_domain(self, structure: Structure) -> Structure:
+        """The structure, over attributes of two labels for a learner of no other."""
+        return binary_form(structure) if self.binary else structure
+
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """Of "directed" what it shows by what it refuses."""
-        return frozenset({"directed"} if self.directed else ())
+        """Of "directed" and "binary" what it shows by what it refuses."""
+        shown = {"directed": self.directed, "binary": self.binary}
+        return frozenset(name for name, one in shown.items() if one)
 
     def why_skipped(self, needs: str) -> str:
         """It takes any structure."""
         return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
 
     def served(self, structure: Structure) -> Structure:
-        """The structure, in its directed form for a learner that takes no other; Unserved where there is none."""
+        """The structure, in its directed form or its binary one for a learner that takes no other; Unserved where there
+        is none."""
+        if self.binary:
+            if max(structure.multiplicities) > 1:
+                raise Unserved(f"{structure} has tied cliques, and {self.name} takes attributes of two labels alone")
+            return binary_form(structure)
         if not self.directed:
             return structure
         form = directed_form(structure)

@@ -94,3 +94,20 @@ def test_plan_shows_the_tables_of_the_learner(largest, spec, dpgm_command, refus
     assert [(one["clique"], one["records_per_row"]) for one in told["tables"]] == [(["age", "sex"], 3000.0)]
     assert "records per row" not in dpgm_command("plan", spec, "--records", "6")[1]
     assert "no directed graph" in refused("plan", spec, "--set", "learner=largest")
+
+
+def test_plan_shows_products_where_they_are_measured(spec, dpgm_command, refused):
+    """In their own words, with what they are worth beside tables; what has none, or none worth it, is refused."""
+    pairs = [domain_of_two(spec), "--set", "structure={cliques=[['a', 'b'], ['c', 'd']]}", "--set", "split=contrasts"]
+    code, out, err = dpgm_command("plan", *pairs, "--set", "budget={rho=0.1}", "--set", "mechanism=gaussian")
+    assert code == 0 and "records per sum" in out and "7 sums of products, one for each set" in out
+    assert "at most 0.875 times the noise variance that tables would give it" in err
+    assert "3.06 times the noise variance" in refused("plan", *pairs, "--set", "budget={epsilon=0.01}")
+    assert "learner naive-mle learns from tables" in refused("plan", *pairs, "--set", "learner=naive-mle")
+    assert "'a' has 3" in refused("plan", domain_of_two(spec, 3), *pairs[1:])
+
+
+def domain_of_two(spec, labels=2):
+    """The same spec over four attributes of so many labels."""
+    (spec.parent / "domain.toml").write_text("".join(f"[attributes.{name}]\nsize = {labels}\n" for name in "abcd"))
+    return spec

@@ -9,6 +9,7 @@ import numpy as np
 import dpgm_core as dpgm
 from dpgm_core.cli.report import print_chosen, session_facts
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload
@@ -77,15 +78,19 @@ def test_a_session_is_told_step_by_step(capsys):
         coarse = session.coarsen({"town": [0, 1, 2, 2]})
         pair = dpgm.Structure(coarse, [("sex", "town")])
         session.select(TableDistance(candidates=pair, predicted=np.full(6, 33.0)), dpgm.Budget.pure(1))
-        session.measure([("sex", "town")], dpgm.Budget.pure(1))
+        session.measure([("sex", "town")], dpgm.Budget.pure("1/2"))
+        own = Regressions(candidates=pair, loss="softmax")
+        session.descend(NodeGradients(regressions=own, weights=own.zeros(), radius=1), dpgm.Budget.pure("1/2"))
     facts = session_facts(curator.released)
-    assert [step["kind"] for step in facts["trace"]] == ["measure", "select", "measure"]
+    assert [step["kind"] for step in facts["trace"]] == ["measure", "select", "measure", "descend"]
+    assert facts["trace"][3]["candidates"] == 1 and facts["trace"][3]["cliques"] in ([], [["sex", "town"]])
     assert facts["trace"][1]["cliques"] == [["sex", "town"]] and facts["trace"][1]["candidates"] == 1
     assert facts["merges"] == {"town": [0, 1, 2, 2]}
     json.dumps(facts)
     print_chosen(pair, curator.released, verbose=True, selector="mst", notes=["because"])
     out = capsys.readouterr().out
-    assert "chosen:  1 clique by mst in 3 steps" in out and "sex x town" in out and "because" in out
+    assert "chosen:  1 clique by mst in 4 steps" in out and "sex x town" in out and "because" in out
     assert "town (4 as 3)" in out
-    assert [line.split()[:2] for line in out.splitlines()[-3:]] == [["1", "measure"], ["2", "select"], ["3", "measure"]]
+    kinds = [line.split()[:2] for line in out.splitlines()[-4:]]
+    assert kinds == [["1", "measure"], ["2", "select"], ["3", "measure"], ["4", "descend"]]
     assert session_facts([]) == {}

@@ -63,7 +63,7 @@ def by_definition(gradients, record):
         if own.loss == "softmax":
             rows = next(rows for rows in own.choices if number in rows)
             peak = max(linear[row] for row in rows)
-            powers = {row: math.floor(2**30 * math.exp((linear[row] - peak) / gradients.weights_grid)) for row in rows}
+            powers = {row: math.floor(2**28 * math.exp((linear[row] - peak) / gradients.weights_grid)) for row in rows}
             share = grid * powers[number] // sum(powers.values())
             residuals.append(grid * (codes[name] == labels[0]) - share)
         else:
@@ -114,7 +114,7 @@ def test_no_person_moves_the_scores_further_than_is_claimed(loss, k, clip, kind)
         for rows in (1, 2):
             persons = np.array([sum(some) for some in itertools.combinations_with_replacement(parts, rows)])
             both = np.array(list(itertools.product(range(len(persons)), repeat=2)))
-            one, other = generator.permutation(both)[:2000].T
+            one, other = generator.permutation(both)[:500].T
             moves = {"add-remove": persons, "replace-one": persons[one] - persons[other]}
             for relation, found in moves.items():
                 person = rows * (2 if relation == "replace-one" else 1)
@@ -164,13 +164,13 @@ def test_sums_in_floats_are_not():
 @pytest.mark.parametrize("weights_grid", [64, 2**17])
 @pytest.mark.parametrize("residual_grid", [2, 4096])
 def test_sums_stay_exact_at_the_ends_of_the_grids(residual_grid, weights_grid):
-    """Many records with the largest residual, whose sum is far beyond 24 bits; against one record, multiplied."""
+    """60,000 records with residuals of up to 12 bits, far beyond 24 bits together; against each record, multiplied."""
     own = regressions("logistic", 2)
     made = weighted(own, radius=8, weights_grid=weights_grid, residual_grid=residual_grid)
-    sums, record = GradientSums(made, "zcdp"), np.array([[1], [0], [1]], np.uint8)
-    once = sums.partial(list(record), None)
-    assert (sums.partial(list(record.repeat(30_000, axis=1)), None) == 30_000 * once).all()
-    assert (once.reshape(own.allowed.shape) == by_definition(made, record[:, 0])).all()
+    few = every(own)
+    once = sum(by_definition(made, record) for record in few.T[[1, 2, 2]])
+    whole = GradientSums(made, "zcdp").partial(list(few[:, [1, 2, 2]].repeat(20_001, axis=1)), None)
+    assert (whole.reshape(once.shape) == 20_001 * once).all()
 
 
 def test_no_records_have_no_gradient():
@@ -180,10 +180,10 @@ def test_no_records_have_no_gradient():
 
 
 def test_joint_clipping_holds_for_every_record_at_random_states():
-    """10,000 states, all records, p = 4: the sum of squares is at most floor(G^2 kappa p), which rounding exceeds."""
+    """2,500 states, all records, p = 4: the sum of squares is at most floor(G^2 kappa p), which rounding exceeds."""
     own, generator = regressions("logistic", 2, p=4), np.random.default_rng(8)
     codes, clip, most = list(every(own)), Fraction(3, 10), math.floor(Fraction(3, 10) * 128**2 * 4)
-    states = np.where(own.allowed, generator.integers(-150, 151, (10_000, *own.allowed.shape)), 0)
+    states = np.where(own.allowed, generator.integers(-150, 151, (2_500, *own.allowed.shape)), 0)
     shortened = rounded = 0
     for number, weights in enumerate(states):
         made = NodeGradients(regressions=own, weights=weights, radius=12, clip=clip)

@@ -166,6 +166,10 @@ def test_a_total_that_contrasts_refute_is_told_once():
     assert len(contradictions([stated, noisy(1)])) == 1
     assert contradictions([noisy(terms=Terms(neighbours="add-remove", total=1200))]) == []
     assert contradictions([noisy(1), noisy(2, terms=TERMS["declared"])]) == []
+    made = noisy(1)  # 5.5 standard errors of N are not told; as those of all tables' sums they would be 8
+    for far, told in ((5.5, 0), (8, 1)):
+        terms = Terms(neighbours="add-remove", total=made.total - far * made.noise[0].variance ** 0.5)
+        assert len(contradictions([made, noisy(2, terms=terms)])) == told
 
 
 def test_distances_are_expected_of_the_sums():

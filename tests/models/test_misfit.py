@@ -55,6 +55,32 @@ def test_the_true_model_is_accused_no_more_often_than_said(mechanism, budget, ce
         assert np.mean(found > z) < share + 3.72 * math.sqrt(share * (1 - share) / DRAWS)
 
 
+def test_contrasts_accuse_the_true_model_no_more_often_than_said():
+    """As above, of three sums of a pair of attributes, which share their records; N itself is never accused."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    terms, budget, records = Terms(neighbours="add-remove"), Budget.zcdp("0.05"), 100
+    noisy = release(
+        np.zeros((records, 2), int), structure, budget, "gaussian", terms=terms, split="contrasts",
+        randomness=SeededRandomness(0),
+    )  # fmt: skip
+    rng, randomness, found = np.random.default_rng(3), SeededRandomness(3), []
+    for _ in range(DRAWS):
+        truth = rng.dirichlet(np.full(4, 2.0))
+        counts, model = (
+            np.concatenate([[q.sum()], *(q.reshape(2, 2).sum(axis) for axis in (1, 0)), q])
+            for q in (rng.multinomial(records, truth), truth)
+        )
+        drawn = noisy.measurement.draw(Tables(noisy.structure, counts), randomness)
+        scores = table_scores(evolve(noisy, tables=drawn, total=records), Tables(noisy.structure, model))
+        assert set(scores) == {("a",), ("b",), ("a", "b")}
+        found += scores.values()
+    for z in (1.2816, 2.3263):
+        share = 1 - ndtr(z)
+        assert np.mean(np.array(found) > z) < share + 3.72 * math.sqrt(share * (1 - share) / DRAWS)
+    off = Tables(noisy.structure, np.array([1.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.5]))
+    assert table_scores(noisy, off)["a",] > 5
+
+
 def test_a_model_that_is_off_is_accused():
     """Off by 8 deviations of noise and sampling together in two of four cells: always found; a test by size."""
     structure = Structure(Domain.from_sizes({"a": 4}), [("a",)])

@@ -382,7 +382,7 @@ def test_the_original_passes(verdict, check):
 
 
 def test_every_check_kills_a_mutant():
-    """No check is there for show."""
+    """No check is there for show; those of engines that draw have mutants of their own."""
     assert {name for _, name in MUTANTS} == {
-        check.name for check in checks_of("inference") if check.kind != "declaration"
+        check.name for check in checks_of("inference") if check.kind != "declaration" and check.needs != "estimate"
     }

@@ -20,6 +20,7 @@ from dpgm_core import (
     Structure,
     TableDistance,
 )
+from dpgm_core.selection import EdgeVotes, ThresholdVotes
 from dpgm_core.testing import checks_of
 
 KEPT = []
@@ -484,7 +485,65 @@ class MakesItUp(Plain):
             return left[0]
 
 
+class Votes(Plain):
+    """Core opens a session with a quarter for votes; what they agree on is measured."""
+
+    def votes(self, budget):
+        return budget * Fraction(1, 4)
+
+    def foretell(self, workload, votes, terms, records=None):
+        self.voter(workload).check(terms)
+        return ["5 blocks vote"]
+
+    def voter(self, workload):
+        _, pairs = self.tables(workload)
+        return EdgeVotes(pairs=Structure(workload.domain, pairs), blocks=5)
+
+    def plan(self, workload, budget, terms, records=None):
+        self.voter(workload)
+        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=3, limits={})
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        edges = session.vote(self.voter(session.workload), session.votes).edges or ()
+        alone = [clique for clique in session.workload.candidates if len(clique) == 1]
+        progress("voting", 1, 1)
+        cliques = [*alone, *edges]
+        return Selection(structure=Structure(session.domain, cliques), measure=dict.fromkeys(cliques, 1.0))
+
+
+class VotesOnCredit(Votes):
+    """Votes for twice what the session has for votes."""
+
+    def select(self, session, **more):
+        session.vote(self.voter(session.workload), session.votes * 2)
+        return super().select(session, **more)
+
+
+class VotesLate(Votes):
+    """Looks at tables first."""
+
+    def select(self, session, **more):
+        session.measure(["a"], session.budget * Fraction(1, 8))
+        return super().select(session, **more)
+
+
+class VotesForNothing(Votes):
+    """Foretells nothing of a voter that needs to know N."""
+
+    def foretell(self, workload, votes, terms, records=None):
+        return []
+
+    def voter(self, workload):
+        _, pairs = self.tables(workload)
+        sizes = workload.domain.sizes
+        binary = [pair for pair in pairs if all(sizes[name] == 2 for name in pair)]
+        return ThresholdVotes(pairs=Structure(workload.domain, binary), tau=0.3)
+
+
 MUTANTS = [
+    (VotesOnCredit, "spends-what-it-has"),
+    (VotesLate, "spends-what-it-has"),
+    (VotesForNothing, "plan-refuses-what-select-would"),
     (Peeks, "records-only-through-the-session"),
     (CountsInANote, "says-only-what-follows-from-the-steps"),
     (TrueCountsForPredictions, "says-only-what-follows-from-the-steps"),
@@ -532,6 +591,12 @@ def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
 def test_a_directed_original_passes(verdict):
     """The one that the mutants of direction are made from."""
     assert verdict(Directed, "selector", "measures-within-the-workload") is None
+
+
+@pytest.mark.parametrize("check", ["spends-what-it-has", "plan-refuses-what-select-would"])
+def test_a_selector_that_votes_passes(verdict, check):
+    """What its mutants are killed by."""
+    assert verdict(Votes, "selector", check) is None
 
 
 @pytest.mark.parametrize("check", sorted({check for _, check in MUTANTS}))

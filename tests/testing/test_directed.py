@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from dpgm_core import Dag, Model, StructureError, TooLarge, project
 from dpgm_core.testing.check import Unserved
-from dpgm_core.testing.directed import CHAIN, DIRECTED_CHAIN, awkward_networks, directed_form
+from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, awkward_networks, directed_form
 from dpgm_core.testing.runner import subject_of
 from dpgm_core.testing.strategies import awkward_structures, potentials, structures
 
@@ -55,6 +55,28 @@ def test_who_takes_directed_graphs_alone_is_found_by_asking(learner, directed):
     subject, _ = subject_of(learner, "learner")
     assert (subject.directed, subject.capabilities) == (directed, {"directed"} if directed else set())
     assert subject.served(CHAIN) == (DIRECTED_CHAIN if directed else CHAIN)
+
+
+class TakesTwo:
+    """A learner of attributes of two labels."""
+
+    def check(self, structure, inference):
+        if set(structure.domain.sizes.values()) != {2}:
+            raise StructureError("more than two labels")
+
+
+def test_who_takes_two_labels_alone_gets_two():
+    """Found by asking; every structure is served over attributes of two labels, and tied cliques are left out."""
+    subject, _ = subject_of(TakesTwo(), "learner")
+    assert (subject.binary, subject.directed, subject.capabilities) == (True, False, {"binary"})
+    assert subject.chain == BINARY_CHAIN == subject.served(CHAIN) == subject.in_domain(CHAIN)
+    tied = awkward_structures()["tied"]
+    assert subject.in_domain(tied).multiplicities == tied.multiplicities
+    assert set(subject.in_domain(tied).domain.sizes.values()) == {2}
+    with pytest.raises(Unserved, match="takes attributes of two labels alone"):
+        subject.served(tied)
+    plain, _ = subject_of(Refuses(None), "learner")
+    assert not plain.binary and plain.chain == CHAIN and plain.in_domain(tied) is tied
 
 
 def test_tied_cliques_are_not_served_and_the_reason_says_so():

@@ -2,6 +2,7 @@
 
 import json
 
+import attrs
 import pytest
 
 from dpgm_core import Component, OptionError, PluginError, Registry
@@ -9,7 +10,7 @@ from dpgm_core.components.registry import Broken
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.testing import Profile, Report, check_component, checks_of
 from dpgm_core.testing.reference import ReferenceLaplace
-from dpgm_core.testing.runner import Outcome, check_distribution, offers_of
+from dpgm_core.testing.runner import Outcome, check_distribution, offers_of, subject_of
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 
@@ -87,6 +88,30 @@ def test_nonsense_is_refused():
         check_component(42)
     with pytest.raises(UnknownComponent):
         check_component("no-such-component")
+
+
+@attrs.frozen(kw_only=True)
+class _Needy:
+    """A mechanism that must be told something."""
+
+    inner: ReferenceLaplace = attrs.field(default=ReferenceLaplace())
+    told: float = attrs.field(metadata={"help": "what to be told", "sample": 3.0})
+
+    def noise(self, sensitivity, budget):
+        return self.inner.noise(sensitivity, budget)
+
+
+def test_required_options_are_tried_with_their_samples():
+    """A class is made with defaults and the samples that its fields name; without one an OptionError says so."""
+    subject, _ = subject_of(_Needy, "mechanism")
+    assert subject.component.told == 3.0
+
+    @attrs.frozen(kw_only=True)
+    class Silent:
+        told: float = attrs.field(metadata={"help": "what to be told"})
+
+    with pytest.raises(OptionError, match="needs option 'told'"):
+        subject_of(Silent, "mechanism")
 
 
 # --- distributions ------------------------------------------------------------------------------------------------

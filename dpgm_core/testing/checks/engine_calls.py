@@ -25,27 +25,32 @@ T = TypeVar("T")
 
 CHECKS = Checklist("inference")
 
-# Calls of each of two threads.
-_TIMES = 30
+# Calls of each of two threads, and places where one is held up; of engines whose calls take longer than this many
+# seconds, about as many fewer.
+_TIMES, _PLACES, _LONG = 30, 48, 0.0005
 # How long one thread waits for the other, seconds, besides twice its own time.
 _PATIENCE = 0.05
 # Calls of one stretch whose memory is measured, and what each may leave behind, bytes. A number kept in a list takes
 # 32; what the interpreter itself keeps is some hundred bytes in all.
 _CALLS = 350
+_FEWEST = 50  # of engines that take long; they may leave as much in all
 _BYTES = 24  # less than a kept float and its place in a list; other threads of the process allocate too
 
 
 @CHECKS.add()
 def threads_do_not_meet(subject: InferenceSubject) -> None:
-    """A call gives the same while another thread calls the engine, held up at some fifty of its lines of Python until
-    the other's call is over, and both at once. Cannot show: races within compiled code that never came up."""
+    """A call gives the same while another thread calls the engine, held up at some fifty of its lines of Python (fewer
+    where a call takes long) until the other's call is over, and both at once. Cannot show: races within compiled code
+    that never came up."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         engine = subject.engine(structure)
         one, two = (Tables(structure, np.random.default_rng(seed).normal(size=structure.cells)) for seed in (1, 2))
         calls = partial(engine.infer, one), partial(engine.infer, two, total=1e4)
         expected = [call() for call in calls]
-        for number, answer in (*held_up(*calls), *at_once(*calls, times=_TIMES)):
+        fewer = max(1.0, _seconds(calls[0]) / _LONG)
+        times, places = max(4, round(_TIMES / fewer)), max(9, round(_PLACES / fewer))
+        for number, answer in (*held_up(*calls, places=places), *at_once(*calls, times=times)):
             where = f"{name}: with two threads at once"
             if isinstance(answer, Exception):
                 raise CheckFailed(f"{where} infer raises {type(answer).__name__}: {answer}")
@@ -61,11 +66,25 @@ def calls_leave_nothing_behind(subject: InferenceSubject) -> None:
     structure = awkward_structures()["chain"]
     engine = subject.engine(structure)
     generator = np.random.default_rng(1)
-    left = growth(
-        lambda: engine.infer(Tables(structure, generator.normal(size=structure.cells))), _CALLS, _CALLS * _BYTES
+
+    def call() -> object:
+        return engine.infer(Tables(structure, generator.normal(size=structure.cells)))
+
+    calls = max(_FEWEST, round(_CALLS / max(1.0, _seconds(call) / _LONG)))
+    left = growth(call, calls, _CALLS * _BYTES)
+    require(
+        left <= _CALLS * _BYTES, f"every {calls} calls leave {left:,} bytes behind or more, {left / calls:.0f} each"
     )
-    each = left / _CALLS
-    require(each <= _BYTES, f"every {_CALLS} calls leave {left:,} bytes behind or more, {each:.0f} each")
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    """What a call takes of the processor: the least of a few, the first of which may have filled something."""
+    found = []
+    for _ in range(4):
+        started = time.thread_time()
+        call()
+        found.append(time.thread_time() - started)
+    return min(found)
 
 
 def at_once(one: Callable[[], T], two: Callable[[], T], *, times: int) -> list[tuple[int, T | Exception]]:

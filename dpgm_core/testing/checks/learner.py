@@ -33,7 +33,6 @@ from dpgm_core.testing.checks import learner_told as checks_learner_told
 from dpgm_core.testing.checks.unusual import LEARNER
 from dpgm_core.testing.directed import awkward_networks
 from dpgm_core.testing.doors import TrappedRecords
-from dpgm_core.testing.learning import CHAIN as _CHAIN
 from dpgm_core.testing.learning import clique_marginals as _clique_marginals
 from dpgm_core.testing.learning import draw as _draw
 from dpgm_core.testing.learning import learn as _learn
@@ -71,7 +70,7 @@ def _kl(truth: Tables, fit: Fit) -> float:
 def records_only_through_the_curator(subject: LearnerSubject) -> None:
     """It touches nothing of the curator but its protocol, and the booby-trapped records are read by the curator alone.
     Cannot show: a learner that looks for records elsewhere in the process (a plugin is trusted code)."""
-    records = TrappedRecords(_draw(_truth(), 500, 1))
+    records = TrappedRecords(_draw(_truth(subject.chain), 500, 1))
     run = _learn(subject, records.codes, source=records)
     require(not run.door.touched, f"it reached for {', '.join(run.door.touched)} of the curator, beyond the protocol")
     require(not records.trespassers, f"the records were read by {', '.join(records.trespassers)}, not by the curator")
@@ -80,7 +79,7 @@ def records_only_through_the_curator(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def records_are_not_kept(subject: LearnerSubject) -> None:
     """After learning neither the learner nor the fit holds on to the curator or the records. Cannot show: copies."""
-    records = TrappedRecords(_draw(_truth(), 500, 1))
+    records = TrappedRecords(_draw(_truth(subject.chain), 500, 1))
     run = _learn(subject, records.codes, source=records)
     fit, alive = run.fit, weakref.ref(records)
     del run, records
@@ -93,7 +92,7 @@ def records_are_not_kept(subject: LearnerSubject) -> None:
 def cost_is_the_curators(subject: LearnerSubject) -> None:
     """Model and fit cost what the curator charged: a learner states no releases of its own, or all that were handed
     out, unaltered and in their order. Cannot show: what they were used for."""
-    run = _learn(subject, _draw(_truth(), 500, 1))
+    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
     require(run.door.handed, "it asked the curator for nothing, so the model cannot be about the records")
     handed = run.door.released
     for whose, stated in (("model", run.fit.model.releases), ("fit", run.fit.releases)):
@@ -114,7 +113,7 @@ def cost_is_the_curators(subject: LearnerSubject) -> None:
 def spends_what_it_is_given(subject: LearnerSubject) -> None:
     """It never asks for more than remains, and leaves less than a thousandth of the budget unspent, which would be
     accuracy thrown away. Cannot show: that it is spent well."""
-    run = _learn(subject, _draw(_truth(), 500, 1))
+    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
     budget, remaining = run.door.budget, run.door.remaining
     left = max(
         float(getattr(remaining, part) / getattr(budget, part)) for part in ("epsilon", "rho") if getattr(budget, part)
@@ -126,8 +125,8 @@ def spends_what_it_is_given(subject: LearnerSubject) -> None:
 def fit_is_usable(subject: LearnerSubject) -> None:
     """The model has finite potentials (or -inf), its marginals are distributions, and convergence, trace, certificate
     and notes are what the contract says. Cannot show: that convergence is judged well."""
-    fit = _learn(subject, _draw(_truth(), 500, 1)).fit
-    _usable(fit, _CHAIN, "chain of three")
+    fit = _learn(subject, _draw(_truth(subject.chain), 500, 1)).fit
+    _usable(fit, subject.chain, "chain of three")
     require(isinstance(fit.converged, bool), "Fit.converged must be true or false")
     numbers = [value for row in fit.trace for value in row.values()] + list(fit.certificate.values())
     require(all(isinstance(value, (int, float)) for value in numbers), "trace and certificate must hold numbers")
@@ -138,7 +137,7 @@ def fit_is_usable(subject: LearnerSubject) -> None:
 def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
     """Fit.tuning is plain values that the learner takes as options, and with them it learns the same model from the
     same release, to a tenth of its sampling error. Cannot show: choices that do not show in this model."""
-    run = _learn(subject, _draw(_truth(), 500, 1))
+    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
     fit, releases = run.fit, run.door.released
     if any(one.round is not None for one in releases):  # learned from more releases than are left
         return
@@ -156,7 +155,7 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
     that take several."""
     if not isinstance(subject.component, Refitter):
         return
-    run = _learn(subject, _draw(_truth(), 500, 1))
+    run = _learn(subject, _draw(_truth(subject.chain), 500, 1))
     if len(run.door.released) > 1:  # which no refitter is given (see `bootstrap`)
         return
     fit = evolve(run.fit, model=Model(run.fit.model.structure, run.fit.model.potentials, releases=run.door.released))
@@ -180,7 +179,7 @@ def refits_agree_with_learning(subject: LearnerSubject) -> None:
 def deterministic_under_a_seed(subject: LearnerSubject) -> None:
     """The same release and SeededRandomness give the same potentials, and the global random state is neither read nor
     moved. Cannot show: other machines or library versions."""
-    codes = _draw(_truth(), 500, 1)
+    codes = _draw(_truth(subject.chain), 500, 1)
     found = []
     for seed in (1, 2):
         random.seed(seed)
@@ -196,7 +195,7 @@ def deterministic_under_a_seed(subject: LearnerSubject) -> None:
 def fits_are_independent(subject: LearnerSubject) -> None:
     """Learning from other records in between changes nothing: no state is left in the learner. Cannot show: state on
     disk."""
-    one, two = _draw(_truth(), 500, 1), _draw(_truth(seed=8), 500, 2)
+    one, two = _draw(_truth(subject.chain), 500, 1), _draw(_truth(subject.chain, seed=8), 500, 2)
     first = _learn(subject, one).fit.model.potentials.values
     second = _learn(subject, two).fit.model.potentials.values
     again = _learn(subject, one).fit.model.potentials.values
@@ -207,21 +206,23 @@ def fits_are_independent(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def survives_negative_counts(subject: LearnerSubject) -> None:
     """Noisy tables with every cell far below zero give a usable model. Cannot show: that it is a good one."""
-    _usable(_learn(subject, _draw(_truth(), 50, 1), sunk=True).fit, _CHAIN, "all counts negative")
+    _usable(_learn(subject, _draw(_truth(subject.chain), 50, 1), sunk=True).fit, subject.chain, "all counts negative")
 
 
 @CHECKS.add()
 def survives_empty_data(subject: LearnerSubject) -> None:
     """No record at all gives a usable model. Cannot show: that it is a good one."""
-    _usable(_learn(subject, np.zeros((0, 3), dtype=np.int64)).fit, _CHAIN, "no records")
+    _usable(_learn(subject, np.zeros((0, 3), dtype=np.int64)).fit, subject.chain, "no records")
 
 
 @CHECKS.add()
 def survives_awkward_structures(subject: LearnerSubject) -> None:
     """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input,
     to `check` and to `learn`; where directed graphs alone are taken, their directed forms, and graphs with several
-    parents, of one label, against the domain's order. Cannot show: large structures."""
+    parents, of one label, against the domain's order; where attributes of two labels alone are taken, all have two.
+    Cannot show: large structures."""
     for name, structure in {**awkward_structures(), **(awkward_networks() if subject.directed else {})}.items():
+        structure = subject.in_domain(structure)
         codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
         try:
             subject.component.check(subject.served(structure), JunctionTree())
@@ -238,7 +239,7 @@ def survives_awkward_structures(subject: LearnerSubject) -> None:
 def improves_with_more_records(subject: LearnerSubject) -> None:
     """With a hundred times the records at the same epsilon the mean Kullback-Leibler divergence from the truth falls
     to less than half, and below half of the uniform model's. Fixed seeds. Cannot show: that it is as good as can be."""
-    truth = _truth()
+    truth = _truth(subject.chain)
 
     def mean(count: int) -> float:
         seeds = range(10, 13)
@@ -255,11 +256,11 @@ def improves_with_more_records(subject: LearnerSubject) -> None:
 def engines_can_be_swapped(subject: LearnerSubject) -> None:
     """On a chain, where loopy belief propagation is exact, it serves as well as the junction tree; on a cycle it still
     gives a usable model. Cannot show: other engines."""
-    truth = _truth()
+    truth = _truth(subject.chain)
     codes = _draw(truth, 5000, 1)
     exact, loopy = (_kl(truth, _learn(subject, codes, inference=one).fit) for one in (JunctionTree(), LoopyBP()))
     require(abs(exact - loopy) <= 0.01 + 0.1 * exact, f"KL is {exact:.4g} by junction tree, {loopy:.4g} by loopy-bp")
-    cycle = awkward_structures()["cycle"]
+    cycle = subject.in_domain(awkward_structures()["cycle"])
     records = all_records(cycle)[np.random.default_rng(1).integers(0, cycle.domain.cells, 300)]
     _usable(_learn(subject, records, cycle, inference=LoopyBP()).fit, cycle, "loopy-bp on a cycle")
 
@@ -278,7 +279,7 @@ class _Cramped:
 def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
     """`check` lets pass what fits, and refuses what the engine cannot hold, before anything is charged for it; what it
     lets pass is learned, if need be without the engine. Cannot show: other reasons to refuse."""
-    chain = subject.served(_CHAIN)
+    chain = subject.served(subject.chain)
     try:
         subject.component.check(chain, JunctionTree())
     except DpgmError as error:
@@ -289,11 +290,11 @@ def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
     except TooLarge:
         return
     try:
-        fit = _learn(subject, _draw(_truth(), 500, 1), inference=cramped).fit
+        fit = _learn(subject, _draw(_truth(subject.chain), 500, 1), inference=cramped).fit
     except TooLarge:
         require(False, "the engine cannot hold the structure; check lets it pass, and learn fails on it")
         raise
-    _usable(fit, _CHAIN, "no engine")
+    _usable(fit, subject.chain, "no engine")
 
 
 @frozen(kw_only=True)
@@ -334,11 +335,11 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
     engine: Inference = poisoned
     with np.errstate(all="ignore"):
         try:
-            fit = _learn(subject, _draw(_truth(), 500, 1), inference=engine).fit
+            fit = _learn(subject, _draw(_truth(subject.chain), 500, 1), inference=engine).fit
         except DpgmError:
             return
     require(not poisoned.asked, "the engine answered NaN, and a model came out")
-    _usable(fit, _CHAIN, "no engine")
+    _usable(fit, subject.chain, "no engine")
 
 
 CHECKS += checks_learner_told.CHECKS

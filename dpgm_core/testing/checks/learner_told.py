@@ -25,7 +25,7 @@ from dpgm_core.testing.check import Checklist, Unserved, require
 from dpgm_core.testing.directed import awkward_networks
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.evidence import torn
-from dpgm_core.testing.learning import CHAIN, draw, learn, replayed, truth
+from dpgm_core.testing.learning import draw, learn, replayed, truth
 from dpgm_core.testing.oracles import enumerated, incidence
 from dpgm_core.testing.reference import ReferenceGaussian, ReferenceLaplace
 from dpgm_core.testing.strategies import awkward_structures
@@ -42,7 +42,8 @@ def many_records_are_followed(subject: LearnerSubject) -> None:
     cliques included (several parents, where directed graphs alone are taken): the total is what tables are shares of.
     Cannot show: how strongly few records should be smoothed."""
     # At this seed the marginals of an independent model are off by 0.1 and more.
-    cases = {"chain": truth(CHAIN, seed=5), "tied": truth(awkward_structures()["tied"], seed=5)}
+    tied = subject.in_domain(awkward_structures()["tied"])
+    cases = {name: truth(one, seed=5) for name, one in (("chain", subject.chain), ("tied", tied))}
     if subject.directed:
         cases["two parents"] = _network(awkward_networks()["two parents"])
     for name, theta in cases.items():
@@ -156,7 +157,7 @@ def what_never_settled_is_not_converged(subject: LearnerSubject) -> None:
     restless = _Restless()
     engine: Inference = restless
     try:
-        fit = learn(subject, draw(truth(), 500, 1), inference=engine).fit
+        fit = learn(subject, draw(truth(subject.chain), 500, 1), inference=engine).fit
     except DpgmError:
         return
     settled = not fit.converged or not restless.asked

@@ -171,6 +171,7 @@ def spends_what_it_has(subject: SelectorSubject) -> None:
         _valid(one, where)
         spent = one.selection.measure or one.left < 0.01
         require(spent, f"{where}: {one.left:.1%} of the budget is left, for nothing")
+        require(one.unvoted < 0.01, f"{where}: {one.unvoted:.1%} of what was for votes is left")
         require(one.paid == one.charged == one.budget, f"{where}: of {one.charged} the release states {one.paid}")
 
 

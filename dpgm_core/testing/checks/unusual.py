@@ -42,7 +42,7 @@ def any_noise_gives_a_model_or_a_refusal(subject: LearnerSubject) -> None:
     for what, (mechanism, budget) in _NOISES.items():
         curator = LiveCurator(
             TrappedRecords(codes),
-            subject.served(_CHAIN),
+            subject.served(subject.chain),
             mechanism,
             terms=Terms(neighbours="add-remove"),
             budget=budget,

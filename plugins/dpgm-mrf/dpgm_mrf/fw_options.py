@@ -57,6 +57,7 @@ class FrankWolfe:
         metadata={
             "help": "the largest sum of one attribute's couplings and field, in absolute value; public knowledge",
             "unit": "nats",
+            "sample": 1.2,  # of what the conformance kit tries
         },
     )
     steps: int | Literal["auto"] = option(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import evolve
 
 from dpgm_core import Clique, Domain
 from dpgm_core.selection import Limits, ModelSize
@@ -11,7 +14,7 @@ __all__ = ["Picked", "ranked"]
 
 
 class Picked:
-    """Pairs taken so far. limits: of an exact engine's model of them; None: whatever is picked is taken.
+    """Pairs taken so far. limits: of an exact engine's model of them, in the end; None: whatever is picked is taken.
 
     >>> domain = Domain.from_sizes(dict.fromkeys("abc", 2))
     >>> picked = Picked(domain, Limits(model=8, clique=4))
@@ -25,14 +28,18 @@ class Picked:
         self._limits = limits
         self._size = ModelSize(domain)
 
-    def add(self, pairs: Iterable[Clique]) -> list[Clique]:
-        """Take those that fit, first come first served; those taken."""
+    def add(self, pairs: Iterable[Clique], share: float = 1.0) -> list[Clique]:
+        """Take those that fit, first come first served; those taken.
+
+        share: of the model's limit, so that the first of several rounds leave room for the others.
+        """
+        limits = None if self._limits is None else evolve(self._limits, model=math.ceil(self._limits.model * share))
         taken = []
         for pair in pairs:
-            if self._limits is not None and not self._size.fits(pair, self._limits):
-                self.left_out += 1
-                continue
-            if self._limits is not None:
+            if limits is not None:
+                if not self._size.fits(pair, limits):
+                    self.left_out += 1
+                    continue
                 self._size.add(pair)
             taken.append(pair)
         self.pairs += taken

@@ -189,7 +189,8 @@ class MrfSelect:
         for number, (picks, budget) in enumerate(zip(shares.picks, shares.choices, strict=True), 1):
             progress("selecting", number - 1, len(shares.picks))
             scored = partial(distances, partners, told=told, total=total)
-            last = picked.add(ranked(_picks(session, partners, picked.pairs, picks, budget, scored)))
+            ranks = ranked(_picks(session, partners, picked.pairs, picks, budget, scored))
+            last = picked.add(ranks, number / len(shares.picks))
             trace.append({"round": number, "chosen": len(last), "left out": picked.left_out})
             if number < len(shares.picks) and last:
                 session.measure(last, shares.rest * Fraction(picks, sum(shares.picks)), contrasts=contrasts)

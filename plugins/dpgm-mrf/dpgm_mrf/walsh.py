@@ -65,9 +65,7 @@ class MrfWalsh:
     'release'
     """
 
-    order: int = option(
-        _ORDER, help="of the largest products; of fewer attributes as many as there are", validator=whole
-    )
+    order: int = option(_ORDER, help="attributes of the largest products, at most", validator=whole)
     method: Literal["release", "paper"] = option(
         "release",
         help="release: all products at once, then maximum entropy; paper: the published algorithm, for comparison",

@@ -102,7 +102,7 @@ def test_radii_hold_every_model_of_the_width():
 
 def test_steps_grow_with_records_and_budget():
     """T is the formula's without clipping and under add-remove; twice the noise of replace-one takes as many as half
-    the records; it is 5 at least, and at most 250 or as many as move a weight by a unit."""
+    the records; it is 8 at least, and at most 250 or as many as move a weight by a unit."""
     plain = course(clip=None)
     rho = 0.01 / 4
     for records in (2_000, 50_000):
@@ -114,7 +114,7 @@ def test_steps_grow_with_records_and_budget():
     assert course(clip=0.3).steps(50_000) > plain.steps(50_000)
     pure = course(clip=None, budget=Budget.pure(1))
     assert pure.steps(10_000) == math.ceil(0.5 * math.sqrt(2.4 * 10_000 / 4 / bound))
-    assert plain.steps(1) == 5 and plain.steps(1e12) == 250 and course(weights_grid=8).steps(1e12) == 38
+    assert plain.steps(1) == 8 and plain.steps(1e12) == 250 and course(weights_grid=8).steps(1e12) == 38
     assert course(steps=17).steps(1e12) == 17
 
 
@@ -200,7 +200,7 @@ def test_too_little_to_choose_by_says_what_would_do():
         with pytest.raises(BudgetError):
             course(budget=budget * Fraction(times, 4), **options).check()
     tight = course(budget=Budget.zcdp("1e-4"))  # "auto" takes as many as it can pay
-    assert 5 <= tight.steps(1e9) < course(budget=Budget.zcdp(1)).steps(1e9)
+    assert 8 <= tight.steps(1e9) < course(budget=Budget.zcdp(1)).steps(1e9)
     tight.temperature(tight.steps(1e9))
 
 

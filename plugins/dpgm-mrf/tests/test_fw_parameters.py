@@ -63,7 +63,7 @@ def weights_of(regressions, tables, fields, draw):
 
 
 @pytest.mark.parametrize(
-    ("loss", "sizes"), [("logistic", "222"), ("softmax", "324"), ("pairs", "324"), ("pairs", "222")]
+    ("loss", "sizes"), [("logistic", "222"), ("softmax", "324"), ("softmax", "333"), ("pairs", "324"), ("pairs", "222")]
 )
 def test_weights_of_a_model_give_its_parameters(loss, sizes):
     """Weights with the model's conditional probabilities give its tables and fields, to rounding, whatever else is in

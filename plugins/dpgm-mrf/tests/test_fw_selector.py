@@ -120,7 +120,7 @@ def test_a_plan_is_what_a_selection_does():
     assert plan.detectable == pytest.approx(2 * lead) and plan.candidates == 28
     assert plan.deviation == pytest.approx(np.sqrt(release.steps[0].variances[0]), rel=0.01)
     unknown = selector.plan(WORKLOAD, budget, Terms(neighbours="add-remove"))
-    assert unknown.limits["steps"] == 5 and any("more steps" in note for note in unknown.notes)
+    assert unknown.limits["steps"] == 8 and any("more steps" in note for note in unknown.notes)
 
 
 @pytest.mark.parametrize(

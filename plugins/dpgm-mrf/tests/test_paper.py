@@ -117,7 +117,7 @@ def test_too_little_is_refused_before_the_charge():
     assert curator.remaining == tiny and not curator.released
     with pytest.raises(dpgm.BudgetError, match="too little"):
         dpgm.plan(TRIPLES, tiny, "gaussian", terms=ADD, learner=learner)
-    assert any("session" in note for note in dpgm.plan(TRIPLES, tiny * 10**12, terms=ADD, learner=learner).notes)
+    assert any("step by step" in note for note in dpgm.plan(TRIPLES, tiny * 10**12, terms=ADD, learner=learner).notes)
 
 
 def test_releases_of_others_are_refused():

@@ -1,0 +1,12 @@
+"""The conformance kit on `gibbs`, with few and short chains: what it claims holds for any number of them."""
+
+from dpgm_mrf.gibbs import Gibbs
+
+from dpgm_core.testing import InferenceConformance, Profile
+
+
+class TestGibbs(InferenceConformance):
+    """Every check; statistical ones with few examples, as each takes some hundred sweeps."""
+
+    component = Gibbs(chains=100, annealing=5, burn_in=12, thinning=2, draws=10)
+    profile = Profile(name="short", examples=5, draws=1000, shrink=False)

@@ -1,0 +1,11 @@
+"""The conformance kit on `mrf-walsh`, over attributes of two labels."""
+
+from dpgm_mrf.walsh import MrfWalsh
+
+from dpgm_core.testing import LearnerConformance
+
+
+class TestMrfWalsh(LearnerConformance):
+    """Every check, default options."""
+
+    component = MrfWalsh
