@@ -203,8 +203,8 @@ def test_every_method_for_labels_does(method):
 
 @pytest.mark.parametrize("method", WALSH_METHODS)
 def test_triples_are_found(method):
-    """Within .08 of .4."""
-    assert walsh_error(method, 100_000, "0.1", 0)["off"] < 0.08
+    """All within half of the .4 that there is."""
+    assert walsh_error(method, 10_000, "0.1", 0)["off"] < 0.2
 
 
 def line(cell: str, method: str, structure: dict[str, list[int]], parameters: dict[str, list[int]]) -> dict:
