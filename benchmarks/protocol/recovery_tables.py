@@ -149,6 +149,8 @@ def _paper(lines: Sequence[Line], stars: Found) -> str:
             for method, goal in zip(methods, GOALS, strict=True)
         ]
         rows.append([promise, structure, said[0] or "-", parameters, said[1] or "-", methods[0]])
+    if all(row[2] == row[4] == "-" for row in rows):
+        return ""
     head = ["promise", "structure", "slope here", "parameters", "slope here", "method here"]
     return (
         f"## Table 1 of the paper, growth in p, beside slopes on matchings\n\n{_block('paper', markdown(head, rows))}"
