@@ -34,7 +34,8 @@ from benchmarks.protocol.prototype import starts
 from benchmarks.protocol.recovery import METHODS, needed
 from benchmarks.protocol.recovery_labels import LABEL_METHODS, WALSH_METHODS, labels_needed, walsh_error
 from benchmarks.protocol.recovery_learners import KEPT, kept_error, known_errors
-from benchmarks.protocol.recovery_tables import needed_tables, other_tables
+from benchmarks.protocol.recovery_others import other_tables
+from benchmarks.protocol.recovery_tables import needed_tables
 from benchmarks.protocol.recovery_targets import targets
 from benchmarks.protocol.rounds import SWEEPERS, seconds_of_a_round, seconds_of_gibbs
 

@@ -12,7 +12,8 @@ from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import Crossing
 from benchmarks.protocol.prototype import PROTOTYPE
 from benchmarks.protocol.recovery_learners import saved
-from benchmarks.protocol.recovery_tables import SELECT, Found, found, median
+from benchmarks.protocol.recovery_others import median
+from benchmarks.protocol.recovery_tables import SELECT, Found, found
 
 __all__ = ["targets"]
 
