@@ -149,7 +149,8 @@ def test_the_page_on_structure_runs(tmp_path):
     assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.zcdp("0.02")] * 2
     model = dpgm_core.load_model(symptoms / "out/symptoms.dpgm")
     assert "rho = 0.02 (zCDP)" in model.guarantee() and "a session of 3 adaptive steps" in model.guarantee()
-    assert model.release.contrasts and dpgm_core.Budget.sum([step.cost for step in model.release.steps]) == model.cost
+    parts = dpgm_core.Budget.sum([step.cost for step in model.release.steps]).rho
+    assert model.release.contrasts and model.cost.rho * 0.999999 < parts <= model.cost.rho
     true = {(one, other) for one, other, _ in tomllib.loads((symptoms / "truth.toml").read_text())["edges"]}
     found = set(edges(model))
     assert found >= true and len(found - true) < 5 and len(model.structure.cliques) > len(true)
