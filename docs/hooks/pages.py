@@ -98,7 +98,7 @@ def component_sections() -> Iterator[str]:
         if offer.distribution in FIRST_PARTY:
             lines = [f"## {one.kind} `{one.name}`", "", f"{one.summary} (from `{offer.distribution}`)", ""]
             rows = list(map(option_row, describe(registry.load(one.kind, one.name))))
-            alike = [other for other in said[offer.distribution] if 2 < len(other[1]) and {*other[1]} <= {*rows}]
+            alike = [other for other in said[offer.distribution] if len(other[1]) > 2 and {*other[1]} <= {*rows}]
             said[offer.distribution].append((f"{one.kind} `{one.name}`", rows))
             if alike:
                 name, known = max(alike, key=lambda other: len(other[1]))
