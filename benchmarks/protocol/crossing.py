@@ -76,7 +76,7 @@ class _Search:
         return float(np.mean([one[goal] for one in here])) if here else math.nan
 
     def bracket(self, goal: str, start: int, least: int, most: int) -> None:
-        """Steps of two until the rate is on both sides of 2/3, then between, then one point further on each side."""
+        """Steps of two until the rate is on both sides of 2/3, then between, then one point further on each side, or more."""
         low = high = None
         place = start
         while low is None or high is None:
@@ -95,6 +95,22 @@ class _Search:
             self.rate(low - 1, goal)
         if high is not None and high < most and self.rate(high, goal) < 1:
             self.rate(high + 1, goal)
+
+        # Where rates fall again by chance, or because some truths cannot be found, one side may be gone once more.
+        while not self.late:
+            tried = sorted(self.found)
+            rates = self._smoothed(goal)
+            if rates[0] >= WANTED and tried[0] > least:
+                self.rate(tried[0] - 1, goal)
+            elif rates[-1] < WANTED and tried[-1] < most:
+                self.rate(tried[-1] + 1, goal)
+            else:
+                break
+
+    def _smoothed(self, goal: str) -> np.ndarray:
+        """Rates that never fall, at the points there are."""
+        tries = [[one[goal] for one in self.found[place]] for place in sorted(self.found)]
+        return _monotone(np.array([np.mean(one) for one in tries]), np.array([len(one) for one in tries], dtype=float))
 
     def outcomes(self, goal: str) -> dict[str, list[int]]:
         """JSON has texts for keys only."""

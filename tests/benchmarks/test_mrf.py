@@ -246,3 +246,16 @@ def test_without_the_data_the_rest_is_run(tmp_path, capsys):
     with pytest.raises(SystemExit) as left:
         main(mrf.STUDY, [*given, "--cells", "days 1"])
     assert left.value.code == 2
+
+
+def test_a_search_goes_on_where_one_side_is_gone_again():
+    """A rate that falls back between two points is no crossing: the search goes down until it fails."""
+    rates = {21: 1.0, 22: 0.6, 23: 0.9, 24: 1.0}
+
+    def attempt(records: int, trial: int) -> dict[str, bool]:
+        place = round(2 * math.log2(records))
+        return {"goal": trial < 10 * rates.get(place, float(place >= 18))}
+
+    line = search(attempt, {"goal": 2048}, trials=10, seconds=60)
+    ours = crossing({int(at): tuple(one) for at, one in line["goal"].items()})
+    assert records_at(17) < ours.records < records_at(18)
