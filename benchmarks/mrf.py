@@ -139,6 +139,15 @@ def tables(lines: Sequence[Line]) -> str:
         "16 where graphs have loops (its states are listed); Frank-Wolfe on matchings beyond 64; graph mode beyond 32; "
         "votes on 3-regular graphs beyond 16; pure budgets beyond 32.\n"
     )
+    done = {(line["cell"], line["method"]) for line in lines}
+    absent: dict[str, list[str]] = {}
+    for cell, methods in [*SEARCHES.items(), *((cell, tuple(LABEL_METHODS)) for cell in LABELS)]:
+        for method in methods:
+            if (cell, method) not in done:
+                absent.setdefault(cell, []).append(method)
+    if len(absent) < len(SEARCHES) / 2:  # of a whole run
+        names = "; ".join(f"{cell}: {', '.join(methods)}" for cell, methods in absent.items())
+        left_out += f"\nIn the list, but not run for want of time: {names}.\n" if absent else ""
     parts = ["# Markov random fields\n", targets(lines), needed_tables(lines), other_tables(lines), left_out]
     return "\n".join(part for part in parts if part)
 

@@ -76,7 +76,7 @@ class _Search:
         return float(np.mean([one[goal] for one in here])) if here else math.nan
 
     def bracket(self, goal: str, start: int, least: int, most: int) -> None:
-        """Steps of two until the rate is on both sides of 2/3, then between, then one point further on each side, or more."""
+        """Steps of two until the rate is on both sides of 2/3, then between, then a point further on each side."""
         low = high = None
         place = start
         while low is None or high is None:
