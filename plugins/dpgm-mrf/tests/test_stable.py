@@ -131,10 +131,10 @@ def test_a_plan_says_what_to_expect():
     [
         ({"method": "threshold"}, "needs tau"),
         ({"tau": 0.3}, "tau is for method 'threshold'"),
-        ({"method": "threshold", "tau": 1}, "tau must be a number between 0 and 1"),
+        ({"method": "threshold", "tau": 1}, "tau must be a number"),
         ({"method": "threshold", "tau": float("nan")}, "tau must be a number"),
         ({"method": "all"}, "method must be"),
-        ({"share": 0}, "share must be a number between 0 and 1"),
+        ({"share": 0}, "share must be a number"),
         ({"share": 1}, "share must be"),
         ({"share": True}, "share must be"),
         ({"share": None}, "share must be"),
