@@ -34,7 +34,8 @@ from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.measurement import Measurement, measure, noisy_contrasts
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter

@@ -18,7 +18,7 @@ from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.gradients import Loss, Regressions
+from dpgm_core.privacy.regressions import Loss, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of

@@ -13,7 +13,8 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.noise.stability import likely_distance
-    from dpgm_core.privacy.gradients import Loss, NodeGradients, Regressions
+    from dpgm_core.privacy.gradients import NodeGradients
+    from dpgm_core.privacy.regressions import Loss, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
     from dpgm_core.releases.descents import Descent
     from dpgm_core.releases.verdict import Verdict
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "contract": ["VotingSelector"],
     "dpgm_core.noise.stability": ["likely_distance"],
-    "dpgm_core.privacy.gradients": ["Loss", "NodeGradients", "Regressions"],
+    "dpgm_core.privacy.gradients": ["NodeGradients"],
+    "dpgm_core.privacy.regressions": ["Loss", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
     "dpgm_core.releases.descents": ["Descent"],
     "dpgm_core.releases.verdict": ["Verdict"],
