@@ -57,9 +57,16 @@ class Candidates:
             raise StructureError("a table was named twice in one step; name it once")
         return Structure(domain, found)
 
-    def check(self, asked: Structure, domain: Domain) -> None:
-        """Refuse, with StructureError, what is not of candidates, named as the workload does, over that domain."""
+    def own(self, asked: Structure, domain: Domain) -> Structure:
+        """The same candidates over the session's domain as it is; StructureError for any that is none, or is named in
+        another order of its attributes.
+
+        A plugin's child of Domain could call an attribute of four codes binary, and find itself equal to any domain:
+        how far one person moves a sum is worked out by the domain that records are coded by.
+        """
         if asked.domain != domain:
             raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
-        if self.named(asked.cliques, domain).cliques != asked.cliques:
+        found = self.named(asked.cliques, domain)
+        if found.cliques != asked.cliques:
             raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
+        return found

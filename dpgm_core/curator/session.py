@@ -24,7 +24,7 @@ from dpgm_core.curator.counted import CountedTables
 from dpgm_core.curator.descending import AskedDescent
 from dpgm_core.curator.shield import without_frames
 from dpgm_core.curator.single import Turns
-from dpgm_core.curator.voting import cast, check_votes
+from dpgm_core.curator.voting import cast, checked_votes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.noise.calibration import add_noise, calibrated
@@ -88,7 +88,7 @@ class LiveSession(Turns):
         self._candidates = Candidates(workload)
         self._counted = CountedTables(source)
         self._steps: list[Step] = []
-        self._regressed: Regressions | None = None  # the last ones, found to be the workload's
+        self._regressed: tuple[Regressions, Regressions] | None = None  # the last ones: as given, and by own domain
         self._release: NoisyTables | None = None
         self._modelled: Structure | None = None
         self._saved = False  # the release as it is now
@@ -140,8 +140,8 @@ class LiveSession(Turns):
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.noise.choice`."""
         with self.turn():
-            candidates = self._scored(scores, budget)
-            groups = scores.choices
+            scores = self._scored(scores, budget)
+            candidates, groups = scores.candidates, scores.choices
             whole("the number of picks", picks, least=1, most=min(map(len, groups)))
             person = scores.move(self._terms)
             grid, h = tempered(budget, picks * len(groups), person)
@@ -171,7 +171,8 @@ class LiveSession(Turns):
     def score(self, scores: TableDistance, budget: Budget) -> NoisyScores:
         """All distances at once with discrete Gaussian noise, records."""
         with self.turn():
-            candidates = self._scored(scores, budget)
+            scores = self._scored(scores, budget)
+            candidates = scores.candidates
             if budget.kind == "pure":
                 raise BudgetError(
                     "noisy scores have Gaussian noise, which is never purely private; open the session with a zCDP or "
@@ -197,11 +198,13 @@ class LiveSession(Turns):
             persons = self._open()
             check_own(gradients, "gradients", "a gradient", NodeGradients)
             self._check_kind(budget)
-            if gradients.regressions is not self._regressed:
-                self._candidates.check(gradients.regressions.candidates, self._domain)
-            asked = AskedDescent(gradients, budget, self._terms)
+            given, own = self._regressed or (None, gradients.regressions)
+            if given is not gradients.regressions:
+                given = gradients.regressions
+                own = Regressions(candidates=self._candidates.own(given.candidates, self._domain), loss=given.loss)
+            asked = AskedDescent(attrs.evolve(gradients, regressions=own), budget, self._terms)
             self._pay(asked.cost)
-            self._regressed = gradients.regressions
+            self._regressed = given, own
             descent = asked.drawn(self._source, persons, self._randomness)
             self._keep(descent)
             return descent
@@ -219,7 +222,7 @@ class LiveSession(Turns):
         """
         with self.turn():
             persons = self._open()
-            check_votes(
+            voter = checked_votes(
                 voter,
                 budget,
                 self.votes,
@@ -367,13 +370,12 @@ class LiveSession(Turns):
             raise BudgetError("the session was closed; its records are gone")
         return self._persons
 
-    def _scored(self, scores: TableDistance, budget: Budget) -> Structure:
-        """The candidates of scores that this session can compute, for a budget that it can spend."""
+    def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
+        """Scores that this session can compute, over its own domain, for a budget that it can spend."""
         self._open()
         check_own(scores, "scores", "a score", TableDistance)
         self._check_kind(budget)
-        self._candidates.check(scores.candidates, self._domain)
-        return scores.candidates
+        return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
 
     def _check_kind(self, budget: Budget) -> None:
         check_budget(budget)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.counting.votes import agreed
 from dpgm_core.curator.asked import Candidates, check_own
@@ -19,10 +21,10 @@ from dpgm_core.releases.verdict import Verdict
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique
 
-__all__ = ["cast", "check_votes"]
+__all__ = ["cast", "checked_votes"]
 
 
-def check_votes(
+def checked_votes(
     voter: Voter,
     budget: Budget,
     left: Budget | None,
@@ -31,8 +33,11 @@ def check_votes(
     steps: Sequence[object],
     candidates: Candidates,
     terms: Terms,
-) -> None:
-    """Refuse what is no vote of this session. left: what votes may still cost. steps: what came out so far."""
+) -> Voter:
+    """The voter over the session's own domain; refuses what is no vote of it.
+
+    left: what votes may still cost. steps: what came out so far.
+    """
     check_own(voter, "a voter", "votes", EdgeVotes, ThresholdVotes)
     check_budget(budget)
     if left is None:
@@ -44,9 +49,10 @@ def check_votes(
         raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
     if budget.kind != "approx" or not budget <= left:
         raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
-    candidates.check(voter.pairs, session.workload.domain)
+    voter = evolve(voter, pairs=candidates.own(voter.pairs, session.workload.domain))
     voter.check(terms)
     likely_distance(budget)  # refuses what nothing could be published for
+    return voter
 
 
 def cast(

@@ -47,6 +47,13 @@ def _numbers(groups: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
     raise StructureError("groups must be lists of numbers of candidates, such as [(0, 1), (1, 2)]")
 
 
+def _fractions(weights: Iterable[Fraction]) -> tuple[Fraction, ...]:
+    try:
+        return tuple(weights)
+    except TypeError:
+        raise StructureError("weights must be positive Fractions, one for each candidate") from None
+
+
 def _records(offsets: Iterable[float]) -> tuple[float, ...]:
     try:
         found = tuple(offsets)
@@ -109,7 +116,7 @@ class TableDistance:
 
     candidates: Structure
     predicted: FloatArray = field(converter=_copied, validator=_shaped)
-    weights: tuple[Fraction, ...] = ()
+    weights: tuple[Fraction, ...] = field(default=(), converter=_fractions)
     offsets: tuple[float, ...] = field(default=(), converter=_records)
     groups: tuple[tuple[int, ...], ...] = field(default=(), converter=_numbers)
     contrast: bool = False

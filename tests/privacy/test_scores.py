@@ -98,6 +98,7 @@ WRONG = {
         "contrast": True,
     },
     "one weight": {"weights": (Fraction(1),)},
+    "a weight for all": {"weights": Fraction(1)},
     "no weight": {"weights": (Fraction(1), Fraction(0))},
     "a negative weight": {"weights": (Fraction(1), Fraction(-1))},
     "float weights": {"weights": (1.0, 0.5)},

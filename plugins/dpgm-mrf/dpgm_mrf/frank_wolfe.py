@@ -18,7 +18,19 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core import Budget, BudgetError, Clique, Domain, IntArray, Progress, Session, Structure, TableDistance, Terms
+from dpgm_core import (
+    Budget,
+    BudgetError,
+    Clique,
+    Domain,
+    IntArray,
+    OptionError,
+    Progress,
+    Session,
+    Structure,
+    TableDistance,
+    Terms,
+)
 from dpgm_core.noise import descent_temperature
 from dpgm_core.selection import NodeGradients, Regressions
 from dpgm_mrf.fw_options import FrankWolfe
@@ -96,6 +108,10 @@ class Course:
 
         Raises OptionError and BudgetError.
         """
+        try:
+            self.gradients(self.regressions.zeros())
+        except BudgetError as error:  # of units, which no budget mends
+            raise OptionError(f"mrf-fw cannot take these options: {error}") from None
         steps = LEAST_STEPS if self.options.steps == "auto" else self.options.steps
         if self._pays(steps):
             return

@@ -190,6 +190,15 @@ def test_options_refuse_what_makes_no_sense(kind, options):
     assert name in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "options", [{"residual_grid": 2**20}, {"weights_grid": 2**40}, {"clip": 1e-9}, {"width": 0.001, "weights_grid": 1}]
+)
+def test_units_that_no_budget_mends_are_refused(options):
+    """At once, with what is wrong: more budget was tried for ever before."""
+    with pytest.raises(OptionError, match=r"cannot take these options: (the grid|a radius|a clip)"):
+        course(**options).check()
+
+
 def test_too_little_to_choose_by_says_what_would_do():
     """A budget without a table is refused with how much more has one: that much is taken, a quarter of it not."""
     for budget, options in ((Budget.zcdp("1e-12"), {}), (Budget.pure("1/1000"), {"steps": 1000})):
