@@ -12,9 +12,9 @@ were used for nothing else.
 
 Cells "labels k p" are matchings of k labels, rho = .1; "walsh n rho" binary models of order three; "kept" two learners
 behind one selection at 1.5 n*; "known" cells beside contrasts where the structure is known and noise rules; "round p"
-the time of a round of gradients; "days" real records (DIR/lbs_workweek, by default in $DPGM_SHARED/data or
-../shared/data), left out where they are not there; "wide p n" the scale of `mrf-select`. A search that has spent
---seconds of the CPU begins no trial more and is reported with the points it has.
+the time of a round of gradients, "gibbs p" that of Gibbs sampling; "days" real records (DIR/lbs_workweek, by default in
+$DPGM_SHARED/data or ../shared/data), left out where they are not there; "wide p n" the scale of `mrf-select`. A search
+that has spent --seconds of the CPU begins no trial more and is reported with the points it has.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from benchmarks.protocol.prototype import starts
 from benchmarks.protocol.recovery import METHODS, needed
 from benchmarks.protocol.recovery_labels import LABEL_METHODS, WALSH_METHODS, labels_needed, walsh_error
 from benchmarks.protocol.recovery_learners import KEPT, kept_error, known_errors
-from benchmarks.protocol.recovery_tables import needed_tables, other_tables
+from benchmarks.protocol.recovery_others import other_tables
+from benchmarks.protocol.recovery_tables import needed_tables
 from benchmarks.protocol.recovery_targets import targets
-from benchmarks.protocol.rounds import seconds_of_a_round
+from benchmarks.protocol.rounds import SWEEPERS, seconds_of_a_round, seconds_of_gibbs
 
 __all__ = ["STUDY", "work"]
 
@@ -44,7 +45,7 @@ DAYS_FOLDER = "lbs_workweek"
 KNOWN, ROUND, WIDE = "eb-map", "mrf-fw's gradients", "mrf-select"
 DRAWS, KEPT_DRAWS, KNOWN_DRAWS, SEEDS = 7, 12, 12, 5
 #: It takes minutes on 72 attributes.
-AIM_SEEDS = 2
+AIM_SEEDS = 1
 #: Cell -> its methods, in the order of the table. What is missing here takes too long, and is named under the tables.
 FRANK_WOLFE = ("mrf-fw", "mrf-fw clipped")
 ALL_PAIRS = ("all pairs, contrasts", "all pairs, tables")
@@ -96,6 +97,8 @@ def work(task: Task, folder: Path, trials: int, seconds: float) -> Any:
         return known_errors(rest[0], int(rest[1]), rest[2], task.trial)
     if kind == "round":
         return seconds_of_a_round(int(rest[0]))
+    if kind == "gibbs":
+        return alone(seconds_of_gibbs, task.method, int(rest[0]))
     if kind == "days":
         return alone(of_days, task.method, folder / DAYS_FOLDER, rest[0], task.trial)
     if kind == "wide":
@@ -111,7 +114,7 @@ def cells(asked: Namespace) -> dict[str, int]:
     found = dict.fromkeys([*SEARCHES, *LABELS], 1) | dict.fromkeys(WALSH, DRAWS) | dict.fromkeys(LEARNERS, KEPT_DRAWS)
     for relation in ("add-remove", "replace-one"):
         found |= {f"known {structure} {relation}": KNOWN_DRAWS for structure in STRUCTURES}
-    found |= {"round 64": 1, "round 256": 1}
+    found |= {"round 64": 1, "round 256": 1, "gibbs 64": 1}
     if (asked.folder / DAYS_FOLDER).is_dir():
         found |= {"days 0.01": SEEDS, "days 1": SEEDS}
     else:
@@ -125,7 +128,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
         return method in SEARCHES[cell]
     kind = cell.split()[0]
     served: dict[str, Container[str]] = {"labels": LABEL_METHODS, "walsh": WALSH_METHODS, "kept": KEPT}
-    served |= {"known": [KNOWN], "round": [ROUND], "wide": [WIDE], "days": DAYS}
+    served |= {"known": [KNOWN], "round": [ROUND], "wide": [WIDE], "days": DAYS, "gibbs": SWEEPERS}
     return method in served[kind] and (method != "aim" or draw < AIM_SEEDS)
 
 
@@ -169,7 +172,9 @@ STUDY = Study(
     arguments=arguments,
     check=check,
     cells=cells,
-    methods=list(dict.fromkeys([*METHODS, *LABEL_METHODS, *WALSH_METHODS, *KEPT, *DAYS, KNOWN, ROUND, WIDE])),
+    methods=list(
+        dict.fromkeys([*METHODS, *LABEL_METHODS, *WALSH_METHODS, *KEPT, *DAYS, *SWEEPERS, KNOWN, ROUND, WIDE])
+    ),
     serves=serves,
     work=working,
     text=tables,

@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.models.networks import cpds, project
     from dpgm_core.models.reading import load_model
+    from dpgm_core.noise.calibration import Calibration
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
-    from dpgm_core.noise.measurement import Calibration, Measurement
+    from dpgm_core.noise.measurement import Measurement
     from dpgm_core.noise.split import optimal_split
     from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
     from dpgm_core.planning import Plan, TableError
@@ -114,7 +115,8 @@ _LAZY = {
     "models.networks": ["cpds", "project"],
     "models.reading": ["load_model"],
     "noise.contract": ["DualTerm", "Mechanism", "Noise"],
-    "noise.measurement": ["Calibration", "Measurement"],
+    "noise.calibration": ["Calibration"],
+    "noise.measurement": ["Measurement"],
     "noise.split": ["optimal_split"],
     "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
     "planning": ["Plan", "TableError"],

@@ -11,8 +11,9 @@ import numpy as np
 from benchmarks.cases.markov import Ising, ising
 from benchmarks.protocol.recovery import BASE, BUDGETS, couplings_of, selected
 from dpgm_core import Array, Budget, FloatArray, SeededRandomness, Structure, Terms, fit
+from dpgm_core.noise import monomials
 
-__all__ = ["KEPT", "kept_error", "known_errors", "saved"]
+__all__ = ["KEPT", "kept_error", "known_errors", "noise_alone", "saved"]
 
 #: learner -> the method's name; at 1.5 times the prototype's n* for structure.
 KEPT = {"mrf-select tables, eb-map": "eb-map", "mrf-select tables, naive-mle": "naive-mle"}
@@ -43,8 +44,7 @@ def known_errors(graph: str, size: int, relation: str, number: int) -> dict[str,
     """RMS error of the couplings of all pairs in the structure and KL, cells and contrasts, at growing numbers of
     records; and how many times the records cells need for the error that contrasts have at the second."""
     rng = np.random.default_rng([BASE, size, *graph.encode(), number, 2])
-    truth = ising("matching" if graph == "all-pairs" else graph, size, rng)
-    structure = Structure.complete(truth.domain, 2) if graph == "all-pairs" else truth.structure
+    truth, structure = _known(graph, size, rng)
     first = 12 * math.sqrt(2 * len(structure.cliques) / float(KNOWN_RHO)) * (2 if relation == "replace-one" else 1)
     errors: dict[str, list[float]] = {"cells": [], "contrasts": []}
     for at, step in enumerate(STEPS):
@@ -52,6 +52,25 @@ def known_errors(graph: str, size: int, relation: str, number: int) -> dict[str,
         for split in errors:
             errors[split].append(_rms(truth, structure, codes, split, relation, 10 * number + at))
     return {key: [float(f"{one:.4g}") for one in values] for key, values in errors.items()}
+
+
+def _known(graph: str, size: int, rng: np.random.Generator) -> tuple[Ising, Structure]:
+    """A model, and what is measured of it: its edges; of "all-pairs" a matching, and silent pairs too."""
+    truth = ising("matching" if graph == "all-pairs" else graph, size, rng)
+    return truth, Structure.complete(truth.domain, 2) if graph == "all-pairs" else truth.structure
+
+
+def noise_alone(graph: str, size: int, relation: str) -> float:
+    """How many times wider the noise of a pair's product is from cells than from contrasts, at one budget.
+
+    Of one draw of the graph; with nothing but noise the records for one error have this ratio. A product from cells is
+    a sum of four; contrasts measure each attribute alone, too.
+    """
+    structure = _known(graph, size, np.random.default_rng(BASE))[1]
+    terms = Terms(neighbours=relation, total=1000)
+    cells = terms.sensitivity(structure).l2_squared
+    contrasts = terms.sensitivity(monomials(structure, empty=False), contrasts=True).l2_squared
+    return math.sqrt(4 * cells / contrasts)
 
 
 def _rms(truth: Ising, structure: Structure, codes: Array, split: str, relation: str, seed: int) -> float:

@@ -1,18 +1,18 @@
-"""The tables of `benchmarks.mrf`: records needed, slopes beside the theory's, and everything that is not a target."""
+"""The tables of `benchmarks.mrf`: records needed, slopes beside the theory's and the prototype."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import Crossing, crossing, slope
 from benchmarks.protocol.prototype import prototype
+from benchmarks.protocol.recovery import METHODS
+from benchmarks.protocol.recovery_labels import LABEL_METHODS
 
-__all__ = ["SELECT", "Found", "found", "median", "needed_tables", "other_tables"]
+__all__ = ["SELECT", "Found", "block", "found", "needed_tables"]
 
 SELECT = "mrf-select contrasts"
 GOALS = ("structure", "parameters")
@@ -73,16 +73,23 @@ def needed_tables(lines: Sequence[Line]) -> str:
     stars, parts = found(lines), []
     for promise, called in PROMISES.items():
         cells = _cells(lines, promise)
-        methods = list(dict.fromkeys(line["method"] for line in lines if line["cell"] in cells))
         if not cells:
             continue
-        rows = [
-            [cell.removeprefix(f"{promise} "), *(_both(stars, cell, method) for method in methods)] for cell in cells
-        ]
-        parts.append(f"## Records needed, {called}\n\n{_SAID}\n{_block(promise, markdown(['', *methods], rows))}")
+        parts.append(f"## Records needed, {called}\n\n{_SAID}")
+        for graph in dict.fromkeys(cell.split()[1] for cell in cells):
+            here = [cell for cell in cells if cell.split()[1] == graph]
+            methods = {line["method"] for line in lines if line["cell"] in here}
+            rows = [
+                [method, *(_both(stars, cell, method) for cell in here)]
+                for method in sorted(methods, key=lambda method: (_METHODS.index(method), method))
+            ]
+            sizes = [f"p = {cell.split()[2]}" for cell in here]
+            name = f"k = {graph}" if promise == "labels" else graph
+            parts.append(block(f"{promise}-{graph}", markdown([name, *sizes], rows)))
     return "\n".join([*parts, _late(lines), _slopes(lines, stars), _paper(lines, stars), _prototype(stars)])
 
 
+_METHODS = [*METHODS, *LABEL_METHODS]
 _SAID = "n* for structure / for parameters within .1, and the standard error of log n*.\n"
 
 
@@ -116,7 +123,7 @@ def _slopes(lines: Sequence[Line], stars: Found) -> str:
             if any(said):
                 rows.append([PROMISES[promise], graph, method, *(one or "-" for one in said)])
     head = ["promise", "graphs", "method", "structure", "parameters"]
-    return f"## Slopes of log n* in log p\n\n{_SAID_SLOPES}\n{_block('slopes', markdown(head, rows))}" if rows else ""
+    return f"## Slopes of log n* in log p\n\n{_SAID_SLOPES}\n{block('slopes', markdown(head, rows))}" if rows else ""
 
 
 _SAID_SLOPES = (
@@ -149,10 +156,10 @@ def _paper(lines: Sequence[Line], stars: Found) -> str:
             for method, goal in zip(methods, GOALS, strict=True)
         ]
         rows.append([promise, structure, said[0] or "-", parameters, said[1] or "-", methods[0]])
+    if all(row[2] == row[4] == "-" for row in rows):
+        return ""
     head = ["promise", "structure", "slope here", "parameters", "slope here", "method here"]
-    return (
-        f"## Table 1 of the paper, growth in p, beside slopes on matchings\n\n{_block('paper', markdown(head, rows))}"
-    )
+    return f"## Table 1 of the paper, growth in p, beside slopes on matchings\n\n{block('paper', markdown(head, rows))}"
 
 
 def _prototype(stars: Found) -> str:
@@ -179,74 +186,6 @@ def _late(lines: Iterable[Line]) -> str:
     return f"\nEnded by the time limit, with the points there were: {'; '.join(ended)}.\n" if ended else ""
 
 
-def _block(name: str, table: str) -> str:
+def block(name: str, table: str) -> str:
     """A table that pages of the documentation include."""
     return f"<!-- --8<-- [start:{name}] -->\n\n{table}\n<!-- --8<-- [end:{name}] -->\n"
-
-
-def other_tables(lines: Sequence[Line]) -> str:
-    """Errors of t-wise models, contrasts, days held out, scale."""
-    return "\n".join(part for part in (_walsh(lines), _days(lines), _wide(lines), _rounds(lines)) if part)
-
-
-def median(lines: Iterable[Line], cell: str, method: str, key: str) -> float | None:
-    """Over the draws."""
-    values = [line[key] for line in lines if line["cell"] == cell and line["method"] == method and key in line]
-    return float(np.median(values)) if values else None
-
-
-def _walsh(lines: Sequence[Line]) -> str:
-    rows = []
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("walsh ")):
-        for method in dict.fromkeys(line["method"] for line in lines if line["cell"] == cell):
-            errors = [median(lines, cell, method, key) for key in ("off", "cpu")]
-            draws = sum(line["cell"] == cell and line["method"] == method for line in lines)
-            _, records, rho = cell.split()
-            rows.append([records, rho, method, *(f"{one:.3f}" for one in errors if one is not None), str(draws)])
-    head = ["records", "rho", "method", "largest error of a maximal monomial", "CPU s", "draws"]
-    return f"## Binary t-wise models, p = 10, t = 3, medians\n\n{_block('walsh', markdown(head, rows))}" if rows else ""
-
-
-def _days(lines: Sequence[Line]) -> str:
-    rows = []
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("days ")):
-        for method in dict.fromkeys(line["method"] for line in lines if line["cell"] == cell):
-            some = [line for line in lines if line["cell"] == cell and line["method"] == method]
-            values = [line["pseudo"] for line in some]
-            error = f" ({np.std(values, ddof=1) / math.sqrt(len(values)):.2g})" if len(values) > 1 else ""
-            mean = {key: float(np.mean([line[key] for line in some])) for key in ("seconds", "cliques")}
-            row = [cell.removeprefix("days "), method, f"{np.mean(values):.3f}{error}"]
-            rows.append([*row, f"{mean['cliques']:.0f}", f"{mean['seconds']:.1f}", str(len(some))])
-    head = ["budget", "method", "log pseudo-likelihood of a day, held out", "cliques", "CPU s", "seeds"]
-    return f"## Hours of working days, 72 binary attributes\n\n{_block('days', markdown(head, rows))}" if rows else ""
-
-
-def _wide(lines: Sequence[Line]) -> str:
-    rows = [
-        [
-            line["cell"].removeprefix("wide "),
-            line["method"],
-            f"{line['seconds']:.0f}",
-            f"{line['peak']:,.0f}",
-            line["said"],
-        ]
-        for line in lines
-        if line["cell"].startswith("wide ")
-    ]
-    head = ["attributes x records", "method", "CPU s", "peak MB", "edges"]
-    return f"## Scale\n\n{_block('wide', markdown(head, rows))}" if rows else ""
-
-
-def _rounds(lines: Sequence[Line]) -> str:
-    rows = [
-        [
-            line["cell"].split()[1],
-            f"{line['round']:.3f}",
-            f"{line['products']:.3f}",
-            f"{line['round'] / line['products']:.2f}",
-        ]
-        for line in lines
-        if line["cell"].startswith("round ")
-    ]
-    head = ["attributes", "a round of gradients, CPU s", "its two products", "ratio"]
-    return f"## A round of gradients on 65,536 records\n\n{_block('round', markdown(head, rows))}" if rows else ""

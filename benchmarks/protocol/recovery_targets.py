@@ -12,7 +12,8 @@ from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import Crossing
 from benchmarks.protocol.prototype import PROTOTYPE
 from benchmarks.protocol.recovery_learners import saved
-from benchmarks.protocol.recovery_tables import SELECT, Found, found, median
+from benchmarks.protocol.recovery_others import median
+from benchmarks.protocol.recovery_tables import SELECT, Found, found
 
 __all__ = ["targets"]
 
@@ -87,7 +88,7 @@ def _others(lines: Sequence[Line]) -> Iterable[list[str]]:
             told = f"mean abs error of parameters at 1.5 n*, eb-map / naive-mle, {cell[5:]}"
             yield from _at_most(told, Ratio(ours / theirs), 1.1)
     for line in lines:
-        if line["cell"].startswith("round "):
+        if line["cell"] in ("round 64", "round 256"):
             told = f"a round of gradients / its two products, {line['cell'][6:]} attributes"
             yield from _at_most(told, Ratio(line["round"] / line["products"]), 2.5)
     ours, theirs = (median(lines, "walsh 100000 0.1", f"mrf-walsh {method}", "off") for method in ("release", "paper"))
@@ -95,12 +96,18 @@ def _others(lines: Sequence[Line]) -> Iterable[list[str]]:
         yield from _at_most("mrf-walsh release / paper, largest error, n = 1e5, rho = .1", Ratio(ours / theirs), 0.5)
     for line in lines:
         if line["cell"].startswith("wide 256"):
-            yield from _at_most("mrf-select, 256 x 1e6, seconds", Ratio(line["wall"]), 600)
+            yield from _at_most(
+                "mrf-select, 256 x 1e6, seconds on the wall, records drawn first", Ratio(line["wall"]), 600
+            )
             yield from _at_most("mrf-select, 256 x 1e6, GB", Ratio(line["peak"] / 1000), 4)
-    for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("known ")):
-        runs = [line for line in lines if line["cell"] == cell]
-        told = f"records for cells / for contrasts, eb-map, {cell[6:]}"
-        yield from _at_least(told, Ratio(*saved(runs)), 2.0)
+    ratios = {
+        cell: Ratio(*saved([line for line in lines if line["cell"] == cell]))
+        for cell in dict.fromkeys(line["cell"] for line in lines if line["cell"].startswith("known "))
+    }
+    for cell, ratio in ratios.items():
+        yield from _at_least(f"records for cells / for contrasts, eb-map, {cell[6:]}", ratio, 2.0)
+    if ratios:
+        yield from _at_least("the same, the least of them: never worse", min(ratios.values(), key=_value), 1.0)
 
 
 def _prototype(stars: Found) -> Iterable[list[str]]:
@@ -112,6 +119,10 @@ def _prototype(stars: Found) -> Iterable[list[str]]:
                     value = Ratio(ours.records / theirs, ours.spread)
                     told = f"n*({method}) / n*(prototype), {goal}, {cell}"
                     yield from _at_most(told, value, 1.25, asked=method == SELECT)
+
+
+def _value(ratio: Ratio) -> float:
+    return ratio.value
 
 
 def _over(one: Crossing | None, other: Crossing | None) -> Ratio | None:

@@ -8,6 +8,7 @@ Everything below the line `<!-- generated -->` of a page is generated; edit what
 import importlib
 import inspect
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import attrs
 import click
 
 from dpgm_core.cli import cli
-from dpgm_core.components.options import describe
+from dpgm_core.components.options import OptionInfo, describe
 from dpgm_core.components.registry import Registry
 from dpgm_core.faces import FACES
 from dpgm_core.plugin import KINDS
@@ -88,19 +89,29 @@ def command_section(path: str, context: click.Context) -> str:
 
 
 def component_sections() -> Iterator[str]:
-    """Every component of the distributions in this checkout, with its options."""
+    """Every component of the distributions in this checkout, with its options; those that an earlier component of the
+    same distribution has too, all of them, are not said twice."""
     registry = Registry.discover()
+    said: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
     for offer in registry:
         one = offer.component
         if offer.distribution in FIRST_PARTY:
             lines = [f"## {one.kind} `{one.name}`", "", f"{one.summary} (from `{offer.distribution}`)", ""]
-            options = describe(registry.load(one.kind, one.name))
-            if options:
-                lines += ["| option | type | default | unit | |", "|---|---|---|---|---|"]
-            for option in options:
-                facts = (option.type, option.default, option.unit, option.help)
-                lines.append(f"| `{option.name}` | {' | '.join(map(cell, facts))} |")
+            rows = list(map(option_row, describe(registry.load(one.kind, one.name))))
+            alike = [other for other in said[offer.distribution] if len(other[1]) > 2 and {*other[1]} <= {*rows}]
+            said[offer.distribution].append((f"{one.kind} `{one.name}`", rows))
+            if alike:
+                name, known = max(alike, key=lambda other: len(other[1]))
+                rows = [row for row in rows if row not in known]
+                lines += [f"All options of {name}, above{', and:' if rows else '.'}", ""]
+            if rows:
+                lines += ["| option | type | default | unit | |", "|---|---|---|---|---|", *rows]
             yield "\n".join([*lines, ""])
+
+
+def option_row(option: OptionInfo) -> str:
+    """One option as a line of a table."""
+    return f"| `{option.name}` | {' | '.join(map(cell, (option.type, option.default, option.unit, option.help)))} |"
 
 
 def check_sections() -> Iterator[str]:

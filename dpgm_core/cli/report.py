@@ -68,8 +68,9 @@ def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
 
 
 def _step(step: Step) -> dict[str, Any]:
+    from dpgm_core.releases.descents import Descent
     from dpgm_core.releases.steps import Choice, NoisyScores
-    from dpgm_core.releases.verdict import Descent, Verdict
+    from dpgm_core.releases.verdict import Verdict
 
     cost = step.cost.to_dict()
     if isinstance(step, Descent):

@@ -16,9 +16,10 @@ from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
+from dpgm_core.releases.descents import Descent
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import Choice, NoisyScores
-from dpgm_core.releases.verdict import Descent, Verdict
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
 

@@ -27,9 +27,10 @@ from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
-from dpgm_core.noise.measurement import Measurement, calibrated, check_mechanism, check_structure, measure
+from dpgm_core.noise.measurement import Measurement, check_mechanism, check_structure, measure
 from dpgm_core.noise.rounds import round_noise
 from dpgm_core.noise.split import check_split, may_be_contrasts
 from dpgm_core.privacy.accounting import sampling_probability

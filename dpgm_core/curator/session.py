@@ -11,50 +11,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
 
 import attrs
 import numpy as np
 
-from dpgm_core.arrays import Array, IntArray
+from dpgm_core.arrays import Array
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
-from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.counting.kernel import counting
-from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.counting.votes import agreed
-from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.curator.asked import Candidates, check_own
+from dpgm_core.curator.counted import CountedTables
+from dpgm_core.curator.descending import AskedDescent
+from dpgm_core.curator.shield import without_frames
 from dpgm_core.curator.single import Turns
+from dpgm_core.curator.voting import cast, checked_votes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
+from dpgm_core.noise.calibration import add_noise, calibrated
 from dpgm_core.noise.choice import chosen, tempered
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.contrasts import check_contrasts
-from dpgm_core.noise.descent import descent_temperature, steepest
-from dpgm_core.noise.measurement import Measurement, add_noise, calibrated, measure, noisy_contrasts
-from dpgm_core.noise.stability import likely_distance, published
+from dpgm_core.noise.measurement import Measurement, measure, noisy_contrasts
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
+from dpgm_core.privacy.votes import Voter
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.coarse import check_untouched
+from dpgm_core.releases.descents import Descent
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Descent, Verdict
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
 
 __all__ = ["LiveSession"]
-
-#: Bytes of true tables that are kept to be scored again.
-_MOST_KEPT = 2**29
 
 
 class LiveSession(Turns):
@@ -88,8 +85,8 @@ class LiveSession(Turns):
         self._provenance, self._publish, self._finish = provenance, publish, finish
         self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
         self._domain = workload.domain
-        self._named = {frozenset(clique): clique for clique in workload.candidates}
-        self._counted: dict[Clique, IntArray] = {}  # true tables
+        self._candidates = Candidates(workload)
+        self._counted = CountedTables(source)
         self._steps: list[Step] = []
         self._regressed: tuple[Regressions, Regressions] | None = None  # the last ones: as given, and by own domain
         self._release: NoisyTables | None = None
@@ -198,40 +195,17 @@ class LiveSession(Turns):
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
         """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
         with self.turn():
-            self._open()
-            if type(gradients) is not NodeGradients:  # a child of it could say that its residuals reach less far
-                raise OptionError(
-                    f"gradients must be NodeGradients, got {type(gradients).__name__}; core alone knows how far one "
-                    "person moves a gradient, so no other is computed from records"
-                )
+            persons = self._open()
+            check_own(gradients, "gradients", "a gradient", NodeGradients)
             self._check_kind(budget)
             given, own = self._regressed or (None, gradients.regressions)
             if given is not gradients.regressions:
                 given = gradients.regressions
-                own = Regressions(candidates=self._own(given.candidates), loss=given.loss)
-            gradients = attrs.evolve(gradients, regressions=own)
-            kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
-            person = TableDistance.move(self._terms)
-            h = descent_temperature(budget, gradients.reach(kind), person, len(own.choices))
-            sums = GradientSums(gradients, kind)
-            descent = Descent(
-                regressions=own,
-                picks=((0, 0, 1),) * len(own.choices),
-                temperature=h,
-                radius=gradients.radius,
-                clip=gradients.clip,
-                residual_grid=gradients.residual_grid,
-                person=person,
-                kind=kind,
-            )
-            self._pay(descent.cost)  # which depends on how many choices there are, not on what they give
+                own = Regressions(candidates=self._candidates.own(given.candidates, self._domain), loss=given.loss)
+            asked = AskedDescent(attrs.evolve(gradients, regressions=own), budget, self._terms)
+            self._pay(asked.cost)
             self._regressed = given, own
-
-            def directions() -> tuple[tuple[int, int, int], ...]:
-                found = shielded(self._source, lambda: summed(sums, self._open().pieces(sums.columns)))
-                return tuple(steepest(found, own, h, self._randomness))
-
-            descent = attrs.evolve(descent, picks=without_frames(directions))
+            descent = asked.drawn(self._source, persons, self._randomness)
             self._keep(descent)
             return descent
 
@@ -241,49 +215,28 @@ class LiveSession(Turns):
         return None if self._session.votes is None else self._session.votes - self._cast
 
     def vote(self, voter: Voter, budget: Budget) -> Verdict:
-        """The graph that votes agree on, or nothing; see `dpgm_core.counting.votes` and `dpgm_core.noise.stability`.
+        """The graph that votes agree on, or nothing; see `dpgm_core.curator.voting`.
 
         Before any other step: votes are (epsilon, delta), what follows is rho, and simple sums are proven for one after
         the other.
         """
         with self.turn():
             persons = self._open()
-            voter = self._checked(voter, budget)
-            likely_distance(budget)  # refuses what nothing could be published for
+            voter = checked_votes(
+                voter,
+                budget,
+                self.votes,
+                session=self._session,
+                steps=self._steps,
+                candidates=self._candidates,
+                terms=self._terms,
+            )
             self._cast = self._cast + budget
-
-            def edges() -> tuple[Clique, ...] | None:
-                words = self._randomness.words(persons.persons if isinstance(voter, EdgeVotes) else 0)
-                found = shielded(self._source, lambda: agreed(voter, persons, words, self._terms))
-                if not published(found.distance, budget, self._randomness):
-                    return None
-                return tuple(pair for pair, edge in zip(voter.pairs.cliques, found.edges, strict=True) if edge)
-
-            verdict = Verdict(voter=voter, budget=budget, edges=without_frames(edges))
+            verdict = cast(
+                voter, budget, source=self._source, persons=persons, randomness=self._randomness, terms=self._terms
+            )
             self._keep(verdict)
             return verdict
-
-    def _checked(self, voter: Voter, budget: Budget) -> Voter:
-        """The voter over the session's own domain; refuses what is no vote of it, before anything is spent."""
-        if type(voter) not in (EdgeVotes, ThresholdVotes):  # a child of them could say that it has another distance
-            raise OptionError(
-                f"a voter must be EdgeVotes or ThresholdVotes, got {type(voter).__name__}; core alone knows how far "
-                "one person moves votes, so no other is asked"
-            )
-        check_budget(budget)
-        left = self.votes
-        if left is None:
-            raise BudgetError(
-                "this session has nothing for votes; open it with votes = a part of its (epsilon, delta), as core does "
-                "for a VotingSelector"
-            )
-        if self._session.merges or not all(isinstance(one, Verdict) for one in self._steps):
-            raise BudgetError("votes come before every other step of a session; that is what their cost is proven for")
-        if budget.kind != "approx" or not budget <= left:
-            raise Overspent(f"votes for {budget} were asked, but the session has {left} left for votes")
-        voter = attrs.evolve(voter, pairs=self._own(voter.pairs))
-        voter.check(self._terms)
-        return voter
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """Count some attributes by fewer codes from now on; see `Session`."""
@@ -358,7 +311,7 @@ class LiveSession(Turns):
         contrasts: bool = False,
     ) -> NoisyTables:
         self._open()
-        structure = self._candidates(cliques)
+        structure = self._candidates.named(cliques, self._domain)
         calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
         if not check:
             self._check_one_way(contrasts)
@@ -420,26 +373,9 @@ class LiveSession(Turns):
     def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""
         self._open()
-        if type(scores) is not TableDistance:  # a child of it could say that nobody moves a score
-            raise OptionError(
-                f"scores must be a TableDistance, got {type(scores).__name__}; core alone knows how far one person "
-                "moves a score, so no other is computed from records"
-            )
+        check_own(scores, "scores", "a score", TableDistance)
         self._check_kind(budget)
-        return attrs.evolve(scores, candidates=self._own(scores.candidates))
-
-    def _own(self, candidates: Structure) -> Structure:
-        """The same candidates of the workload, over the session's domain as it is; StructureError for others.
-
-        A plugin's child of Domain could call an attribute of four codes binary, and find itself equal to any domain:
-        how far one person moves a sum is worked out by the domain that records are coded by.
-        """
-        if candidates.domain != self._domain:
-            raise StructureError("the candidates are over another domain than the session counts by; see its `domain`")
-        found = self._candidates(candidates.cliques)
-        if found.cliques != candidates.cliques:
-            raise StructureError("candidates name their attributes in the order of the domain, as the workload does")
-        return found
+        return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
 
     def _check_kind(self, budget: Budget) -> None:
         check_budget(budget)
@@ -447,24 +383,6 @@ class LiveSession(Turns):
             raise BudgetError(f"this session spends {self.remaining}, so a step costs the same kind, not {budget}")
         if not budget <= self.remaining:
             raise Overspent(f"{budget} was asked, but only {self.remaining} remains of the session's {self.budget}")
-
-    def _candidates(self, cliques: Iterable[Clique]) -> Structure:
-        """The cliques as a structure; StructureError for any that is not a candidate of the workload."""
-        if isinstance(cliques, str) or not isinstance(cliques, Iterable):
-            raise StructureError(f"cliques must be a list of cliques, got {type(cliques).__name__}")
-        found = []
-        for one in cliques:
-            clique = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else (one,)
-            named = self._named.get(frozenset(clique)) if all(isinstance(name, str) for name in clique) else None
-            if named is None or len(named) != len(clique):
-                raise StructureError(
-                    f"{' x '.join(map(str, clique)) or '()'} is not a candidate of the workload: its cliques do not "
-                    "hold it, it has too many cells, or it is under `never`"
-                )
-            found.append(named)
-        if len(set(found)) < len(found):
-            raise StructureError("a table was named twice in one step; name it once")
-        return Structure(self._domain, found)
 
     def _pay(self, cost: Budget) -> None:
         """Set a step's cost aside, before its first random bit."""
@@ -474,19 +392,7 @@ class LiveSession(Turns):
 
     def _tables(self, structure: Structure) -> Tables:
         """True counts of the candidates, (cells,), counted once each."""
-        missing = [clique for clique in structure.cliques if clique not in self._counted]
-        if missing:
-            fresh = self._count(Structure(self._domain, missing))
-            if 8 * (fresh.structure.cells + sum(map(len, self._counted.values()))) > _MOST_KEPT:
-                self._counted.clear()
-                fresh = self._count(structure) if len(missing) < len(structure.cliques) else fresh
-            for clique, part in zip(fresh.structure.cliques, fresh.structure.slices, strict=True):
-                self._counted[clique] = fresh.values[part]
-        return Tables(structure, np.concatenate([self._counted[clique] for clique in structure.cliques]))
-
-    def _count(self, structure: Structure) -> Tables:
-        persons, counts = self._open(), counting(structure)
-        return shielded(self._source, lambda: counts.tables(summed(counts, persons.pieces(counts.columns))))
+        return self._counted.of(structure, self._open())
 
     def _stated_total(self) -> float:
         """N as the terms state it; 0 where it is estimated."""

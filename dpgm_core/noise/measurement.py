@@ -1,66 +1,34 @@
 """A structure with the calibrated noise of each of its tables: what a release will cost and draw, before any record.
 
-`measure` is the one place where noise is calibrated; a plan shows it, a curator draws from it.
+`measure` calibrates it; a plan shows it, a curator draws from it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import attrs
 import numpy as np
 
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.components.options import converter
-from dpgm_core.components.registry import default_registry
-from dpgm_core.errors import BudgetError, IncompatiblePlugin, OptionError, StructureError
-from dpgm_core.noise.claims import DELTAS_TOGETHER, check_claims, check_together, event_of, parts_of
+from dpgm_core.errors import BudgetError, OptionError, StructureError
+from dpgm_core.noise.calibration import Calibration, add_noise, calibrated
+from dpgm_core.noise.claims import DELTAS_TOGETHER, check_together, event_of, parts_of
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.noise.contrasts import MOST_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.noise.split import check_split, optimal_shares, optimal_split
 from dpgm_core.noise.together import largest_rho
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.randomness import Randomness, SystemRandomness
+from dpgm_core.randomness import Randomness
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = [
-    "Calibration",
-    "Measurement",
-    "add_noise",
-    "calibrated",
-    "check_draw",
-    "check_mechanism",
-    "check_structure",
-    "measure",
-    "noise_fields",
-    "noisy_contrasts",
-]
+__all__ = ["Measurement", "check_mechanism", "check_structure", "measure", "noisy_contrasts"]
 
 #: Room for the rounding of scales, and what discrete Laplace noise lacks of its scale's variance, records**2.
 _ROOM, _LATTICE = 1.001, 1 / 6
-# Noise and counts are both kept below 2^61, so their sum fits int64 with room.
-CLAMP = 2**61
-
-
-@attrs.frozen(kw_only=True)
-class Calibration:
-    """One noise and what it was calibrated from, so that a file can restore it without an import path.
-
-    component: the mechanism's registered name (None if it was passed as an unregistered object). options: its
-    fields as plain values.
-    """
-
-    noise: Noise
-    component: str | None
-    options: Mapping[str, Any]
-    sensitivity: Sensitivity
-    budget: Budget
 
 
 @attrs.frozen(kw_only=True)
@@ -231,30 +199,6 @@ def noisy_contrasts(
     )
 
 
-def calibrated(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:
-    """The noise with what it was calibrated from; refused if it costs more than was asked, or more than it claims (see
-    `check_claims`), if it cannot be drawn or cannot be restored."""
-    _check_noise(noise, budget)
-    try:
-        check_claims(noise, sensitivity)
-    except BudgetError as error:
-        raise BudgetError(f"mechanism fault: {error}") from None
-    trial = check_draw(noise.draw((2, 1), SystemRandomness()), (2, 1))  # thrown away
-    if noise.exact and trial.dtype.kind == "f":
-        raise BudgetError("mechanism fault: its noise says that it is exact, but draws floating-point numbers")
-    registry = default_registry()
-    component = registry.name_of("mechanism", mechanism)
-    if component is not None:
-        _check_restorable(noise, f"mechanism {component!r}")
-    return Calibration(
-        noise=noise,
-        component=component,
-        options=registry.options_of(mechanism),
-        sensitivity=sensitivity,
-        budget=budget,
-    )
-
-
 def check_mechanism(mechanism: object) -> None:
     """Refuse, with OptionError, what is no mechanism object."""
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
@@ -359,61 +303,3 @@ def _by_group(structure: Structure, budgets: Mapping[Clique, Budget]) -> list[Bu
         if number not in own:
             raise BudgetError(f"clique {group[0]!r} has no budget; give one to each measured clique")
     return [own[number] for number in range(len(structure.groups))]
-
-
-def _check_noise(noise: Noise, budget: Budget) -> None:
-    """Refuse a noise that costs more than was asked or is none, before any charge."""
-    for member in vars(Noise):
-        if not member.startswith("_") and not hasattr(noise, member):
-            raise IncompatiblePlugin(f"mechanism fault: its noise {type(noise).__name__} has no {member}")
-    # Exactly a Budget: a child of it could compare as it likes.
-    if type(noise.cost) is not Budget or not noise.cost <= budget:
-        raise BudgetError(f"mechanism fault: it was asked for {budget}, but its noise costs {noise.cost}")
-    variance: object = noise.variance
-    if not isinstance(variance, (int, float)) or not np.isfinite(variance) or variance <= 0:
-        raise BudgetError(f"mechanism fault: its noise has variance {variance!r}; it must be finite and positive")
-    support: object = noise.support
-    ends = isinstance(support, tuple) and len(support) == 2 and all(isinstance(end, (int, float)) for end in support)
-    if not ends or not noise.support[0] <= 0 <= noise.support[1]:
-        raise BudgetError(f"mechanism fault: its noise has support {support!r}; it must be two ends around 0, records")
-
-
-def check_draw(noise: object, shape: tuple[int, ...]) -> Array:
-    """The noise, if it is a finite array of numbers of that shape; BudgetError otherwise."""
-    if not isinstance(noise, np.ndarray) or noise.dtype.kind not in "if" or noise.shape != shape:
-        got = f"{noise.dtype} of shape {noise.shape}" if isinstance(noise, np.ndarray) else type(noise).__name__
-        raise BudgetError(f"mechanism fault: asked for an array of noise of shape {shape}, got {got}")
-    if not np.all(np.isfinite(noise)):
-        raise BudgetError("mechanism fault: its noise holds NaN or infinite values")
-    return noise
-
-
-def add_noise(counts: Array, drawn: object) -> Array:
-    """Counts (or sums of scores) plus noise of the same shape; values are clamped to what int64 holds."""
-    noise = check_draw(drawn, counts.shape)
-    if noise.dtype.kind == "i":
-        # Values are clamped, never an error after the noise (DESIGN section 4).
-        return np.clip(counts, -CLAMP, CLAMP) + np.clip(noise.astype(np.int64), -CLAMP, CLAMP)
-    return counts + noise.astype(np.float64)
-
-
-def noise_fields(noise: Noise) -> dict[str, Any]:
-    """The fields of a noise as plain values, exact amounts as texts; its class's name if it is no attrs class."""
-    if not attrs.has(type(noise)):
-        return {"class": f"{type(noise).__module__}:{type(noise).__qualname__}", "variance": noise.variance}
-    fields: dict[str, Any] = converter.unstructure(noise)
-    return fields
-
-
-def _check_restorable(noise: Noise, what: str) -> None:
-    """Refuse, with IncompatiblePlugin, a registered mechanism's noise that a file could not give back."""
-    try:
-        fields = json.loads(json.dumps(noise_fields(noise), allow_nan=False))
-        restored: object = converter.structure(fields, type(noise))
-    except Exception:
-        restored = None
-    if restored != noise:
-        raise IncompatiblePlugin(
-            f"{what}: its noise {type(noise).__qualname__} cannot be saved and restored; "
-            "make it a frozen attrs class whose fields are numbers, texts, fractions or budgets"
-        )

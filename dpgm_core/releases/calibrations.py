@@ -11,8 +11,8 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry, default_registry
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import plain
+from dpgm_core.noise.calibration import Calibration, noise_fields
 from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import Calibration, noise_fields
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 

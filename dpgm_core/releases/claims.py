@@ -11,10 +11,11 @@ from typing import Any
 
 from dpgm_core.arrays import Array
 from dpgm_core.errors import BudgetError, ModelFileError, StructureError
+from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.claims import check_claims, check_together
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import check_contrasts
-from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.accounting import MOST_ROUNDS, compose, sampling_probability
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget

@@ -14,8 +14,9 @@ from attrs import evolve, frozen
 
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.contract import Noise
-from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.derived import DerivedNoise
 from dpgm_core.releases.release import NoisyTables

@@ -16,9 +16,10 @@ from attrs import evolve, frozen
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import spread
-from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.budget import composed
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness

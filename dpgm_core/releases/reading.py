@@ -32,7 +32,7 @@ from dpgm_core.releases.claims import (
     stated_unsafe,
 )
 from dpgm_core.releases.release import SCHEMA, NoisyTables, member_names
-from dpgm_core.releases.session import read_session
+from dpgm_core.releases.session_reading import read_session
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 

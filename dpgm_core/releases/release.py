@@ -19,9 +19,10 @@ from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import BudgetError, ModelFileError
 from dpgm_core.files import plain, write_archive
+from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
-from dpgm_core.noise.measurement import Calibration, Measurement
+from dpgm_core.noise.measurement import Measurement
 from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
@@ -29,8 +30,9 @@ from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
 from dpgm_core.releases.calibrations import calibration_to
+from dpgm_core.releases.descents import Descent, shortened
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
-from dpgm_core.releases.verdict import Descent, Verdict, shortened
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 

@@ -1,50 +1,33 @@
-"""What a session handed out as one release: its tables pooled, its cost what was charged; written and read with all
-steps.
+"""What a session handed out as one release: its tables pooled, its cost what was charged.
 
 The cost is that of the whole budget the session was opened with, whatever its steps came to: how much an adaptive run
-leaves unspent may depend on what it saw. On reading, each step's cost is computed again and their sum held against it.
+leaves unspent may depend on what it saw.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any
 
 import attrs
 
-from dpgm_core.arrays import Array, IntArray
-from dpgm_core.components.options import converter
-from dpgm_core.components.registry import Registry
-from dpgm_core.domain import Domain
-from dpgm_core.errors import BudgetError, ModelFileError, OptionError
-from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
-from dpgm_core.noise.claims import check_claims
-from dpgm_core.noise.contrasts import spread
-from dpgm_core.noise.measurement import Calibration, Measurement
-from dpgm_core.privacy.amounts import amount
+from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.gradients import Loss, Regressions
-from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
+from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.privacy.votes import voter_of
-from dpgm_core.releases.calibrations import calibration_of
-from dpgm_core.releases.claims import check_sensitivities, read_contrasts
 from dpgm_core.releases.coarse import coarsened
+from dpgm_core.releases.descents import Descent
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import mean_of, total_of, united
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
-from dpgm_core.releases.verdict import Descent, Verdict
-from dpgm_core.structure import Clique, Structure
-from dpgm_core.tables import Tables
-from dpgm_core.workload import Workload
+from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
+from dpgm_core.releases.verdict import Verdict
+from dpgm_core.structure import Structure
 
-__all__ = ["Step", "read_session", "score_sensitivity", "session_release"]
+__all__ = ["Step", "score_sensitivity", "session_release"]
 
 Step = NoisyTables | Choice | NoisyScores | Descent | Verdict
-_MOST_STEPS = 100_000
 
 
 def score_sensitivity(count: int, person: int) -> Sensitivity:
@@ -98,214 +81,3 @@ def session_release(
         steps=tuple(steps),
         modelled=None if modelled == tables.structure else modelled,
     )
-
-
-def read_session(
-    document: Mapping[str, Any], terms: Terms, numbers: Array, registry: Registry | None = None
-) -> NoisyTables:
-    """The release whose `to_document` and `numbers` these are. Raises ModelFileError for what its steps refute."""
-    domain = Domain.from_dict(document["domain"])
-    stated = document["session"]
-    merges = {name: tuple(codes) for name, codes in converter.structure(stated["merges"], dict[str, list[int]]).items()}
-    session = SessionTerms(
-        workload=Workload.from_dict(domain, stated["workload"]),
-        budget=Budget.parse(stated["budget"]),
-        merges=merges,
-        votes=Budget.parse(stated["votes"]) if "votes" in stated else None,
-    )
-    private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])
-    plain = document["steps"]
-    if not isinstance(plain, list) or not 1 <= len(plain) <= _MOST_STEPS:
-        raise ModelFileError("its steps are not a list of what a session hands out")
-    reader = _Reader(session, terms, numbers, private, registry)
-    steps = [reader.step(one) for one in plain]
-    if reader.left:
-        raise ModelFileError("it holds more noisy numbers than its steps")
-    _check_spent(session, cost, steps)
-    return session_release(session, steps, terms, cost=cost, private=private, provenance=dict(document["provenance"]))
-
-
-def _check_spent(session: SessionTerms, cost: Budget, steps: Sequence[Step]) -> None:
-    """Refuse steps that cost more than the session had, and a session that had more than was charged.
-
-    Votes come first, so what they might cost and what all other steps might cost add up to the whole.
-    """
-    budget, votes = session.budget, session.votes
-    cast = [one for one in steps if isinstance(one, Verdict)]
-    if any(isinstance(one, Verdict) for one in steps[len(cast) :]):
-        raise ModelFileError("votes of its session come after other steps, which no session allows; it was edited")
-    try:
-        if not Budget.sum(one.cost for one in steps[len(cast) :]) <= budget:
-            raise ModelFileError(f"its steps cost more than the {budget} of its session; it was edited")
-        if cast and (votes is None or not Budget.sum(one.cost for one in cast) <= votes):
-            raise ModelFileError("its votes cost more than its session had for votes; it was edited")
-        left = cost if votes is None else cost - votes
-        charged = budget.to_approx(left.delta) if left.kind == "approx" and budget.kind == "zcdp" else budget
-        if not charged <= left:
-            had = f"{budget}" if votes is None else f"{budget} and {votes} for votes"
-            raise ModelFileError(f"its session had {had}, which {cost} does not cover; it was edited")
-    except BudgetError:
-        raise ModelFileError("its steps, its session and its cost do not fit each other; it was edited") from None
-
-
-class _Reader:
-    """Steps out of their documents, each with its part of the numbers."""
-
-    def __init__(
-        self, session: SessionTerms, terms: Terms, numbers: Array, private: bool, registry: Registry | None
-    ) -> None:
-        self._session, self._terms, self._private, self._registry = session, terms, private, registry
-        self._numbers, self._at = numbers, 0
-        domain = session.workload.domain
-        self._domains = (domain, domain.coarsened(session.merges) if session.merges else domain)
-        self._person = TableDistance.move(terms)
-        self._regressions: Regressions | None = None  # of the descent before
-
-    @property
-    def left(self) -> int:
-        """Numbers that no step took."""
-        return len(self._numbers) - self._at
-
-    def step(self, plain: Any) -> Step:
-        """The next step."""
-        kind = plain.get("kind") if isinstance(plain, Mapping) else None
-        if kind == "measure":
-            return self._measured(plain)
-        if kind == "select":
-            return self._chosen(plain)
-        if kind == "score":
-            return self._scored(plain)
-        if kind == "descend":
-            return self._descended(plain)
-        if kind == "vote":
-            return self._voted(plain)
-        raise ModelFileError("a step of its session is of no known kind")
-
-    def _measured(self, plain: Mapping[str, Any]) -> NoisyTables:
-        domain = self._domains[converter.structure(plain["coarse"], bool)]
-        cliques = self._cliques(plain["cliques"])
-        contrasts = converter.structure(plain.get("contrasts", False), bool)
-        # N is measured by the empty clique, which is no candidate.
-        structure = Structure(domain, [(), *cliques] if contrasts and self._terms.policy == "estimated" else cliques)
-        if contrasts:
-            read_contrasts(plain, structure, self._terms)
-        calibrations = tuple(map(self._calibration, plain["calibrations"]))
-        of_group = tuple(converter.structure(plain["calibration_of"], list[int]))
-        if len(of_group) != len(structure.groups) or not all(0 <= i < len(calibrations) for i in of_group):
-            raise ModelFileError("the noise of a step does not fit its tables")
-        measurement = Measurement(
-            structure=structure, calibrations=calibrations, of_group=of_group, contrasts=contrasts
-        )
-        check_sensitivities(measurement, self._terms)
-        total = converter.structure(plain["total"], float)
-        variance = converter.structure(plain["total_variance"], float)
-        if not (math.isfinite(total) and total >= 1 and math.isfinite(variance) and variance >= 0):
-            raise ModelFileError("the total of a step is not a number of at least 1")
-        taken = self._taken(len(structure.groups) if contrasts else structure.cells)
-        return NoisyTables(
-            tables=spread(structure, taken, total) if contrasts else Tables(structure, taken),
-            measurement=measurement,
-            terms=self._terms,
-            total=total,
-            total_variance=variance,
-            cost=measurement.cost,
-            private=self._private,
-            check=converter.structure(plain["check"], bool),
-        )
-
-    def _chosen(self, plain: Mapping[str, Any]) -> Choice:
-        cliques = self._cliques(plain["candidates"])
-        groups = plain["groups"]
-        parts = [list(range(len(cliques)))] if groups is None else converter.structure(groups, list[list[int]])
-        chosen = converter.structure(plain["chosen"], list[list[int]])
-        sound = len(chosen) == len(parts) and all(
-            set(picked) <= set(group) <= set(range(len(cliques)))
-            and len(set(picked)) == len(picked) == len(chosen[0]) > 0
-            for picked, group in zip(chosen, parts, strict=True)
-        )
-        temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
-        grid = converter.structure(plain["grid"], int)
-        kind: Literal["pure", "zcdp"] = "pure" if self._session.budget.kind == "pure" else "zcdp"
-        if not sound or not LEAST_TABLE <= entries(temperature) <= MOST_TABLE:
-            raise ModelFileError("a choice of its session is not one that a session makes")
-        if grid < 1 or SCORE_GRID % grid:
-            raise ModelFileError(f"a choice of its session has scores in units of 1/{grid}, which no session has")
-        return Choice(
-            candidates=cliques,
-            groups=tuple(map(tuple, parts)),
-            chosen=tuple(map(tuple, chosen)),
-            temperature=temperature,
-            grid=grid,
-            person=self._person,
-            kind=kind,
-        )
-
-    def _scored(self, plain: Mapping[str, Any]) -> NoisyScores:
-        cliques = self._cliques(plain["candidates"])
-        calibration = self._calibration(plain["calibration"])
-        needed = score_sensitivity(len(cliques), self._person)
-        if calibration.sensitivity != needed:
-            raise ModelFileError(
-                f"it states {calibration.sensitivity} for scores that one person can change by {needed}"
-            )
-        check_claims(calibration.noise, needed)
-        return NoisyScores(candidates=cliques, values=self._taken(len(cliques)) / SCORE_GRID, calibration=calibration)
-
-    def _descended(self, plain: Mapping[str, Any]) -> Descent:
-        if plain["candidates"] is None and self._regressions is None:
-            raise ModelFileError("a descent of its session names the candidates of one before, and there is none")
-        domain = self._domains[converter.structure(plain["coarse"], bool)]
-        loss = cast(Loss, converter.structure(plain["loss"], str))  # refused by regressions if it is none
-        if self._regressions is None or plain["candidates"] is not None:
-            self._regressions = Regressions(candidates=Structure(domain, self._cliques(plain["candidates"])), loss=loss)
-        own = self._regressions
-        if (own.loss, own.candidates.domain) != (loss, domain):
-            raise ModelFileError("a descent of its session names the candidates of one before, which it differs from")
-        clip = None if plain["clip"] is None else amount("a clip", converter.structure(plain["clip"], str))
-        picks = converter.structure(plain["picks"], list[tuple[int, int, int]])
-        found = Descent(
-            regressions=own,
-            picks=tuple(picks),
-            temperature=amount("the temperature of a descent", converter.structure(plain["temperature"], str)),
-            radius=amount("a radius", converter.structure(plain["radius"], str)),
-            clip=clip,
-            residual_grid=converter.structure(plain["residual_grid"], int),
-            person=self._person,
-            kind="pure" if self._session.budget.kind == "pure" else "zcdp",
-        )
-        if not LEAST_TABLE <= entries(found.temperature) <= MOST_TABLE or not found.sound:
-            raise ModelFileError("a descent of its session is not one that a session makes")
-        return found
-
-    def _voted(self, plain: Mapping[str, Any]) -> Verdict:
-        voter = voter_of(plain["voter"], Structure(self._domains[0], self._cliques(plain["candidates"])))
-        budget, stated = Budget.parse(plain["budget"]), plain["edges"]
-        edges = None if stated is None else () if stated == [] else self._cliques(stated)
-        if budget.kind != "approx" or (edges is not None and not set(edges) <= set(voter.pairs.cliques)):
-            raise ModelFileError("the votes of its session are none that a session casts")
-        try:
-            voter.check(self._terms)
-        except OptionError as error:
-            raise ModelFileError(f"its votes do not go with its terms: {error}") from None
-        return Verdict(voter=voter, budget=budget, edges=edges)
-
-    def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
-        found = calibration_of(plain, self._registry)
-        if found.component != mechanism_of(self._session.budget) or found.noise.unsafe is not None:
-            raise ModelFileError("a step of its session has other noise than sessions draw; it was edited")
-        return found
-
-    def _cliques(self, plain: Any) -> tuple[Clique, ...]:
-        candidates = self._session.workload.candidates
-        found = converter.structure(plain, list[int])
-        if not found or len(set(found)) < len(found) or not all(0 <= number < len(candidates) for number in found):
-            raise ModelFileError("a step of its session names a table twice, or one that is not in the workload")
-        return tuple(candidates[number] for number in found)
-
-    def _taken(self, count: int) -> IntArray:
-        part = self._numbers[self._at : self._at + count]
-        if len(part) != count:
-            raise ModelFileError("it holds fewer noisy numbers than its steps")
-        self._at += count
-        found: IntArray = part
-        return found

@@ -15,8 +15,8 @@ from attrs import frozen
 
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.errors import BudgetError
+from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.choice import cost_of
-from dpgm_core.noise.measurement import Calibration
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.scores import SCORE_GRID
 from dpgm_core.releases.calibrations import calibration_to

@@ -32,9 +32,12 @@ __all__ = ["Door", "SunkMechanism", "TrappedRecords", "live_curator"]
 
 # Modules of core that may read records.
 _READERS = (
+    "dpgm_core.curator.counted",
+    "dpgm_core.curator.descending",
     "dpgm_core.curator.live",
     "dpgm_core.curator.rounds",
     "dpgm_core.curator.session",
+    "dpgm_core.curator.voting",
     "dpgm_core.counting.distances",
     "dpgm_core.counting.kernel",
     "dpgm_core.counting.shares",

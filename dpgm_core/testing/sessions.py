@@ -21,10 +21,11 @@ from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
+from dpgm_core.releases.descents import Descent
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step
 from dpgm_core.releases.steps import Choice, NoisyScores
-from dpgm_core.releases.verdict import Descent, Verdict
+from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique
 from dpgm_core.testing.check import CheckFailed
 from dpgm_core.workload import Workload
@@ -72,8 +73,8 @@ class SessionDoor(Single):
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, vote, "
-            f"coarsen and pooled; not {name!r}"
+            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, "
+            f"descend, vote, coarsen and pooled; not {name!r}"
         )
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.contract import ContrastLearner, Learner
 from dpgm_core.noise.contract import Mechanism, Noise
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -24,6 +24,7 @@ from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
 from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, binary_form, directed_form
+from dpgm_core.testing.shapes import SHAPES, shapes_of
 from dpgm_core.workload import Workload
 
 __all__ = [
@@ -204,7 +205,11 @@ class CollectiveSubject(Subject):
 
 
 class LearnerSubject(Subject):
-    """A learner; it is "directed" if it takes directed graphs alone, and "binary" if attributes of two labels alone."""
+    """A learner; its capabilities are what it takes alone, or besides, as its `check` shows.
+
+    "directed": directed graphs alone. "binary": attributes of two labels alone. "restricted": it refuses some of
+    SHAPES, or other labels. "contrasts": it says that it learns from contrasts.
+    """
 
     component: Learner
 
@@ -218,18 +223,29 @@ class LearnerSubject(Subject):
         """Whether it takes attributes of two labels alone: `check` refuses those of three with StructureError."""
         return not self.directed and self._takes_only(BINARY_CHAIN)
 
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """Which of SHAPES its `check` refuses with StructureError, though it takes a chain."""
+        if self.directed or not self._takes(self.chain):
+            return frozenset()
+        return frozenset(name for name, structure in SHAPES.items() if self._refuses(structure))
+
     def _takes_only(self, form: Structure) -> bool:
+        return self._refuses(CHAIN) and self._takes(form)
+
+    def _refuses(self, structure: Structure) -> bool:
         try:
-            self.component.check(CHAIN, JunctionTree())
+            self.component.check(structure, JunctionTree())
         except StructureError:
-            pass
+            return True
         except Exception:  # not a refusal: the checks shall run, and say so
             return False
-        else:
-            return False
+        return False
+
+    def _takes(self, structure: Structure) -> bool:
         try:
-            self.component.check(form, JunctionTree())
-        except Exception:  # nor is this its structure
+            self.component.check(structure, JunctionTree())
+        except Exception:
             return False
         return True
 
@@ -244,21 +260,30 @@ class LearnerSubject(Subject):
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """Of "directed" and "binary" what it shows by what it refuses."""
-        shown = {"directed": self.directed, "binary": self.binary}
+        """What it shows by what it refuses, and says."""
+        shown = {
+            "directed": self.directed,
+            "binary": self.binary,
+            "restricted": self.binary or self.refused,
+            "contrasts": isinstance(self.component, ContrastLearner),
+        }
         return frozenset(name for name, one in shown.items() if one)
 
     def why_skipped(self, needs: str) -> str:
-        """It takes any structure."""
+        """What it does instead."""
+        if needs == "contrasts":
+            return f"about learners that learn from contrasts; {self.name} does not say so"
+        if needs == "restricted":
+            return f"about learners that take some structures alone; {self.name} refuses none of the kit's"
         return f"about learners that take directed graphs alone; {self.name} takes a chain of cliques"
 
     def served(self, structure: Structure) -> Structure:
         """The structure, in its directed form or its binary one for a learner that takes no other; Unserved where there
-        is none."""
-        if self.binary:
-            if max(structure.multiplicities) > 1:
-                raise Unserved(f"{structure} has tied cliques, and {self.name} takes attributes of two labels alone")
-            return binary_form(structure)
+        is none, and where it is of a shape that the learner refuses."""
+        structure = self.in_domain(structure)
+        shapes = shapes_of(structure) & self.refused
+        if shapes and self._refuses(structure):
+            raise Unserved(f"{structure} has {', '.join(sorted(shapes))}, which {self.name} refuses")
         if not self.directed:
             return structure
         form = directed_form(structure)

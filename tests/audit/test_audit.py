@@ -65,7 +65,7 @@ def bare_second_table(monkeypatch):
 
 
 def one_table_for_the_sensitivity(monkeypatch):
-    monkeypatch.setattr(Terms, "sensitivity", lambda *_: ONE)
+    monkeypatch.setattr(Terms, "sensitivity", lambda *_, **more: ONE)
 
 
 def add_remove_for_replace_one(monkeypatch):

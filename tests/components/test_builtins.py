@@ -46,8 +46,10 @@ NUMBERS = [
 def test_no_number_is_taken_that_is_none(kind, name, option):
     """NaN, infinities, negatives and bools, built directly and through the registry."""
     implementation = Registry.discover().load(kind, name)
+    fields = attrs.fields(implementation)
+    needed = {one.name: one.metadata["sample"] for one in fields if one.default is attrs.NOTHING}
     for wrong in (math.nan, math.inf, -math.inf, -1, True):
         with pytest.raises((DpgmError, ValueError, TypeError), match=option):
-            implementation(**{option: wrong})
+            implementation(**needed | {option: wrong})
         with pytest.raises(DpgmError, match=option):
-            make(kind, {"name": name, option: wrong})
+            make(kind, {"name": name, **needed, option: wrong})

@@ -418,7 +418,7 @@ def test_budgets_per_clique_add_up():
         (
             {"split": "evn"},
             OptionError,
-            "split must be one of even, optimal, contrasts; got 'evn'; did you mean 'even'",
+            "split must be one of even, optimal, contrasts, sharper; got 'evn'; did you mean 'even'",
         ),
         ({"split": 2}, OptionError, "split must be one of"),
         ({"split": "even", "budget": {("a", "b"): Budget.pure(1)}}, BudgetError, "each clique was given, and split ="),

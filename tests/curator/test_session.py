@@ -11,7 +11,6 @@ import sys
 import threading
 from fractions import Fraction
 
-import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -28,7 +27,6 @@ from dpgm_core import (
     Ledger,
     LiveCurator,
     ModelFileError,
-    OptionError,
     Overspent,
     SeededRandomness,
     Structure,
@@ -40,111 +38,25 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.counting.kernel import count
-from dpgm_core.counting.votes import Agreed
-from dpgm_core.curator import session as module
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
 from dpgm_core.privacy.scores import TableDistance
-from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload
-
-DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
-MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})
-WORKLOAD = Workload.of(DOMAIN, [("a", "b", "c"), ("c", "d")], never=[("a", "c")])
-CODES = np.random.default_rng(0).integers(0, [3, 2, 4, 2], (500, 4))
-PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d")])
-KINDS = {"pure": Budget.pure(2), "zcdp": Budget.zcdp("1/2"), "approx": Budget.approx(1, "1e-6")}
-
-
-def flat(candidates=PAIRS, **more):
-    """Distances from the uniform table of 500 records."""
-    sizes = np.repeat([500 / size for size in candidates.sizes], candidates.sizes)
-    return TableDistance(**{"candidates": candidates, "predicted": sizes} | more)
-
-
-def slopes(candidates=PAIRS, **more):
-    """The gradient of regressions of labels on labels, at no weights."""
-    own = Regressions(candidates=candidates, loss="softmax")
-    return NodeGradients(**{"regressions": own, "weights": own.zeros(), "radius": 2, "clip": "0.3"} | more)
-
-
-def curator(source=None, *, budget=KINDS["zcdp"], **terms):
-    """A curator over 500 records."""
-    settings = {name: terms.pop(name) for name in ("randomness", "ledger", "save_to") if name in terms}
-    return LiveCurator(
-        as_source(CODES) if source is None else source,
-        Structure(DOMAIN, [("a",), ("b",), ("c",), ("d",)]),
-        make("mechanism", "laplace"),
-        terms=Terms(**{"neighbours": "add-remove"} | terms),
-        budget=budget,
-        **{"randomness": SeededRandomness(5)} | settings,
-    )
-
-
-def ledger(path, budget=None, neighbours="add-remove"):
-    """A new ledger, of 3 times the usual zCDP budget."""
-    return Ledger.create(path, name="x", budget=budget or Budget.zcdp("3/2"), neighbours=neighbours)
-
-
-class Noted(SeededRandomness):
-    """Random words that are noted in a log."""
-
-    def __init__(self, log):
-        super().__init__(5)
-        self.log = log
-
-    def words(self, count):
-        self.log.append("words")
-        return super().words(count)
-
-
-class NotedSource:
-    """Records that note when they are read, and fail in the middle if told to."""
-
-    def __init__(self, log, fails=False):
-        self.log, self.fails = log, fails
-
-    def batches(self, domain, columns):
-        self.log.append("read")
-        wanted = [CODES[:, domain.names.index(name)] for name in columns]
-        yield [column[:250] for column in wanted]
-        if self.fails:
-            raise ValueError("Miss Marple, 1890-09-15")
-        yield [column[250:] for column in wanted]
-
-
-class NotedLedger(Ledger):
-    """Tells when it is charged, or refuses."""
-
-    log, refuses = [], False
-
-    def charge(self, budget, **more):
-        if self.refuses:
-            raise OSError("no room")
-        self.log.append(f"charge {budget}")
-        return super().charge(budget, **more)
-
-
-def noted(tmp_path, log, **more):
-    """A session's curator, its ledger and its words, all in one log."""
-    ledger(tmp_path / "x.ledger")
-    book = NotedLedger.open(tmp_path / "x.ledger")
-    book.log, book.refuses = log, more.pop("refuses", False)
-    source = NotedSource(log, more.pop("fails", False))
-    return curator(source, ledger=book, randomness=Noted(log), **more), book
-
-
-def take(session, share=Fraction(1, 20)):
-    """One step of each kind that the session can pay."""
-    each = session.budget * share
-    session.measure(["a", ("c", "b")], each)
-    session.measure({("b", "a"): each, "d": each * 2})
-    session.select(flat(), each)
-    session.select(flat(groups=((0, 1), (1, 2))), each, 2)
-    if session.budget.kind == "zcdp":
-        session.score(flat(), each)
-
+from tests.curator.opened import (
+    CODES,
+    DOMAIN,
+    KINDS,
+    PAIRS,
+    WORKLOAD,
+    Noted,
+    NotedSource,
+    curator,
+    flat,
+    ledger,
+    noted,
+    slopes,
+    take,
+)
 
 # --- the order ------------------------------------------------------------------------------------------------------
 
@@ -362,21 +274,6 @@ def test_with_no_noise_to_speak_of_all_is_as_counted():
         assert session.has_tables and session.pooled().structure.cliques == (("b", "c"), ("a",))
 
 
-def test_tables_are_counted_once_and_again_if_there_is_no_room(monkeypatch):
-    """With room for no table at all each step counts what it needs, and says the same."""
-    kept = []
-    for room in (module._MOST_KEPT, 64):
-        monkeypatch.setattr(module, "_MOST_KEPT", room)
-        with curator(budget=Budget.zcdp(10**12)).session(workload=WORKLOAD) as session:
-            each = session.budget * Fraction(1, 4)
-            session.measure(["a", ("b", "c")], each)
-            session.score(flat(), each)
-            kept.append(
-                [session.measure(["a", ("c", "d")], each).tables.values.tolist(), session.steps[1].values.round()]
-            )
-    assert kept[0][0] == kept[1][0] and (kept[0][1] == kept[1][1]).all()
-
-
 def test_merged_codes_are_counted_merged(tmp_path):
     """Steps before keep their codes, later ones have fewer, the pool has both, and the file all of it."""
     opened = curator(budget=Budget.zcdp(10**12), save_to=tmp_path / "x.dpgm")
@@ -511,98 +408,6 @@ def test_choices_and_scores_by_contrasts():
         flat(wide, contrast=True)
 
 
-def test_a_child_of_a_score_is_none():
-    """It could say that nobody moves it, and every choice would be nearly free."""
-
-    class Still(TableDistance):
-        def move(self, terms):
-            return 1
-
-    still = Still(candidates=PAIRS, predicted=np.zeros(PAIRS.cells))
-    opened = curator(neighbours="replace-one").session(workload=WORKLOAD)
-    with opened as session, pytest.raises(OptionError, match="core alone knows"):
-        session.select(still, session.budget)
-
-
-def test_a_child_of_gradients_is_none():
-    """It could say that its residuals reach less far than they do."""
-
-    class Short(NodeGradients):
-        def reach(self, kind):
-            return 1
-
-    short = Short(**{name: getattr(slopes(), name) for name in ("regressions", "weights", "radius")})
-    with curator().session(workload=WORKLOAD) as session, pytest.raises(OptionError, match="core alone knows"):
-        session.descend(short, session.budget)
-
-
-class Alike(Domain):
-    """Equal to every domain, whatever it says of the labels."""
-
-    __slots__ = ()
-
-    def __eq__(self, other):
-        return True
-
-    def __ne__(self, other):
-        return False
-
-    __hash__ = Domain.__hash__
-
-
-def test_a_child_of_a_domain_does_not_say_how_far_a_person_moves():
-    """It could call codes 0 to 3 binary: their products would be up to 25, and one person is charged for 1."""
-    binary = Alike(Domain.from_sizes(dict.fromkeys("abcd", 2)).attributes)
-    pairs = Structure(binary, PAIRS.cliques)
-    own = Regressions(candidates=pairs, loss="logistic")
-    steps = NodeGradients(regressions=own, weights=own.zeros(), radius=2)
-    votes, part = Budget.approx("0.5", "5e-7"), Budget.zcdp("0.001")
-    asked = {
-        "vote": lambda session: session.vote(ThresholdVotes(pairs=pairs, tau=0.3), votes),
-        "descend": lambda session: session.descend(steps, part),
-        "select": lambda session: session.select(flat(pairs, contrast=True), part),
-        "score": lambda session: session.score(flat(pairs), part),
-    }
-    for step in asked.values():
-        with curator(budget=KINDS["approx"], total=500).session(workload=WORKLOAD, votes=votes) as session:
-            with pytest.raises((StructureError, OptionError)):
-                step(session)
-            assert (session.remaining, session.votes) == (session.budget, votes)
-
-
-@pytest.mark.parametrize("kind", ["pure", "zcdp"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_descents_out_of_one_budget(kind, neighbours):
-    """Ten of them and a table spend what they were given and no more; merged codes have regressions of their own."""
-    budget = {"pure": Budget.pure(200), "zcdp": Budget.zcdp(100)}[kind]
-    with curator(budget=budget, neighbours=neighbours).session(workload=WORKLOAD) as session:
-        session.measure(["a"], budget * Fraction(1, 11))
-        domain = session.coarsen({"c": [0, 1, 1, 1]})
-        for _ in range(10):
-            descent = session.descend(slopes(Structure(domain, PAIRS.cliques)), budget * Fraction(1, 11))
-            assert budget * Fraction(9, 100) <= descent.cost <= budget * Fraction(1, 11)
-        assert len(session.steps) == 11 and session.pooled().steps == session.steps
-        with pytest.raises(Overspent):
-            session.descend(slopes(Structure(domain, PAIRS.cliques)), budget * Fraction(1, 1000))
-
-
-def test_with_no_noise_to_speak_of_a_descent_goes_the_steepest_way():
-    """Sign and place of the largest gradient of each attribute, from the counts: own code less its share."""
-    with curator(budget=Budget.zcdp(10**6)).session(workload=WORKLOAD) as session:
-        descent = session.descend(slopes(clip=None), Budget.zcdp(10**5))
-    own = descent.regressions
-    hot = np.column_stack([CODES[:, DOMAIN.names.index(name)] == code for (name,), (code,) in own.columns[:-1]])
-    hot = np.column_stack([hot, np.ones(len(hot), bool)])
-    for rows, (row, column, sign) in zip(own.choices, descent.picks, strict=True):
-        size = len(rows)
-        sums = {
-            (one, other): sum((128 * hot[:, one] - 128 // size) * hot[:, other])
-            for one in rows
-            for other in np.flatnonzero(own.allowed[one])
-        }
-        assert row in rows and sign * sums[row, column] == max(map(abs, sums.values()))
-
-
 def test_a_closed_session_is_closed():
     """Its records are gone, what it handed out stays."""
     with curator().session(workload=WORKLOAD) as session:
@@ -617,7 +422,7 @@ def test_a_closed_session_is_closed():
     for ask in asks:
         with pytest.raises(BudgetError, match="closed"):
             ask()
-    assert session.pooled().structure.cliques == (("a",),) and not session._counted
+    assert session.pooled().structure.cliques == (("a",),) and not session._counted._kept
     with session:
         pass  # leaving it again changes nothing
 
@@ -713,21 +518,6 @@ def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
             trace = trace.tb_next
         randomness.fails = False
         ask()
-
-
-def test_counting_that_runs_out_of_memory_says_so_and_stays_paid(monkeypatch):
-    """Whether there is memory may depend on the records; so the step is paid for, and the words are ours."""
-
-    def summed(*_):
-        raise MemoryError
-
-    with curator().session(workload=WORKLOAD) as session:
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "summed", summed)
-            with pytest.raises(DpgmError) as caught:
-                session.measure(["a"], session.budget * Fraction(1, 2))
-        assert "\n" not in str(caught.value)
-        assert session.remaining <= session.budget * Fraction(51, 100)
 
 
 # --- files and the ledger -------------------------------------------------------------------------------------------
@@ -856,208 +646,3 @@ def test_nobody_sees_records_in_a_session():
         session.measure(["a"], session.budget * Fraction(1, 2))
         assert "500" not in repr(session) and repr(session._persons) == "Persons(hidden)"
         assert all("array" not in repr(one) for one in itertools.chain([session], session.steps[0].steps))
-
-
-# --- votes ----------------------------------------------------------------------------------------------------------
-
-VOTED = Domain.from_sizes({"x": 2, "y": 2, "z": 3})
-VOTES_ON = Workload.all(VOTED, order=2)
-BINARY = Structure(VOTED, [("x", "y")])
-MANY = np.random.default_rng(2).integers(0, 2, (3000, 3))
-MANY[:, 1] = np.where(np.random.default_rng(3).random(3000) < 0.85, MANY[:, 0], 1 - MANY[:, 0])
-TWICE = Budget.approx(2, "2e-6")
-HALF = Budget.approx(1, "1e-6")
-
-
-def voting(data=MANY, *, budget=TWICE, **settings):
-    """A curator over 3,000 records of which x and y go together."""
-    terms = Terms(**{"neighbours": "add-remove"} | settings.pop("terms", {}))
-    return LiveCurator(
-        as_source(data),
-        Structure(VOTED, [("x",), ("y",), ("z",)]),
-        make("mechanism", "laplace"),
-        terms=terms,
-        budget=budget,
-        **{"randomness": SeededRandomness(5)} | settings,
-    )
-
-
-def edge_votes(**more):
-    """The pair of two labels each, by 60 blocks."""
-    return EdgeVotes(**{"pairs": BINARY, "blocks": 60} | more)
-
-
-def test_votes_and_tables_are_the_sum_that_is_charged(tmp_path):
-    """One charge of all when the session opens; rho is of what the votes leave, and neither takes of the other."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=TWICE, neighbours="add-remove")
-    with voting(ledger=book).session(workload=VOTES_ON, votes=HALF) as session:
-        assert [one.cost for one in book.history()] == [TWICE]
-        assert session.budget == HALF.zcdp_within() == session.remaining and session.votes == HALF
-        verdict = session.vote(edge_votes(), HALF)
-        assert verdict.edges == (("x", "y"),) and session.steps == (verdict,) and verdict.cost == HALF
-        assert session.votes.is_zero and session.remaining == HALF.zcdp_within()
-        session.measure([("x", "y")], session.remaining)
-        release = session.pooled()
-    assert release.cost == TWICE and len(book.history()) == 1
-    assert f"the sum of {HALF} for votes" in release.guarantee() and f"with {TWICE}" in release.guarantee()
-    assert learn(release).model.cost == TWICE
-
-
-def test_a_session_left_early_has_paid_for_its_votes(tmp_path):
-    """One charge, of all."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=TWICE, neighbours="add-remove")
-    with voting(ledger=book).session(workload=VOTES_ON, votes=HALF):
-        pass
-    assert [one.cost for one in book.history()] == [TWICE]
-
-
-@pytest.mark.parametrize(
-    ("budget", "votes", "why"),
-    [
-        (Budget.pure(1), HALF, "votes cost an"),
-        (Budget.zcdp(1), HALF, "votes cost an"),
-        (TWICE, Budget.pure(1), "votes cost an"),
-        (TWICE, Budget.zcdp(1), "votes cost an"),
-        (TWICE, TWICE, "leave nothing"),
-        (TWICE, Budget.approx(1, "2e-6"), "leave nothing"),
-        (TWICE, Budget.approx(2, "1e-6"), "leave nothing"),
-        (TWICE, 1, "must be a Budget"),
-    ],
-)
-def test_votes_that_no_session_opens_with(tmp_path, budget, votes, why):
-    """Refused before a record is read or anything is charged."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
-    watched = voting(LoggedRows([]), budget=budget, ledger=book)
-    with pytest.raises(BudgetError, match=why):
-        watched.session(workload=VOTES_ON, votes=votes)
-    assert not book.history()
-
-
-class LoggedRows:
-    """A source that must not be read."""
-
-    def __init__(self, log):
-        self.log = log
-
-    def batches(self, domain, columns):
-        raise AssertionError("the records were touched")
-
-
-class Sly(EdgeVotes):
-    """A voter of somebody else's."""
-
-
-OTHER = Domain.from_sizes({"x": 2, "y": 2})
-REFUSED = {
-    "more than there is": (edge_votes(), TWICE, Overspent, "left for votes"),
-    "a bit more": (edge_votes(), Budget.approx("1.001", "1e-6"), Overspent, "left for votes"),
-    "more delta": (edge_votes(), Budget.approx("0.5", "1.001e-6"), Overspent, "left for votes"),
-    "of rho": (edge_votes(), Budget.zcdp("0.01"), Overspent, "left for votes"),
-    "no budget": (edge_votes(), 1, BudgetError, "must be a Budget"),
-    "too little": (edge_votes(), Budget.approx("1e-7", "1e-9"), BudgetError, "too little for votes"),
-    "a child": (Sly(pairs=BINARY, blocks=3), HALF, OptionError, "core alone knows"),
-    "a text": ("votes", HALF, OptionError, "core alone knows"),
-    "another domain": (EdgeVotes(pairs=Structure.complete(OTHER), blocks=3), HALF, StructureError, "another domain"),
-    "another order": (edge_votes(pairs=Structure(VOTED, [("y", "x")])), HALF, StructureError, "in the order"),
-    "N that is not known": (ThresholdVotes(pairs=BINARY, tau=0.3), HALF, OptionError, "declare the number"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused_votes_cost_nothing(case):
-    """No word is drawn, and all that was for votes is still there."""
-    voter, budget, error, why = REFUSED[case]
-    log = []
-    with voting(randomness=Noted(log)).session(workload=VOTES_ON, votes=HALF) as session:
-        with pytest.raises(error, match=why):
-            session.vote(voter, budget)
-        assert not log and session.votes == HALF and not session.steps
-
-
-def test_votes_come_before_everything_else():
-    """After a table, a choice or merged codes it is too late; several votes in a row share what there is."""
-    quarter = Budget.approx("0.5", "5e-7")
-    pairs = Structure.complete(VOTED)
-    flat = TableDistance(candidates=pairs, predicted=np.full(pairs.cells, 500.0))
-    firsts = (
-        lambda session: session.measure(["x"], session.budget * Fraction(1, 2)),
-        lambda session: session.select(flat, session.budget * Fraction(1, 2)),
-        lambda session: session.coarsen({"z": [0, 1, 1]}),
-    )
-    for first in firsts:
-        with voting().session(workload=VOTES_ON, votes=HALF) as session:
-            session.vote(edge_votes(blocks=3), quarter)
-            session.vote(edge_votes(blocks=3), quarter)
-            with pytest.raises(Overspent):
-                session.vote(edge_votes(blocks=3), quarter)
-        with voting().session(workload=VOTES_ON, votes=HALF) as session:
-            session.vote(edge_votes(blocks=3), quarter)
-            first(session)
-            with pytest.raises(BudgetError, match="before every other step"):
-                session.vote(edge_votes(blocks=3), quarter)
-            assert session.votes == quarter
-
-
-def test_a_session_without_votes_casts_none():
-    """Whatever it was opened with."""
-    for budget in (TWICE, Budget.pure(1), Budget.zcdp(1)):
-        with voting(budget=budget).session(workload=VOTES_ON) as session:
-            assert session.votes is None
-            with pytest.raises(BudgetError, match="nothing for votes"):
-                session.vote(edge_votes(), HALF)
-
-
-def test_nothing_stable_costs_as_much_and_shows_nothing():
-    """3 blocks are never sure; what comes out is None, and nothing of how many voted stands in it or in the session."""
-    with voting().session(workload=VOTES_ON, votes=HALF) as session:
-        verdict = session.vote(edge_votes(blocks=3), HALF)
-        assert verdict.edges is None and verdict.cost == HALF and session.votes.is_zero
-        assert set(attrs.asdict(verdict, recurse=False)) == {"voter", "budget", "edges"}
-        assert repr(verdict) == f"Verdict(not stable enough to tell, {HALF})"
-        assert not [name for name, value in vars(session).items() if isinstance(value, Agreed)]
-
-
-@pytest.mark.parametrize("lengths", [1, 3])
-def test_a_word_for_each_person_and_two_for_the_coin(lengths):
-    """Whatever the codes are, and however many rows a person has: all rows of one are in one block."""
-    for codes in (MANY, 1 - np.minimum(MANY, 1), np.zeros_like(MANY)):
-        asked = []
-
-        class Counting(SeededRandomness):
-            def words(self, count):
-                asked.append(count)  # noqa: B023 - read before the next one
-                return super().words(count)
-
-        keys = np.arange(3000) // lengths
-        data = pa.table({"x": codes[:, 0], "y": codes[:, 1], "z": codes[:, 2], "id": keys})
-        terms = {"terms": {"person": "id", "rows_per_person": lengths}}
-        with voting(data, randomness=Counting(1), **terms).session(workload=VOTES_ON, votes=HALF) as session:
-            session.vote(edge_votes(blocks=3), HALF)
-        assert asked == [3000 // lengths, 2]
-        asked.clear()
-        known = {"terms": {"person": "id", "rows_per_person": lengths, "total": 3000}}
-        with voting(data, randomness=Counting(1), **known).session(workload=VOTES_ON, votes=HALF) as session:
-            session.vote(ThresholdVotes(pairs=BINARY, tau=0.3), HALF)
-        assert asked == [0, 2]
-
-
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("total", [3000, "public"])
-def test_single_records_vote_against_a_known_total(neighbours, total):
-    """x and y correlate by .7, so tau = .3 is 600 persons away for a sum that one moves by 1, and 300 by 2."""
-    terms = {"terms": {"neighbours": neighbours, "total": total}}
-    with voting(**terms).session(workload=VOTES_ON, votes=HALF) as session:
-        assert session.vote(ThresholdVotes(pairs=BINARY, tau=0.3), HALF).edges == (("x", "y"),)
-
-
-def test_a_source_of_words_that_fails_costs_the_votes():
-    """Spent before the first bit is drawn; no other vote can be had for it."""
-
-    class Dry(SeededRandomness):
-        def words(self, count):
-            raise OSError("no more words")
-
-    with voting(randomness=Dry(1)).session(workload=VOTES_ON, votes=HALF) as session:
-        with pytest.raises(OSError, match="no more words"):
-            session.vote(edge_votes(blocks=3), HALF)
-        assert session.votes.is_zero and not session.steps

@@ -95,7 +95,7 @@ def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path, monkeypatch)
     with pytest.raises(dpgm.BudgetError, match=claim):
         fitted(tmp_path, "lax", "naive-mle")
     assert not (tmp_path / "x.release.dpgm").exists()
-    monkeypatch.setattr("dpgm_core.noise.measurement.check_claims", lambda *_: None)
+    monkeypatch.setattr("dpgm_core.noise.calibration.check_claims", lambda *_: None)
     _, path = fitted(tmp_path, "lax", "naive-mle")
     with pytest.raises(dpgm.ModelFileError, match=claim):
         load_release(path)

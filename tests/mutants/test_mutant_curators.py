@@ -82,7 +82,7 @@ class WrongRelation(LiveCurator):
     class Confused(Terms):
         """Terms of any relation, with the norms of one."""
 
-        def sensitivity(self, structure, clip=None):
+        def sensitivity(self, structure, clip=None, contrasts=False):
             return Sensitivity.of(structure, "add-remove", rows_per_person=self.rows_per_person)
 
     def __init__(self, *parts, terms, **more):
@@ -92,9 +92,9 @@ class WrongRelation(LiveCurator):
 class ExactTotal(LiveCurator):
     """The exact number of records serves as the estimate."""
 
-    def _total(self, tables, measurement, counted):
-        _, variance = super()._total(tables, measurement, counted)
-        return float(counted.records), variance
+    def _draw(self, measurement, counted):
+        tables, _, variance = super()._draw(measurement, counted)
+        return tables, float(counted.records), variance
 
 
 class ExactTotalInProvenance(LiveCurator):
@@ -161,7 +161,7 @@ class BelievesMechanisms(LiveCurator):
         super().__init__(source, structure, self.Believed(mechanism), **more)
 
     def release(self, **asked):
-        with mock.patch("dpgm_core.noise.measurement.check_claims"):
+        with mock.patch("dpgm_core.noise.calibration.check_claims"):
             return super().release(**asked)
 
 

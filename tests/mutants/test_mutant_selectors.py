@@ -527,6 +527,15 @@ class VotesLate(Votes):
         return super().select(session, **more)
 
 
+class NeverVotes(Votes):
+    """Measures attributes alone, and leaves what was for votes."""
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        progress("measuring", 1, 1)
+        alone = [clique for clique in session.workload.candidates if len(clique) == 1]
+        return Selection(structure=Structure(session.domain, alone), measure=dict.fromkeys(alone, 1.0))
+
+
 class VotesForNothing(Votes):
     """Foretells nothing of a voter that needs to know N."""
 
@@ -543,6 +552,7 @@ class VotesForNothing(Votes):
 MUTANTS = [
     (VotesOnCredit, "spends-what-it-has"),
     (VotesLate, "spends-what-it-has"),
+    (NeverVotes, "spends-what-it-has"),
     (VotesForNothing, "plan-refuses-what-select-would"),
     (Peeks, "records-only-through-the-session"),
     (CountsInANote, "says-only-what-follows-from-the-steps"),

@@ -11,9 +11,9 @@ from scipy.optimize import linprog
 from dpgm_core import Budget, BudgetError, Domain, LiveCurator, PrivacyEvent, Sensitivity, Structure, Terms
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.claims import check_claims, check_cost
 from dpgm_core.noise.gaussian import discrete_variance
-from dpgm_core.noise.measurement import calibrated
 from dpgm_core.testing.privacy_loss import worst_hockey_stick
 from dpgm_core.testing.reference import (
     ReferenceGaussian,

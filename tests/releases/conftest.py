@@ -7,6 +7,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Beliefs, Budget, ClippedScore, Contributions, Domain, LiveCurator, Structure, Tables, Terms, make
 from dpgm_core.sources import as_source
+from tests.releases.held import KINDS, held
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3})
 
@@ -112,3 +113,10 @@ def released(tmp_path_factory, members_of):
         noisy.save(folder / str(number))
         found[name] = members_of(folder / str(number)), noisy
     return found
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory, members_of):
+    """The members of a file of each kind of budget, and the release behind it."""
+    folder = tmp_path_factory.mktemp("sessions")
+    return {kind: (held(folder / kind, budget), members_of(folder / kind)) for kind, budget in KINDS.items()}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpgm_core import Budget, Domain, make
+from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.choice import cost_of, temperature
-from dpgm_core.noise.measurement import calibrated
 from dpgm_core.releases.session import score_sensitivity
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.workload import Workload

@@ -61,19 +61,19 @@ class TakesTwo:
     """A learner of attributes of two labels."""
 
     def check(self, structure, inference):
-        if set(structure.domain.sizes.values()) != {2}:
-            raise StructureError("more than two labels")
+        if set(structure.domain.sizes.values()) != {2} or max(structure.multiplicities) > 1:
+            raise StructureError("more than two labels, or ties")
 
 
 def test_who_takes_two_labels_alone_gets_two():
     """Found by asking; every structure is served over attributes of two labels, and tied cliques are left out."""
     subject, _ = subject_of(TakesTwo(), "learner")
-    assert (subject.binary, subject.directed, subject.capabilities) == (True, False, {"binary"})
+    assert (subject.binary, subject.directed, subject.capabilities) == (True, False, {"binary", "restricted"})
     assert subject.chain == BINARY_CHAIN == subject.served(CHAIN) == subject.in_domain(CHAIN)
     tied = awkward_structures()["tied"]
     assert subject.in_domain(tied).multiplicities == tied.multiplicities
     assert set(subject.in_domain(tied).domain.sizes.values()) == {2}
-    with pytest.raises(Unserved, match="takes attributes of two labels alone"):
+    with pytest.raises(Unserved, match="has tied cliques, which TakesTwo refuses"):
         subject.served(tied)
     plain, _ = subject_of(Refuses(None), "learner")
     assert not plain.binary and plain.chain == CHAIN and plain.in_domain(tied) is tied

@@ -29,6 +29,7 @@ from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, Unserved, require
 from dpgm_core.testing.checks import learner_loops as checks_learner_loops
 from dpgm_core.testing.checks import learner_networks as checks_learner_networks
+from dpgm_core.testing.checks import learner_shapes as checks_learner_shapes
 from dpgm_core.testing.checks import learner_told as checks_learner_told
 from dpgm_core.testing.checks.unusual import LEARNER
 from dpgm_core.testing.directed import awkward_networks
@@ -220,7 +221,7 @@ def survives_awkward_structures(subject: LearnerSubject) -> None:
     """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input,
     to `check` and to `learn`; where directed graphs alone are taken, their directed forms, and graphs with several
     parents, of one label, against the domain's order; where attributes of two labels alone are taken, all have two.
-    Cannot show: large structures."""
+    Cannot show: large structures, and shapes that `check` refuses everywhere."""
     for name, structure in {**awkward_structures(), **(awkward_networks() if subject.directed else {})}.items():
         structure = subject.in_domain(structure)
         codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
@@ -345,4 +346,5 @@ def nan_is_not_swallowed(subject: LearnerSubject) -> None:
 CHECKS += checks_learner_told.CHECKS
 CHECKS += checks_learner_loops.CHECKS
 CHECKS += checks_learner_networks.CHECKS
+CHECKS += checks_learner_shapes.CHECKS
 CHECKS += LEARNER

@@ -38,7 +38,8 @@ _NOISES: dict[str, tuple[Mechanism, Budget]] = {
 def any_noise_gives_a_model_or_a_refusal(subject: LearnerSubject) -> None:
     """From releases with bounded noise, and with noise that is not log-concave, comes a usable model or an error of
     dpgm. Cannot show: that the model is as good as it could be."""
-    codes = np.random.default_rng(1).integers(0, 3, (400, 3)).cumsum(axis=1) % 3
+    labels = 2 if subject.binary else 3
+    codes = np.random.default_rng(1).integers(0, labels, (400, 3)).cumsum(axis=1) % labels
     for what, (mechanism, budget) in _NOISES.items():
         curator = LiveCurator(
             TrappedRecords(codes),

@@ -15,13 +15,11 @@ class TestFrankWolfeSelector(SelectorConformance):
 
 
 class TestFrankWolfeLearner(LearnerConformance):
-    """Every check but two."""
+    """Every check but one; larger and tied cliques, and no pair at all, are refused."""
 
     component = FrankWolfeLearner(width=3.0, steps=8)
     expected_failures = MappingProxyType(
         {
-            "survives-awkward-structures": "it learns pairs: larger and tied cliques, and no pair at all, are "
-            "refused; test_fw_learner.py has the others",
             "many-records-are-followed": "its parameters are those of regressions, which fit no table",
         }
     )

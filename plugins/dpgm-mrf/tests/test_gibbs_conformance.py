@@ -8,5 +8,5 @@ from dpgm_core.testing import InferenceConformance, Profile
 class TestGibbs(InferenceConformance):
     """Every check; statistical ones with few examples, as each takes some hundred sweeps."""
 
-    component = Gibbs(chains=100, annealing=5, burn_in=12, thinning=2, draws=10)
-    profile = Profile(name="short", examples=5, draws=1000, shrink=False)
+    component = Gibbs(chains=60, annealing=4, burn_in=12, thinning=2, draws=8)
+    profile = Profile(name="short", examples=3, draws=1000, shrink=False)

@@ -1,0 +1,117 @@
+"""Sessions over 500 records of four attributes, and what watches in which order things happen."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from dpgm_core import (
+    Budget,
+    Domain,
+    Ledger,
+    LiveCurator,
+    SeededRandomness,
+    Structure,
+    Terms,
+    make,
+)
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.sources import as_source
+from dpgm_core.workload import Workload
+
+DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
+MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})
+WORKLOAD = Workload.of(DOMAIN, [("a", "b", "c"), ("c", "d")], never=[("a", "c")])
+CODES = np.random.default_rng(0).integers(0, [3, 2, 4, 2], (500, 4))
+PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d")])
+KINDS = {"pure": Budget.pure(2), "zcdp": Budget.zcdp("1/2"), "approx": Budget.approx(1, "1e-6")}
+
+
+def flat(candidates=PAIRS, **more):
+    """Distances from the uniform table of 500 records."""
+    sizes = np.repeat([500 / size for size in candidates.sizes], candidates.sizes)
+    return TableDistance(**{"candidates": candidates, "predicted": sizes} | more)
+
+
+def slopes(candidates=PAIRS, **more):
+    """The gradient of regressions of labels on labels, at no weights."""
+    own = Regressions(candidates=candidates, loss="softmax")
+    return NodeGradients(**{"regressions": own, "weights": own.zeros(), "radius": 2, "clip": "0.3"} | more)
+
+
+def curator(source=None, *, budget=KINDS["zcdp"], **terms):
+    """A curator over 500 records."""
+    settings = {name: terms.pop(name) for name in ("randomness", "ledger", "save_to") if name in terms}
+    return LiveCurator(
+        as_source(CODES) if source is None else source,
+        Structure(DOMAIN, [("a",), ("b",), ("c",), ("d",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(**{"neighbours": "add-remove"} | terms),
+        budget=budget,
+        **{"randomness": SeededRandomness(5)} | settings,
+    )
+
+
+def ledger(path, budget=None, neighbours="add-remove"):
+    """A new ledger, of 3 times the usual zCDP budget."""
+    return Ledger.create(path, name="x", budget=budget or Budget.zcdp("3/2"), neighbours=neighbours)
+
+
+class Noted(SeededRandomness):
+    """Random words that are noted in a log."""
+
+    def __init__(self, log):
+        super().__init__(5)
+        self.log = log
+
+    def words(self, count):
+        self.log.append("words")
+        return super().words(count)
+
+
+class NotedSource:
+    """Records that note when they are read, and fail in the middle if told to."""
+
+    def __init__(self, log, fails=False):
+        self.log, self.fails = log, fails
+
+    def batches(self, domain, columns):
+        self.log.append("read")
+        wanted = [CODES[:, domain.names.index(name)] for name in columns]
+        yield [column[:250] for column in wanted]
+        if self.fails:
+            raise ValueError("Miss Marple, 1890-09-15")
+        yield [column[250:] for column in wanted]
+
+
+class NotedLedger(Ledger):
+    """Tells when it is charged, or refuses."""
+
+    log, refuses = [], False
+
+    def charge(self, budget, **more):
+        if self.refuses:
+            raise OSError("no room")
+        self.log.append(f"charge {budget}")
+        return super().charge(budget, **more)
+
+
+def noted(tmp_path, log, **more):
+    """A session's curator, its ledger and its words, all in one log."""
+    ledger(tmp_path / "x.ledger")
+    book = NotedLedger.open(tmp_path / "x.ledger")
+    book.log, book.refuses = log, more.pop("refuses", False)
+    source = NotedSource(log, more.pop("fails", False))
+    return curator(source, ledger=book, randomness=Noted(log), **more), book
+
+
+def take(session, share=Fraction(1, 20)):
+    """One step of each kind that the session can pay."""
+    each = session.budget * share
+    session.measure(["a", ("c", "b")], each)
+    session.measure({("b", "a"): each, "d": each * 2})
+    session.select(flat(), each)
+    session.select(flat(groups=((0, 1), (1, 2))), each, 2)
+    if session.budget.kind == "zcdp":
+        session.score(flat(), each)

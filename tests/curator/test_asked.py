@@ -1,0 +1,70 @@
+"""What may be asked of a session: core's own scores, and candidates by the names of its workload."""
+
+import numpy as np
+import pytest
+
+from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
+from dpgm_core.curator.asked import Candidates
+from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.votes import ThresholdVotes
+from tests.curator.opened import DOMAIN, MERGED, PAIRS, WORKLOAD, curator
+
+
+def test_a_child_of_a_score_is_none():
+    """It could say that nobody moves it, and every choice would be nearly free."""
+
+    class Still(TableDistance):
+        def move(self, terms):
+            return 1
+
+    still = Still(candidates=PAIRS, predicted=np.zeros(PAIRS.cells))
+    opened = curator(neighbours="replace-one").session(workload=WORKLOAD)
+    with opened as session, pytest.raises(OptionError, match="core alone knows"):
+        session.select(still, session.budget)
+
+
+def test_candidates_have_the_names_of_the_workload():
+    """Whatever the order of a clique's attributes; what is asked as a structure must have it, and the domain."""
+    candidates = Candidates(WORKLOAD)
+    assert candidates.named([("b", "a"), "d"], MERGED) == Structure(MERGED, [("a", "b"), ("d",)])
+    assert candidates.own(PAIRS, DOMAIN) == PAIRS
+    for asked, words in ((PAIRS, "another domain"), (Structure(MERGED, [("b", "a")]), "in the order of the domain")):
+        with pytest.raises(StructureError, match=words):
+            candidates.own(asked, MERGED)
+
+
+class Alike(Domain):
+    """Equal to every domain, whatever it says of the labels."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    __hash__ = Domain.__hash__
+
+
+def test_a_child_of_a_domain_does_not_say_how_far_a_person_moves():
+    """It could call codes 0 to 3 binary: their products would be up to 25, and one person is charged for 1."""
+    binary = Alike(Domain.from_sizes(dict.fromkeys("abcd", 2)).attributes)
+    pairs = Structure(binary, PAIRS.cliques)
+    own = Regressions(candidates=pairs, loss="logistic")
+    steps = NodeGradients(regressions=own, weights=own.zeros(), radius=2)
+    votes, part = Budget.approx("0.5", "5e-7"), Budget.zcdp("0.001")
+    asked = {
+        "vote": lambda session: session.vote(ThresholdVotes(pairs=pairs, tau=0.3), votes),
+        "descend": lambda session: session.descend(steps, part),
+        "select": lambda session: session.select(
+            TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells), contrast=True), part
+        ),
+        "score": lambda session: session.score(TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells)), part),
+    }
+    for step in asked.values():
+        with curator(budget=Budget.approx(1, "1e-6"), total=500).session(workload=WORKLOAD, votes=votes) as session:
+            with pytest.raises((StructureError, OptionError)):
+                step(session)
+            assert (session.remaining, session.votes) == (session.budget, votes)

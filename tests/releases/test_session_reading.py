@@ -1,0 +1,356 @@
+"""The file of a session's release: the same again, bit for bit, and edited ones refused."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpgm_core import (
+    Budget,
+    Domain,
+    LiveCurator,
+    ModelFileError,
+    SeededRandomness,
+    Structure,
+    Terms,
+    load_release,
+    make,
+)
+from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
+from dpgm_core.releases.descents import Descent
+from dpgm_core.releases.steps import Choice, NoisyScores
+from dpgm_core.releases.verdict import Verdict
+from dpgm_core.sources import as_source
+from dpgm_core.workload import Workload
+from tests.releases.held import KINDS, WORKLOAD
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_session_comes_back_bit_for_bit(tmp_path, files, written, members_of, kind):
+    """Numbers, temperatures, choices, scores, workload, merged codes, checks; and writing it again gives the file."""
+    made, members = files[kind]
+    again = load_release(written(tmp_path / "x", members))
+    assert again.guarantee() == made.guarantee() and again.cost == KINDS[kind] == made.cost
+    assert again.session.to_dict() == made.session.to_dict() and again.session.workload == WORKLOAD
+    assert again.tables.values.tobytes() == made.tables.values.tobytes()
+    assert (again.total, again.total_variance) == (made.total, made.total_variance)
+    for one, other in zip(made.steps, again.steps, strict=True):
+        assert type(one) is type(other) and one.cost == other.cost
+        if isinstance(one, Choice | Descent):
+            assert one == other
+        elif isinstance(one, NoisyScores):
+            assert one.candidates == other.candidates and one.values.tobytes() == other.values.tobytes()
+            assert one.calibration == other.calibration
+        else:
+            assert one.structure == other.structure and one.tables.values.tobytes() == other.tables.values.tobytes()
+            assert (one.check, one.total, one.calibrations) == (other.check, other.total, other.calibrations)
+    again.save(tmp_path / "y")
+    assert members_of(tmp_path / "y") == members
+
+
+def place_of(kind):
+    """The numbers of the file's steps of that kind."""
+    order = ["measure", "select", "select", "select", "score", "measure", "descend", "descend", "measure"]
+    return [number for number, one in enumerate(order) if one == kind]
+
+
+FIRST, LAST, CHECK = place_of("measure")
+ALL, ONE, TWO = place_of("select")
+(SCORE,) = place_of("score")
+DOWN, AGAIN = place_of("descend")
+STEPS = ("steps",)
+EDITED = {
+    # what a step cost
+    "a choice sharper than was paid": {(*STEPS, ALL, "temperature"): "1/20"},
+    "a choice of no temperature": {(*STEPS, ALL, "temperature"): "0"},
+    "a negative temperature": {(*STEPS, ALL, "temperature"): "-1/20"},
+    "a temperature divided by 0": {(*STEPS, ALL, "temperature"): "1/0"},
+    "a temperature that takes for ever": {(*STEPS, ALL, "temperature"): "1e9999999999"},
+    "a temperature beyond doubles": {(*STEPS, ALL, "temperature"): "1e999"},
+    "a temperature below doubles": {(*STEPS, ALL, "temperature"): "1e-999"},
+    "a temperature as a number": {(*STEPS, ALL, "temperature"): 0.01},
+    "no table has so many weights": {(*STEPS, ALL, "temperature"): "1/1000000"},
+    "a grid that makes the choice cheap": {(*STEPS, ALL, "grid"): 3},
+    "no grid": {(*STEPS, ALL, "grid"): 0},
+    "a finer grid": {(*STEPS, ALL, "grid"): 2048},
+    "nothing chosen": {(*STEPS, ALL, "chosen"): [[]]},
+    "another group chosen": {(*STEPS, ONE, "chosen"): [[1]]},
+    "chosen twice": {(*STEPS, TWO, "chosen"): [[0, 0], [1, 2]]},
+    "fewer chosen of a group": {(*STEPS, TWO, "chosen"): [[0], [1, 2]]},
+    "a group less": {(*STEPS, TWO, "chosen"): [[0, 2]]},
+    "chosen outside": {(*STEPS, ALL, "chosen"): [[9]]},
+    "groups outside": {(*STEPS, ONE, "groups"): [[0, 9]]},
+    "a descent at twice its temperature, which costs 4 times as much": {(*STEPS, DOWN, "temperature"): "1/24"},
+    "a descent of no temperature": {(*STEPS, DOWN, "temperature"): "0"},
+    "no table of a descent has so many weights": {(*STEPS, DOWN, "temperature"): "1/100000000"},
+    "a descent in larger units": {(*STEPS, DOWN, "residual_grid"): 1},
+    "a descent in units below 0": {(*STEPS, DOWN, "residual_grid"): -16},
+    "a descent in finer units": {(*STEPS, DOWN, "residual_grid"): 2**13},
+    "a descent without a radius": {(*STEPS, DOWN, "radius"): "0"},
+    "a descent with a radius beyond all": {(*STEPS, DOWN, "radius"): "1e999"},
+    "a descent clipped to nothing": {(*STEPS, DOWN, "clip"): "1e-9"},
+    "a descent clipped beyond all": {(*STEPS, DOWN, "clip"): "2"},
+    "a descent without a clip, for the same": {(*STEPS, DOWN, "clip"): None},
+    "a descent of another loss": {(*STEPS, DOWN, "loss"): "hinge"},
+    "a descent of two codes that are three": {(*STEPS, DOWN, "loss"): "logistic"},
+    "a descent of a choice less": {(*STEPS, DOWN, "picks"): [[0, 3, 1], [3, 0, 1]]},
+    "a descent to another choice's row": {(*STEPS, DOWN, "picks"): [[3, 0, 1], [0, 3, 1], [5, 3, 1]]},
+    "a descent to no column": {(*STEPS, DOWN, "picks"): [[0, 99, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent to a column before all": {(*STEPS, DOWN, "picks"): [[0, -1, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent to itself": {(*STEPS, DOWN, "picks"): [[0, 1, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent to what was left out": {(*STEPS, DOWN, "picks"): [[0, 5, 1], [3, 0, 1], [5, 3, 1]]},
+    "a descent by two": {(*STEPS, DOWN, "picks"): [[0, 3, 2], [3, 0, 1], [5, 3, 1]]},
+    "a descent by nothing": {(*STEPS, DOWN, "picks"): [[0, 3, 0], [3, 0, 1], [5, 3, 1]]},
+    "a descent of texts": {(*STEPS, DOWN, "picks"): "abc"},
+    "a descent over other codes": {(*STEPS, DOWN, "coarse"): False},
+    "candidates of no descent before": {(*STEPS, DOWN, "candidates"): None},
+    "a descent of another loss than the one before": {(*STEPS, AGAIN, "loss"): "pairs"},
+    "a descent over other codes than the one before": {(*STEPS, AGAIN, "coarse"): False},
+    "candidates of descents twice": {(*STEPS, DOWN, "candidates"): [3, 3]},
+    "scores of less noise": {(*STEPS, SCORE, "calibration", "noise", "sigma_squared"): "100"},
+    "scores for nothing": {
+        (*STEPS, SCORE, "calibration", "noise", "cost"): {"rho": "1/100000000"},
+        (*STEPS, SCORE, "calibration", "budget"): {"rho": "1/100000000"},
+    },
+    "scores that nobody moves": {(*STEPS, SCORE, "calibration", "sensitivity", "l2_squared"): 1},
+    "tables for nothing": {(*STEPS, FIRST, "calibrations", 0, "noise", "cost"): {"rho": "1/100000000"}},
+    "tables that nobody moves": {(*STEPS, FIRST, "calibrations", 0, "sensitivity", "l2_squared"): 1},
+    "tables of less noise": {(*STEPS, FIRST, "calibrations", 0, "noise", "sigma_squared"): "1"},
+    "other noise": {(*STEPS, FIRST, "calibrations", 0, "component"): "laplace"},
+    "unsafe noise": {(*STEPS, FIRST, "calibrations", 0, "options"): {"exact": False, "allow_unsafe": True}},
+    "noise for one table of two": {(*STEPS, LAST, "calibration_of"): [0, 0]},
+    "noise for another table": {(*STEPS, LAST, "calibration_of"): [1, 0]},
+    "noise that is not there": {(*STEPS, FIRST, "calibration_of"): [0, 0, 9]},
+    # what it cost together
+    "a cheaper session": {("cost",): {"rho": "1/2"}},
+    "a cheaper session with less to spend": {("cost",): {"rho": "1/10"}, ("session", "budget"): {"rho": "1/10"}},
+    "more to spend than was paid": {("session", "budget"): {"rho": "2"}},
+    "another kind of budget": {("session", "budget"): {"epsilon": "1"}},
+    "another kind of cost": {("cost",): {"epsilon": "1"}},
+    "a delta for nothing": {("cost",): {"epsilon": "1/2", "delta": "1e-6"}},
+    "the other relation": {("terms", "neighbours"): "replace-one"},
+    # what was asked
+    "a table outside": {(*STEPS, FIRST, "cliques"): [0, 1, 99]},
+    "a negative table": {(*STEPS, FIRST, "cliques"): [0, 1, -1]},
+    "a table twice": {(*STEPS, FIRST, "cliques"): [0, 1, 1]},
+    "candidates outside": {(*STEPS, ALL, "candidates"): [3, 4, 99]},
+    "candidates twice": {(*STEPS, ALL, "candidates"): [3, 4, 4]},
+    "scores of a candidate less": {(*STEPS, SCORE, "candidates"): [3, 4]},
+    "no candidates": {(*STEPS, ALL, "candidates"): []},
+    "a smaller workload": {("session", "workload"): {"order": 1}},
+    "no workload": {("session", "workload"): 3},
+    "a workload that takes for ever": {("session", "workload"): {"order": 2, "max_cells": -1}},
+    "not merged": {("session", "merges"): {}},
+    "merged otherwise": {("session", "merges"): {"c": [0, 1, 2, 2]}},
+    "merged with gaps": {("session", "merges"): {"c": [0, 2, 2, 2]}},
+    "merged unknown": {("session", "merges"): {"z": [0, 0]}},
+    "coarse before": {(*STEPS, FIRST, "coarse"): True},
+    "fine after": {(*STEPS, LAST, "coarse"): False},
+    "coarse as a text": {(*STEPS, FIRST, "coarse"): "no"},
+    "check as a text": {(*STEPS, FIRST, "check"): "no"},
+    "only checks": {(*STEPS, FIRST, "check"): True, (*STEPS, LAST, "check"): True},
+    # numbers
+    "fewer numbers": {("numbers",): 5},
+    "more numbers": {("numbers",): 10**9},
+    "total NaN": {(*STEPS, FIRST, "total"): float("nan")},
+    "total infinite": {(*STEPS, FIRST, "total"): float("inf")},
+    "total 0": {(*STEPS, FIRST, "total"): 0},
+    "variance": {(*STEPS, FIRST, "total_variance"): -1},
+    # steps
+    "no steps": {STEPS: []},
+    "steps as a table": {STEPS: {"0": 1}},
+    "a step of no kind": {(*STEPS, ALL): 3},
+    "a step of another kind": {(*STEPS, ALL, "kind"): "vote"},
+    "no session": {("session",): None},
+    "private as a text": {("private",): "yes"},
+    # what it was made to learn
+    "made for a text": {("modelled",): "a"},
+    "made for other names": {("modelled",): {"cliques": [["z"]]}},
+    "made for less than it measured": {("modelled",): {"cliques": [["a"]]}},
+    "made for a helper": {("modelled",): {"graph": "complete"}},
+}
+
+
+@pytest.mark.parametrize("case", EDITED)
+def test_edited_files_are_refused(tmp_path, files, written, changed, case):
+    """One line that names the file, at once; none of it is a raw error."""
+    members = files["zcdp"][1]
+    path = written(tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], EDITED[case])})
+    with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
+        load_release(path)
+    assert "\n" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_steps_cannot_be_cut_or_doubled(tmp_path, files, written, npz):
+    """Neither a step with or without its numbers, nor numbers without a step; and what is left out does not make the
+    rest cheaper."""
+    made, members = files["zcdp"]
+    document = json.loads(members["release.json"])
+    numbers = made.numbers
+    for number, step in enumerate(made.steps):
+        start = sum(len(one.numbers) for one in made.steps[:number])
+        part = slice(start, start + len(step.numbers))
+        doubled = [*document["steps"][: number + 1], *document["steps"][number:]]
+        cut = [one | ({"candidates": [3, 5]} if one["kind"] == "descend" else {}) for one in document["steps"]]
+        del cut[number]
+        twice, less = np.insert(numbers, part.start, numbers[part]), np.delete(numbers, part)
+
+        def read(steps, values):
+            content = json.dumps(document | {"steps": steps, "numbers": len(values)}).encode()
+            return load_release(written(tmp_path / "x", {"release.json": content, "tables.npz": npz(values=values)}))
+
+        if len(step.numbers):
+            for steps, values in ((doubled, numbers), (cut, numbers), (document["steps"], twice)):
+                with pytest.raises(ModelFileError, match="noisy numbers"):
+                    read(steps, values)
+        assert read(cut, less).cost == made.cost  # who cuts both away is not found out, and gains nothing
+        if not step.cost * 11 <= made.session.budget:
+            with pytest.raises(ModelFileError, match="cost more"):
+                read([*doubled] + [document["steps"][number]] * 9, np.concatenate([twice, *[numbers[part]] * 9]))
+
+
+@pytest.mark.parametrize("depth", [10**3, 10**5])
+def test_deep_and_huge_documents_are_refused(tmp_path, files, written, changed, depth):
+    """A list in a list in a list, a hundred thousand steps and more, a workload beyond counting."""
+    members = files["pure"][1]
+    text = members["release.json"].decode()
+    deep = text[: text.index('"steps"')] + '"steps": ' + "[" * depth + "]" * depth + "}"
+    for content in (
+        deep.encode(),
+        changed(members["release.json"], {STEPS: [0] * 100_001}),
+        changed(members["release.json"], {("session", "workload"): {"weights": [{"clique": ["a"] * depth}]}}),
+    ):
+        with pytest.raises(ModelFileError):
+            load_release(written(tmp_path / "x", members | {"release.json": content}))
+
+
+def test_a_wide_workload_is_refused_at_once(tmp_path, files, written):
+    """A clique of 60 attributes has 2^60 candidates inside, unless they are looked for with sense."""
+    document = json.loads(files["pure"][1]["release.json"])
+    wide = Domain.from_sizes({f"x{number}": 2 for number in range(60)})
+    document["domain"] = wide.to_dict()
+    document["session"]["workload"] = {"weights": [{"clique": list(wide.names), "weight": "1"}]}
+    content = json.dumps(document).encode()
+    with pytest.raises(ModelFileError, match="candidates"):
+        load_release(written(tmp_path / "x", files["pure"][1] | {"release.json": content}))
+
+
+def test_what_cannot_be_told_does_not_help(tmp_path, files, written, changed):
+    """A choice less sharp than it was is believed; the release costs what was charged all the same."""
+    made, members = files["zcdp"]
+    less = str(made.steps[ALL].temperature / 2)
+    content = changed(members["release.json"], {(*STEPS, ALL, "temperature"): less})
+    again = load_release(written(tmp_path / "x", members | {"release.json": content}))
+    assert again.cost == made.cost and again.guarantee() == made.guarantee()
+
+
+# --- votes ----------------------------------------------------------------------------------------------------------
+
+VOTED = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+BOTH, PART = Budget.approx(3, "3e-6"), Budget.approx(1, "1e-6")
+
+
+@pytest.fixture(scope="module")
+def voted(tmp_path_factory, members_of):
+    """The members of a file with two votes, the first of which names a graph, a choice and tables; and the release."""
+    path = tmp_path_factory.mktemp("votes") / "x"
+    codes = np.random.default_rng(0).integers(0, 2, (900, 2))[:, [0, 0, 1]]
+    curator = LiveCurator(
+        as_source(codes),
+        Structure(VOTED, [("a",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove", total=900),
+        budget=BOTH,
+        save_to=path,
+        randomness=SeededRandomness(1),
+    )
+    pairs = Structure.complete(VOTED)
+    with curator.session(workload=Workload.all(VOTED, order=2), votes=PART * 2) as session:
+        session.vote(ThresholdVotes(pairs=pairs, tau=0.3), PART)
+        session.vote(EdgeVotes(pairs=Structure(VOTED, [("a", "c")]), blocks=3, least=0.3, whole=True), PART)
+        session.measure([("a", "b"), ("c",)], session.budget * Fraction(1, 2))
+        flat = TableDistance(candidates=pairs, predicted=np.full(12, 225.0))
+        session.select(flat, session.budget * Fraction(1, 4))
+    return curator.released[0], members_of(path)
+
+
+def test_votes_come_back_as_they_were(tmp_path, voted, written, members_of):
+    """The voters, what they cost, the graph or nothing; and writing it again gives the file."""
+    made, members = voted
+    again = load_release(written(tmp_path / "x", members))
+    assert again.cost == BOTH and again.session.votes == PART * 2 and again.guarantee() == made.guarantee()
+    assert again.steps[:2] == made.steps[:2] and all(isinstance(one, Verdict) for one in made.steps[:2])
+    assert [one.edges for one in again.steps[:2]] == [(("a", "b"),), None]
+    again.save(tmp_path / "y")
+    assert members_of(tmp_path / "y") == members
+
+
+VOTE = ("steps", 0)
+VOTES_EDITED = {
+    "a cheaper cost": {("cost",): {"epsilon": "5/2", "delta": "3/1000000"}},
+    "a smaller delta": {("cost",): {"epsilon": "3", "delta": "2/1000000"}},
+    "a bit cheaper": {("cost",): {"epsilon": "2.999", "delta": "3/1000000"}},
+    "a cost of rho": {("cost",): {"rho": "1"}},
+    "less for votes": {("session", "votes"): {"epsilon": "19/10", "delta": "2/1000000"}},
+    "nothing for votes": {("session", "votes"): None},
+    "less for votes and cheaper": {
+        ("session", "votes"): {"epsilon": "1", "delta": "2/1000000"},
+        ("cost",): {"epsilon": "2", "delta": "3/1000000"},
+    },
+    "all of it for votes": {("session", "votes"): {"epsilon": "3", "delta": "3/1000000"}},
+    "more for votes": {("session", "votes"): {"epsilon": "5/2", "delta": "2/1000000"}},
+    "rho for votes": {("session", "votes"): {"rho": "1"}},
+    "a dearer vote": {(*VOTE, "budget"): {"epsilon": "2", "delta": "1/1000000"}},
+    "a vote with more delta": {(*VOTE, "budget"): {"epsilon": "1", "delta": "2/1000000"}},
+    "a vote for rho": {(*VOTE, "budget"): {"rho": "1/10"}},
+    "a vote for epsilon": {(*VOTE, "budget"): {"epsilon": "1"}},
+    "a vote for nothing": {(*VOTE, "budget"): {}},
+    "more rho after it": {("session", "budget"): {"rho": "1"}},
+    "an edge that is no candidate": {("steps", 1, "edges"): [3]},
+    "an edge that is no pair": {(*VOTE, "edges"): [0]},
+    "an edge twice": {(*VOTE, "edges"): [3, 3]},
+    "edges as a text": {(*VOTE, "edges"): ""},
+    "edges as nothing": {(*VOTE, "edges"): 0},
+    "candidates that are no pairs": {(*VOTE, "candidates"): [0, 1, 2]},
+    "no candidates": {(*VOTE, "candidates"): []},
+    "no voter": {(*VOTE, "voter"): {}},
+    "a voter of no kind": {(*VOTE, "voter", "by"): "all"},
+    "a voter without tau": {(*VOTE, "voter"): {"by": "threshold"}},
+    "a voter of half a block": {("steps", 1, "voter", "blocks"): 1.5},
+    "a total that was not known": {("terms", "total"): "estimated"},
+}
+
+
+@pytest.mark.parametrize("case", VOTES_EDITED)
+def test_edited_votes_are_refused(tmp_path, voted, written, changed, case):
+    """What votes cost is part of the sum, and what they say is what a session says."""
+    _, members = voted
+    path = written(
+        tmp_path / "x.dpgm", members | {"release.json": changed(members["release.json"], VOTES_EDITED[case])}
+    )
+    with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
+        load_release(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_votes_after_other_steps_and_votes_too_many_are_refused(tmp_path, voted, written):
+    """The proof is of votes first; a third vote was not paid for, nor are votes where the session had none."""
+    _, members = voted
+    document = json.loads(members["release.json"])
+    first, second, *rest = document["steps"]
+    without = {name: value for name, value in document["session"].items() if name != "votes"}
+    for facts, why in (
+        ({"steps": [first, *rest, second]}, "after other steps"),
+        ({"steps": [first, second, second, *rest]}, "more than its session had for votes"),
+        ({"session": without}, "more than its session had for votes"),
+    ):
+        with pytest.raises(ModelFileError, match=why):
+            load_release(written(tmp_path / "x", members | {"release.json": json.dumps(document | facts).encode()}))
+
+
+def test_a_file_without_votes_has_none(files):
+    """And says nothing of them, as before there were any."""
+    made, members = files["approx"]
+    assert made.session.votes is None and "votes" not in json.loads(members["release.json"])["session"]
