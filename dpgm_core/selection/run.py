@@ -69,6 +69,11 @@ def foretold(
     plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
+    if not isinstance(plan.deviation, Real) or not isinstance(plan.contrasts, bool):
+        raise IncompatiblePlugin(
+            f"selector {_name(selector)} planned a deviation that is no number, or contrasts that are neither true nor "
+            "false"
+        )
     if plan.deviation > _TOO_WIDE:
         raise BudgetError(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "

@@ -34,6 +34,12 @@ WORKLOAD = Workload.all(DOMAIN, 2)
 CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d
 TERMS = Terms(neighbours="add-remove")
 RHO = Budget.zcdp(4)
+#: What `Toy` plans that nobody should.
+PLANS = {
+    "noise that nobody draws": {"deviation": 1e12},
+    "noise of a text": {"deviation": "wide"},
+    "contrasts perhaps": {"contrasts": "perhaps"},
+}
 
 
 @frozen(kw_only=True)
@@ -53,10 +59,8 @@ class Toy:
             raise BudgetError("that is too little for me")
         if self.does == "plan nothing":
             return None
-        deviation = 1e12 if self.does == "plan noise that nobody draws" else 1.0
-        return SelectionPlan(
-            shares={"all": budget}, deviation=deviation, detectable=None, candidates=len(workload.candidates), limits={}
-        )
+        told = {"shares": {"all": budget}, "deviation": 1.0, "detectable": None, "limits": {}}
+        return SelectionPlan(candidates=len(workload.candidates), **told | PLANS.get(self.does, {}))
 
     def select(self, session, *, inference, fitting, randomness, progress):
         self.log.append(("select", session.budget))
@@ -158,7 +162,7 @@ def test_select_alone_and_learn_later():
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("does", ["refuse", "plan nothing", "plan noise that nobody draws"])
+@pytest.mark.parametrize("does", ["refuse", "plan nothing", *PLANS])
 def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
     """No record is read, nothing is charged; `check` says the same words."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
