@@ -53,8 +53,9 @@ class Toy:
             raise BudgetError("that is too little for me")
         if self.does == "plan nothing":
             return None
+        deviation = 1e12 if self.does == "plan noise that nobody draws" else 1.0
         return SelectionPlan(
-            shares={"all": budget}, deviation=1.0, detectable=None, candidates=len(workload.candidates), limits={}
+            shares={"all": budget}, deviation=deviation, detectable=None, candidates=len(workload.candidates), limits={}
         )
 
     def select(self, session, *, inference, fitting, randomness, progress):
@@ -157,7 +158,7 @@ def test_select_alone_and_learn_later():
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("does", ["refuse", "plan nothing"])
+@pytest.mark.parametrize("does", ["refuse", "plan nothing", "plan noise that nobody draws"])
 def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
     """No record is read, nothing is charged; `check` says the same words."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
@@ -168,7 +169,7 @@ def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
 
     with pytest.raises(DpgmError) as caught:
         fit(Toy(does=does), data=Trap(), ledger=book)
-    assert not book.history()
+    assert not book.history() and not isinstance(caught.value, DataError)
     with pytest.raises(type(caught.value), match=str(caught.value)[:20]):
         pipeline.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
 
