@@ -19,7 +19,8 @@ from benchmarks.harness.timing import cpu_seconds, wall_seconds
 from dpgm_core.arrays import Codes
 from dpgm_core.counting.gradients import GradientSums
 from dpgm_core.domain import Domain
-from dpgm_core.privacy.gradients import Loss, NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Loss, Regressions
 from dpgm_core.structure import Structure
 
 PART, RUNS, CLIP = 2**16, 3, Fraction(3, 10)

@@ -137,18 +137,7 @@ def make_plan(
         asked=budget,
         cost=measurement.cost if checking is None else measurement.cost + checking.cost,
         scale=max(one.event.scale for one in noise),
-        tables=tuple(
-            TableError(
-                clique=group[0],
-                cells=cells,
-                noise=deviation,
-                relative=None if records is None else cell_error(1 / cells, error**2, records * len(group)),
-                records_per_row=None if records is None or dag is None else _per_row(dag, group[0], records),
-            )
-            for group, cells, deviation, error in zip(
-                tables.groups, tables.sizes, deviations, per_cell.tolist(), strict=True
-            )
-        ),
+        tables=_table_errors(tables, deviations, per_cell.tolist(), dag, records),
         seconds_per_inference=seconds,
         inference_cost=words,
         notes=tuple(
@@ -165,6 +154,22 @@ def make_plan(
         unsafe=measurement.unsafe,
         unmeasured=tables.uncovered,
         contrasts=measurement.contrasts,
+    )
+
+
+def _table_errors(
+    tables: Structure, deviations: Sequence[float], per_cell: Sequence[float], dag: Dag | None, records: float | None
+) -> tuple[TableError, ...]:
+    """What is said of each table. deviations: of its noise, records. per_cell: of the noise in a cell."""
+    return tuple(
+        TableError(
+            clique=group[0],
+            cells=cells,
+            noise=deviation,
+            relative=None if records is None else cell_error(1 / cells, error**2, records * len(group)),
+            records_per_row=None if records is None or dag is None else _per_row(dag, group[0], records),
+        )
+        for group, cells, deviation, error in zip(tables.groups, tables.sizes, deviations, per_cell, strict=True)
     )
 
 

@@ -22,6 +22,7 @@ from dpgm_core.cli.common import (
 from dpgm_core.cli.run import selector_of
 
 if TYPE_CHECKING:
+    from dpgm_core.planning import Plan
     from dpgm_core.selection.contract import SelectionPlan
     from dpgm_core.spec import Spec
 
@@ -64,6 +65,12 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         print_json({**facts, "notes": [*run.remarks, *facts["notes"]], "private": private})
         return
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
+    _say_plan(run, planned, len(run.structure.groups))
+    _say_tables(planned)
+
+
+def _say_plan(run: Spec, planned: Plan, groups: int) -> None:
+    """What it costs, and what is measured with which noise. groups: of the spec's structure."""
     one = planned.sensitivity
     say(f"budget: {planned.asked}; this release costs {planned.cost}")
     _say_ledger(run)
@@ -81,10 +88,14 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
         say(f"inference: {cost}about {1000 * planned.seconds_per_inference:.3g} ms a call")
     if planned.contrasts:
         say(f"measured: {len(planned.tables)} sums of products, one for each set of attributes inside a clique")
-    elif len(planned.tables) != len(run.structure.groups):
-        say(f"measured for the learner: {len(planned.tables)} tables instead of {len(run.structure.groups)}")
+    elif len(planned.tables) != groups:
+        say(f"measured for the learner: {len(planned.tables)} tables instead of {groups}")
+
+
+def _say_tables(planned: Plan) -> None:
+    """The noise of each table, and what is not measured."""
     say()
-    what = "records" if weighted is None else "persons"
+    what = "records" if planned.terms.contributions is None else "persons"
     by_row = any(table.records_per_row is not None for table in planned.tables)
     header = [
         "product" if planned.contrasts else "table",

@@ -41,7 +41,7 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.release import NoisyTables, Round, estimate_total
+from dpgm_core.releases.release import NoisyTables, Round, estimate_total, stated_total
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.persons import by_person
@@ -351,7 +351,7 @@ class LiveCurator(Single, SetsAside):
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""
-        counts, stated = _only(measurement.structure, counted.tables), self._stated_total(counted)
+        counts, stated = _only(measurement.structure, counted.tables), stated_total(self._terms, counted.records)
         drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
         tables = without_frames(lambda: drawn.draw(counts, self._randomness, stated))
         if stated:
@@ -366,10 +366,6 @@ class LiveCurator(Single, SetsAside):
         release = self._published(check, receipt, tables, total, variance, check=True, modelled=None)
         self._aside = (release,)
         return release
-
-    def _stated_total(self, counted: Counted) -> float:
-        """N as the terms state it; 0 where it is estimated."""
-        return max(1.0, float(counted.records)) if self._terms.policy == "public" else self._terms.declared or 0.0
 
     def _published(
         self,

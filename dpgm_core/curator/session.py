@@ -34,14 +34,15 @@ from dpgm_core.noise.contrasts import check_contrasts
 from dpgm_core.noise.measurement import Measurement, measure, noisy_contrasts
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.descents import Descent
-from dpgm_core.releases.release import NoisyTables, estimate_total
+from dpgm_core.releases.release import NoisyTables, estimate_total, stated_total
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.releases.verdict import Verdict
@@ -329,7 +330,7 @@ class LiveSession(Turns):
             self._check_kind(budget)
             measurement = calibrate(self._mechanism, structure, self._terms, budget)
         self._pay(measurement.cost)
-        stated = self._stated_total()
+        stated = stated_total(self._terms, self._records)
         tables = without_frames(lambda: self._drawn(measurement, stated))
         total, variance = (
             (stated, 0.0) if stated else estimate_total(tables, measurement.variances, contrasts=contrasts)
@@ -392,10 +393,6 @@ class LiveSession(Turns):
     def _tables(self, structure: Structure) -> Tables:
         """True counts of the candidates, (cells,), counted once each."""
         return self._counted.of(structure, self._open())
-
-    def _stated_total(self) -> float:
-        """N as the terms state it; 0 where it is estimated."""
-        return max(1.0, float(self._records)) if self._terms.policy == "public" else self._terms.declared or 0.0
 
     def _keep(self, step: Step) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice

@@ -36,7 +36,7 @@ from dpgm_core.noise.choice import (
 )
 from dpgm_core.privacy.amounts import decimal_text, sqrt_floor
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.gradients import Regressions
+from dpgm_core.privacy.regressions import Regressions
 from dpgm_core.randomness import Randomness
 
 __all__ = ["descent_cost", "descent_temperature", "steepest"]

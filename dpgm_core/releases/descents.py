@@ -12,7 +12,8 @@ from attrs import frozen
 from dpgm_core.arrays import IntArray
 from dpgm_core.noise.descent import descent_cost
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.gradients import Loss, Regressions, reach, within_limits
+from dpgm_core.privacy.gradients import reach, within_limits
+from dpgm_core.privacy.regressions import Loss, Regressions
 from dpgm_core.structure import Clique
 
 __all__ = ["Descent", "shortened"]

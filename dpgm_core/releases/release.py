@@ -36,7 +36,7 @@ from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["NoisyTables", "Round", "check_alike", "estimate_total", "guarantee_of", "member_names"]
+__all__ = ["NoisyTables", "Round", "check_alike", "estimate_total", "guarantee_of", "member_names", "stated_total"]
 
 #: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
 #: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts.
@@ -367,6 +367,15 @@ def member_names(number: int) -> tuple[str, str]:
     """
     suffix = "" if number == 1 else f"-{number}"
     return f"release{suffix}.json", f"tables{suffix}.npz"
+
+
+def stated_total(terms: Terms, records: int) -> float:
+    """N as the terms state it, `records` where it is public, at least 1 then; 0 where it is estimated.
+
+    >>> [stated_total(Terms(neighbours="add-remove", total=total), 70) for total in ("public", 50, "estimated")]
+    [70.0, 50.0, 0.0]
+    """
+    return max(1.0, float(records)) if terms.policy == "public" else terms.declared or 0.0
 
 
 def estimate_total(

@@ -18,7 +18,7 @@ from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.gradients import Loss, Regressions
+from dpgm_core.privacy.regressions import Loss, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of
@@ -192,11 +192,13 @@ class _Reader:
     def _descended(self, plain: Mapping[str, Any]) -> Descent:
         if plain["candidates"] is None and self._regressions is None:
             raise ModelFileError("a descent of its session names the candidates of one before, and there is none")
+        domain = self._domains[converter.structure(plain["coarse"], bool)]
+        loss = cast(Loss, converter.structure(plain["loss"], str))  # refused by regressions if it is none
         if self._regressions is None or plain["candidates"] is not None:
-            domain = self._domains[converter.structure(plain["coarse"], bool)]
-            loss = cast(Loss, converter.structure(plain["loss"], str))  # refused by regressions if it is none
             self._regressions = Regressions(candidates=Structure(domain, self._cliques(plain["candidates"])), loss=loss)
         own = self._regressions
+        if (own.loss, own.candidates.domain) != (loss, domain):
+            raise ModelFileError("a descent of its session names the candidates of one before, which it differs from")
         clip = None if plain["clip"] is None else amount("a clip", converter.structure(plain["clip"], str))
         picks = converter.structure(plain["picks"], list[tuple[int, int, int]])
         found = Descent(

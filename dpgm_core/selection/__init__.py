@@ -1,6 +1,7 @@
 """Choosing the structure privately: the contract of selectors, and how one is run against a session.
 
-The face is for those who write selectors: how large a model grows with each clique, the gradients of regressions that a
+The face is for those who write selectors: how large a model grows with each clique, parts of a budget
+and the noise that they buy, the gradients of regressions that a
 session can descend by, and the voters of core with what votes come to and how much it takes to be heard.
 """
 
@@ -12,21 +13,25 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.noise.stability import likely_distance
-    from dpgm_core.privacy.gradients import Loss, NodeGradients, Regressions
+    from dpgm_core.privacy.gradients import NodeGradients
+    from dpgm_core.privacy.regressions import Loss, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
     from dpgm_core.releases.descents import Descent
     from dpgm_core.releases.verdict import Verdict
     from dpgm_core.selection.contract import VotingSelector
+    from dpgm_core.selection.shares import deviation, share_of
     from dpgm_core.selection.sizes import Limits, ModelSize
 
 # module -> its public names
 _LAZY = {
     "contract": ["VotingSelector"],
     "dpgm_core.noise.stability": ["likely_distance"],
-    "dpgm_core.privacy.gradients": ["Loss", "NodeGradients", "Regressions"],
+    "dpgm_core.privacy.gradients": ["NodeGradients"],
+    "dpgm_core.privacy.regressions": ["Loss", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
     "dpgm_core.releases.descents": ["Descent"],
     "dpgm_core.releases.verdict": ["Verdict"],
+    "shares": ["deviation", "share_of"],
     "sizes": ["Limits", "ModelSize"],
 }
 
@@ -42,7 +47,9 @@ __all__ = [
     "Verdict",
     "Voter",
     "VotingSelector",
+    "deviation",
     "likely_distance",
+    "share_of",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

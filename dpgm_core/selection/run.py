@@ -14,7 +14,7 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
-from dpgm_core.errors import DpgmError, IncompatiblePlugin, LearningFailed
+from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
@@ -35,6 +35,8 @@ __all__ = ["chosen_fit", "divided_for", "fitting_of", "foretold", "planned", "se
 
 #: Less of a session's budget than this share is not worth a table.
 _LEFT = Fraction(1, 100)
+#: Noise of one-way tables, records, that is too wide to be drawn, or nearly so.
+_TOO_WIDE = 2.0**28
 #: What is measured, by `SelectionPlan.contrasts`.
 _WAYS = {True: "contrasts", False: "tables"}
 #: And so little is left by rounding.
@@ -67,6 +69,16 @@ def foretold(
     plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
+    if not isinstance(plan.deviation, Real) or not isinstance(plan.contrasts, bool):
+        raise IncompatiblePlugin(
+            f"selector {_name(selector)} planned a deviation that is no number, or contrasts that are neither true nor "
+            "false"
+        )
+    if plan.deviation > _TOO_WIDE:
+        raise BudgetError(
+            f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
+            "(standard deviation), which is too wide for 64-bit counts; give it more budget, or tables a larger share"
+        )
     if votes is None:
         return plan
     assert isinstance(selector, VotingSelector)  # as it has votes

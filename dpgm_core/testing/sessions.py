@@ -73,8 +73,8 @@ class SessionDoor(Single):
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, vote, "
-            f"coarsen and pooled; not {name!r}"
+            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, "
+            f"descend, vote, coarsen and pooled; not {name!r}"
         )
 
     def close(self) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from dpgm_core import Domain, Structure
 from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
 
 LOSSES = [("logistic", 2), ("softmax", 2), ("softmax", 3), ("pairs", 2), ("pairs", 3)]
 

@@ -18,7 +18,8 @@ from dpgm_core import Budget, BudgetError, Domain, SeededRandomness, Structure
 from dpgm_core.counting.gradients import GradientSums
 from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries, probabilities
 from dpgm_core.noise.descent import descent_cost, descent_temperature, steepest
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
 KINDS = [Budget.pure("0.6"), Budget.zcdp("0.02")]

@@ -12,7 +12,8 @@ from dpgm_core import (
     Terms,
     make,
 )
-from dpgm_core.privacy.gradients import NodeGradients, Regressions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Regressions
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload

@@ -106,6 +106,8 @@ EDITED = {
     "a descent of texts": {(*STEPS, DOWN, "picks"): "abc"},
     "a descent over other codes": {(*STEPS, DOWN, "coarse"): False},
     "candidates of no descent before": {(*STEPS, DOWN, "candidates"): None},
+    "a descent of another loss than the one before": {(*STEPS, AGAIN, "loss"): "pairs"},
+    "a descent over other codes than the one before": {(*STEPS, AGAIN, "coarse"): False},
     "candidates of descents twice": {(*STEPS, DOWN, "candidates"): [3, 3]},
     "scores of less noise": {(*STEPS, SCORE, "calibration", "noise", "sigma_squared"): "100"},
     "scores for nothing": {

@@ -34,6 +34,12 @@ WORKLOAD = Workload.all(DOMAIN, 2)
 CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d
 TERMS = Terms(neighbours="add-remove")
 RHO = Budget.zcdp(4)
+#: What `Toy` plans that nobody should.
+PLANS = {
+    "noise that nobody draws": {"deviation": 1e12},
+    "noise of a text": {"deviation": "wide"},
+    "contrasts perhaps": {"contrasts": "perhaps"},
+}
 
 
 @frozen(kw_only=True)
@@ -53,9 +59,8 @@ class Toy:
             raise BudgetError("that is too little for me")
         if self.does == "plan nothing":
             return None
-        return SelectionPlan(
-            shares={"all": budget}, deviation=1.0, detectable=None, candidates=len(workload.candidates), limits={}
-        )
+        told = {"shares": {"all": budget}, "deviation": 1.0, "detectable": None, "limits": {}}
+        return SelectionPlan(candidates=len(workload.candidates), **told | PLANS.get(self.does, {}))
 
     def select(self, session, *, inference, fitting, randomness, progress):
         self.log.append(("select", session.budget))
@@ -157,7 +162,7 @@ def test_select_alone_and_learn_later():
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("does", ["refuse", "plan nothing"])
+@pytest.mark.parametrize("does", ["refuse", "plan nothing", *PLANS])
 def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
     """No record is read, nothing is charged; `check` says the same words."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=RHO, neighbours="add-remove")
@@ -168,7 +173,7 @@ def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
 
     with pytest.raises(DpgmError) as caught:
         fit(Toy(does=does), data=Trap(), ledger=book)
-    assert not book.history()
+    assert not book.history() and not isinstance(caught.value, DataError)
     with pytest.raises(type(caught.value), match=str(caught.value)[:20]):
         pipeline.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
 

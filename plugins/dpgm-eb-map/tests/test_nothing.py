@@ -5,7 +5,7 @@ import itertools
 import attrs
 import numpy as np
 import pytest
-from dpgm_eb_map.nothing import _unlikely
+from dpgm_eb_map.nothing import _judged
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
@@ -80,7 +80,7 @@ def test_a_cell_is_as_unlikely_as_its_own_noise_has_it():
         noisy = released(truth, structure, 100, budget, 1)
         cells = np.array([50 + distance, 50 - distance])
         moved = attrs.evolve(noisy, tables=Tables(structure, cells))
-        np.testing.assert_allclose(_unlikely(moved, np.array([0.5, 0.5])), nats, rtol=0.01)
+        np.testing.assert_allclose(_judged(moved, np.array([0.5, 0.5]))[1], nats, rtol=0.01)
 
 
 def test_intervals_of_nothing_are_wide():

@@ -36,7 +36,7 @@ def edges(model: Model, least: float | None = None) -> tuple[Clique, ...]:
     found = interactions(model)
     if least is not None:
         number = isinstance(least, (int, float)) and not isinstance(least, bool)
-        if not number or not 0 < least < math.inf:
+        if not number or not 0 < least < 1e300:  # a whole number may be beyond all floats
             raise OptionError(f"least must be a finite number above 0, nats, got {least!r}; or leave it out")
         return tuple(pair for pair, table in found.items() if np.abs(table).max() > least / 2)
     release = model.coarse.release

@@ -24,7 +24,7 @@ from dpgm_core import (
     TooLarge,
     Workload,
 )
-from dpgm_core.selection import Descent, Regressions
+from dpgm_core.selection import Descent, Regressions, share_of
 from dpgm_mrf.frank_wolfe import Course, rebuilt, regressions_of, walked
 from dpgm_mrf.fw_options import FrankWolfe
 from dpgm_mrf.fw_parameters import Parameters, fields_alone, parameters_of
@@ -83,15 +83,16 @@ class FrankWolfeLearner(FrankWolfe):
         domain, pairs = structure.domain, _pairs(structure)
         regressions = regressions_of(self, domain, pairs)
         budget = curator.remaining.zcdp_within() if curator.remaining.kind == "approx" else curator.remaining
+        alone = share_of(budget, self.share_one_way)
         course = None
         if regressions is not None:
-            course = Course.of(self, regressions, curator.terms, budget * (1 - self.to_alone))
+            course = Course.of(self, regressions, curator.terms, budget - alone)
             course.check()
         singles = [(name,) for name in _names(structure)]
         cells = max(math.prod(domain.shape(pair)) for pair in pairs)
         workload = Workload.of(domain, [*singles, *pairs], max_cells=max(cells, *domain.sizes.values()))
         with curator.session(workload=workload) as session:
-            release = session.measure(singles, budget if course is None else budget * self.to_alone)
+            release = session.measure(singles, budget if course is None else alone)
             if course is not None:
                 weights, trace = walked(session, course, release.total, progress)
         if course is None:

@@ -11,17 +11,12 @@ import attrs
 from attrs import frozen
 
 from dpgm_core import OptionError, option, positive, whole
+from dpgm_mrf.common import inside
 
-__all__ = ["FrankWolfe", "between"]
+__all__ = ["FrankWolfe"]
 
 #: Standard deviations that one record of 10,000 is beyond.
 _RARE = 3.72
-
-
-def between(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """A validator: a number above 0 and below 1. Raises OptionError."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise OptionError(f"{attribute.name} must lie between 0 and 1, got {value!r}")
 
 
 def _steps(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -89,18 +84,11 @@ class FrankWolfe:
         help="regression 'pairs': charge for the regressions that a record touches, or use no more of the budget than "
         "the paper's rho / (k^2 p) each",
     )
-    share_one_way: float = option(
-        0.05, help="share of the budget for the table of every attribute alone", validator=between
-    )
+    share_one_way: float = option(0.05, help="of the budget, for every attribute alone", validator=inside)
 
     def __attrs_post_init__(self) -> None:
         if self.budget_split == "paper" and self.regression != "pairs":
             raise OptionError("budget_split = 'paper' is of Algorithm 3; take regression = 'pairs' with it")
-
-    @property
-    def to_alone(self) -> Fraction:
-        """`share_one_way`, exact."""
-        return Fraction(str(float(self.share_one_way)))
 
     def kappa(self, kind: str, labels: Sequence[int], loss: str) -> Fraction | None:
         """The clip for a kind of budget, of regressions of attributes with so many labels.

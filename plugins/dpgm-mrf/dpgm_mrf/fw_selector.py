@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 from attrs import frozen
 
@@ -26,8 +25,10 @@ from dpgm_core import (
     Workload,
     option,
 )
+from dpgm_core.selection import deviation, share_of
+from dpgm_mrf.common import inside, pairs_of, singles_of
 from dpgm_mrf.frank_wolfe import Course, regressions_of, walked
-from dpgm_mrf.fw_options import FrankWolfe, between
+from dpgm_mrf.fw_options import FrankWolfe
 from dpgm_mrf.fw_parameters import parameters_of
 
 __all__ = ["FrankWolfeSelector"]
@@ -45,7 +46,7 @@ class FrankWolfeSelector(FrankWolfe):
     """
 
     share: float = option(
-        0.5, help="share of the budget for the regressions; the rest measures what was found", validator=between
+        0.5, help="of what is left, for the regressions; the rest measures the edges", validator=inside
     )
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
@@ -56,8 +57,8 @@ class FrankWolfeSelector(FrankWolfe):
         course.check()
         known = terms.declared if records is None else records
         steps = course.steps(1.0 if known is None else known)
-        singles, pairs = _singles(workload), _pairs(workload)
-        alone = budget * self.to_alone
+        singles, pairs = singles_of(workload), pairs_of(workload, "mrf-fw")
+        alone = share_of(budget, self.share_one_way)
         notes = ["mrf-fw is a paper's method, for comparison; mrf-select finds the same edges from fewer records"]
         if known is None and self.steps == "auto":
             notes.append(f"it takes more steps than {steps - 1} where the number of records, once known, pays for them")
@@ -68,7 +69,7 @@ class FrankWolfeSelector(FrankWolfe):
                 f"regressions, {steps - 1} steps": course.budget,
                 "the tables of the edges": left,
             },
-            deviation=_deviation(alone, terms, Structure(workload.domain, singles)),
+            deviation=deviation(alone, Structure(workload.domain, singles), terms),
             detectable=self._detectable(course, steps),
             candidates=len(pairs),
             limits={"steps": steps},
@@ -87,8 +88,8 @@ class FrankWolfeSelector(FrankWolfe):
         """See `Selector.select`; the tables of the edges are left to the pipeline to measure."""
         workload = session.workload
         course = self._course(workload, session.budget, session.terms)
-        singles = _singles(workload)
-        release = session.measure(singles, session.budget * self.to_alone)
+        singles = singles_of(workload)
+        release = session.measure(singles, share_of(session.budget, self.share_one_way))
         weights, trace = walked(session, course, release.total, progress)
         found = parameters_of(course.regressions, weights / self.weights_grid)
         allowed = set(workload.candidates)
@@ -113,15 +114,14 @@ class FrankWolfeSelector(FrankWolfe):
 
     def _course(self, workload: Workload, budget: Budget, terms: Terms) -> Course:
         """Raises StructureError where the workload has nothing to choose from."""
-        pairs = _pairs(workload)
-        regressions = regressions_of(self, workload.domain, pairs) if pairs else None
+        regressions = regressions_of(self, workload.domain, pairs_of(workload, "mrf-fw"))
         if regressions is None:
             raise StructureError(
-                "selector mrf-fw chooses between pairs of attributes of two labels and more, and the workload has none "
-                "that may be measured; ask for larger sets by order = 2, or raise max_cells"
+                "selector 'mrf-fw' chooses between pairs of attributes of two labels and more, but in all of the "
+                "workload's one has a single label; ask for other attributes"
             )
-        share = Fraction(str(float(self.share)))
-        return Course.of(self, regressions, terms, budget * (1 - self.to_alone) * share)
+        left = budget - share_of(budget, self.share_one_way)
+        return Course.of(self, regressions, terms, share_of(left, self.share))
 
     def _detectable(self, course: Course, steps: int) -> float | None:
         """|n - m|_1 of a pair of binary attributes whose first step goes its way with probability .9.
@@ -131,22 +131,6 @@ class FrankWolfeSelector(FrankWolfe):
         ways = 2 * int(course.regressions.allowed.sum(axis=1).max())
         lead = math.log(9 * (ways - 1)) / float(course.temperature(steps)) / self.residual_grid
         return 2 * lead
-
-
-def _singles(workload: Workload) -> list[Clique]:
-    return [clique for clique in workload.candidates if len(clique) == 1]
-
-
-def _pairs(workload: Workload) -> list[Clique]:
-    return [clique for clique in workload.candidates if len(clique) == 2]
-
-
-def _deviation(budget: Budget, terms: Terms, singles: Structure) -> float:
-    """Of the noise in a cell of the tables of one attribute, records."""
-    moved = terms.sensitivity(singles)
-    if budget.kind == "pure":
-        return math.sqrt(2) * float(moved.l1 / budget.epsilon)
-    return math.sqrt(float(moved.l2_squared / (2 * budget.rho)))
 
 
 def _held(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from fractions import Fraction
 
 import numpy as np
 from attrs import frozen
@@ -23,8 +22,9 @@ from dpgm_core import (
     Workload,
 )
 from dpgm_core.noise import temperature
+from dpgm_mrf.common import pairs_of
 
-__all__ = ["Partners", "check_choice", "detectable", "deviation", "distances", "independent", "partners_of", "share_of"]
+__all__ = ["Partners", "check_choice", "detectable", "distances", "independent", "partners_of"]
 
 
 @frozen(kw_only=True)
@@ -63,18 +63,12 @@ class Partners:
 def partners_of(workload: Workload) -> Partners:
     """The pairs of a workload. Raises StructureError where there are none."""
     names = workload.attributes
-    pairs = tuple(clique for clique in workload.candidates if len(clique) == 2)
     if len(names) < 2:
         raise StructureError(
             "selector 'mrf-select' picks partners among two attributes or more, but of the workload's only "
             f"{len(names)} may be measured; name the cliques, or ask for more attributes"
         )
-    if not pairs:
-        raise StructureError(
-            "selector 'mrf-select' picks pairs of attributes, but the workload has none that may be measured; ask for "
-            "larger sets, by order = 2, targets or weights, raise max_cells, or take from `never`"
-        )
-    return Partners(domain=workload.domain, names=names, pairs=pairs)
+    return Partners(domain=workload.domain, names=names, pairs=tuple(pairs_of(workload, "mrf-select")))
 
 
 def independent(partners: Partners, alone: NoisyTables | None) -> dict[Clique, FloatArray]:
@@ -122,11 +116,6 @@ def distances(
     )
 
 
-def share_of(whole: Budget, share: float) -> Budget:
-    """A part of a budget, by a decimal of 9 digits rounded down; at least the smallest."""
-    return whole * Fraction(max(1, math.floor(share * 10**9)), 10**9)
-
-
 def check_choice(budget: Budget, choices: int, terms: Terms) -> None:
     """Refuse, in a plan, choices for so little each that the session would refuse them."""
     try:
@@ -149,23 +138,3 @@ def detectable(budget: Budget, choices: int, partners: int, terms: Terms) -> flo
     """
     h = float(temperature(budget, choices, TableDistance.move(terms)))
     return (math.log(2 * partners) + 2.2) / h
-
-
-def deviation(budget: Budget, cliques: Sequence[Clique], partners: Partners, terms: Terms, contrasts: bool) -> float:
-    """The standard deviation of the noise in a cell of these tables, measured together for this budget; records.
-
-    contrasts: along the product of a table's codes, when products are measured: each of 2^k cells has 2^-k of its
-    variance.
-
-    >>> one = partners_of(Workload.all(Domain.from_sizes({"a": 2, "b": 2})))
-    >>> terms = Terms(neighbours="add-remove", total=100)
-    >>> [round(deviation(Budget.zcdp("0.5"), one.pairs, one, terms, how), 3) for how in (False, True)]
-    [1.0, 0.5]
-    """
-    counted: list[Clique] = [()] if contrasts and terms.policy == "estimated" else []
-    moved = terms.sensitivity(Structure(partners.domain, [*counted, *cliques]), contrasts=contrasts)
-    if budget.kind == "pure":
-        variance = 2 * float(moved.l1 / budget.epsilon) ** 2
-    else:
-        variance = float(moved.l2_squared / (2 * budget.rho))
-    return math.sqrt(variance / (2 ** len(cliques[0]) if contrasts else 1))

@@ -45,14 +45,14 @@ class Picked:
         self.pairs += taken
         return taken
 
-    def notes(self) -> list[str]:
-        """What did not fit, in words."""
+    def notes(self, what: str, instead: str) -> list[str]:
+        """What did not fit, in words. what: the pairs are. instead: what else could be done."""
         if not self.left_out or self._limits is None:
             return []
         return [
-            f"{self.left_out} of {self.left_out + len(self.pairs)} picked pairs were left out, those picked last: with "
-            f"them an exact model would have more than {self._limits.model:,} cells, or a cluster of more than "
-            f"{self._limits.clique:,}; pick fewer partners, or raise the limits"
+            f"{self.left_out} of {self.left_out + len(self.pairs)} {what} were left out, the last ones: with them an "
+            f"exact model would have more than {self._limits.model:,} cells, or a cluster of more than "
+            f"{self._limits.clique:,}; {instead}"
         ]
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal
 
+import attrs
 from attrs import frozen
 
 from dpgm_core import (
@@ -38,16 +39,15 @@ from dpgm_core import (
     share,
     whole,
 )
-from dpgm_core.selection import Limits
+from dpgm_core.selection import deviation, share_of
+from dpgm_mrf.common import inside, limits_of
 from dpgm_mrf.partners import (
     Partners,
     check_choice,
     detectable,
-    deviation,
     distances,
     independent,
     partners_of,
-    share_of,
 )
 from dpgm_mrf.picked import Picked, ranked
 
@@ -55,18 +55,6 @@ __all__ = ["MrfSelect"]
 
 #: Picks where none are asked for.
 _PICKS = 4
-
-
-def _inside(instance: object, attribute: Any, value: object) -> None:
-    """A validator: above 0 and below 1."""
-    share(instance, attribute, value)
-    if value == 0:
-        raise OptionError(f"{attribute.name} must be a number above 0 and below 1, got {value!r}")
-
-
-def _whole_or_none(instance: object, attribute: Any, value: object) -> None:
-    if value is not None:
-        whole(instance, attribute, value)
 
 
 @frozen(kw_only=True)
@@ -96,7 +84,7 @@ class MrfSelect:
         None,
         help="partners that each attribute picks, in all: the most neighbours one may have, and two more; none: 4, or "
         "all where there are fewer",
-        validator=_whole_or_none,
+        validator=attrs.validators.optional(whole),
     )
     rounds: int = option(
         1,
@@ -111,7 +99,7 @@ class MrfSelect:
         validator=share,
     )
     share: float = option(
-        0.5, help="of what is left, for picking; the rest measures the pairs picked", validator=_inside
+        0.5, help="of what is left, for picking; the rest measures the pairs picked", validator=inside
     )
     measure: Literal["auto", "tables", "contrasts"] = option(
         "auto",
@@ -182,7 +170,8 @@ class MrfSelect:
         held: list[Clique] = [] if measured is None else list(alone)  # what was measured before the last round
         # An engine that is not exact takes any graph; the models between rounds are asked exactly.
         limited = self.rounds > 1 or _is_exact(inference, partners)
-        picked = Picked(partners.domain, self._limits(partners) if limited else None)
+        limits = limits_of(partners.domain, partners.names, self.max_model_cells, self.max_clique_cells)
+        picked = Picked(partners.domain, limits if limited else None)
         fit: Fit | None = None
         trace: list[dict[str, Any]] = []
         last: list[Clique] = []
@@ -204,22 +193,18 @@ class MrfSelect:
             measure=dict.fromkeys([*(last or picked.pairs), *bare] or alone, 1.0),
             contrasts=contrasts,
             trace=trace,
-            notes=picked.notes(),
+            notes=picked.notes("pairs picked", "pick fewer partners, or raise the limits"),
         )
 
     def _deviation(self, shares: _Shares, partners: Partners, terms: Terms) -> float:
         """Of the noise in a cell of the tables measured first."""
         most = min(len(partners.pairs), len(partners.names) * sum(shares.picks))
-        first = partners.pairs[:most] if shares.alone is None else [(name,) for name in partners.names]
-        return deviation(shares.alone or shares.rest, first, partners, terms, self._by_products(partners))
+        first = list(partners.pairs[:most]) if shares.alone is None else [(name,) for name in partners.names]
+        measured = Structure(partners.domain, first)
+        return deviation(shares.alone or shares.rest, measured, terms, contrasts=self._by_products(partners))
 
     def _by_products(self, partners: Partners) -> bool:
         return self.measure == "contrasts" or (self.measure == "auto" and not partners.other)
-
-    def _limits(self, partners: Partners) -> Limits:
-        """As the options have them, but with room for every attribute alone."""
-        least = sum(partners.domain[name].size for name in partners.names)
-        return Limits(model=max(self.max_model_cells, least), clique=self.max_clique_cells)
 
     def _shares(self, partners: Partners, budget: Budget, terms: Terms) -> _Shares:
         """Raises OptionError for options that do not go with the workload or the terms."""

@@ -7,17 +7,16 @@ of publishing at a given distance, are beyond it (docs/privacy.md, "Votes").
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
+import attrs
 from attrs import frozen
 
 from dpgm_core import (
     Budget,
     BudgetError,
-    Clique,
     Fitting,
     Inference,
     OptionError,
@@ -27,14 +26,14 @@ from dpgm_core import (
     SelectionPlan,
     Session,
     Structure,
-    StructureError,
     Terms,
     Workload,
     option,
     positive,
     whole,
 )
-from dpgm_core.selection import EdgeVotes, Limits, ThresholdVotes, Verdict, Voter, likely_distance
+from dpgm_core.selection import EdgeVotes, ThresholdVotes, Verdict, Voter, deviation, likely_distance, share_of
+from dpgm_mrf.common import inside, limits_of, pairs_of
 from dpgm_mrf.picked import Picked
 
 __all__ = ["MrfStable"]
@@ -46,14 +45,6 @@ _FEW = 50
 def _blocks(instance: object, attribute: object, value: object) -> None:
     if value != "auto" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise OptionError(f"blocks must be 'auto' or a whole number of at least 1, got {value!r}")
-
-
-def _between(instance: object, attribute: object, value: object) -> None:
-    name = str(getattr(attribute, "name", "share"))
-    if value is None and name == "tau":
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise OptionError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
 @frozen(kw_only=True)
@@ -90,10 +81,11 @@ class MrfStable:
     tau: float | None = option(
         None,
         help="for threshold: which share of N a sum must pass, between the edges' and all others'",
-        validator=_between,
+        validator=attrs.validators.optional(inside),
     )
-    share: float = option(0.5, help="of epsilon and of delta, for the votes", validator=_between)
-
+    share: float = option(
+        0.5, help="of epsilon and of delta, for the votes; the rest measures the edges", validator=inside
+    )
     max_model_cells: int = option(
         2**18, help="edges with which an exact engine needs more are left out", unit="cells", validator=whole
     )
@@ -112,7 +104,7 @@ class MrfStable:
                 f"selector 'mrf-stable' needs an (epsilon, delta), as delta is what it spends; got {budget}; take "
                 "'mrf-select' for pure and zCDP budgets"
             )
-        return budget * Fraction(str(self.share))
+        return share_of(budget, self.share)
 
     def foretell(self, workload: Workload, votes: Budget, terms: Terms, records: float | None = None) -> Sequence[str]:
         """See `VotingSelector.foretell`."""
@@ -143,10 +135,9 @@ class MrfStable:
             raise BudgetError(f"selector 'mrf-stable' measures with the rho that votes leave, not with {budget}")
         pairs = _pairs(workload)
         count = len(workload.attributes)
-        moved = terms.sensitivity(pairs.only(0))
         return SelectionPlan(
             shares={"the tables of its edges": budget},
-            deviation=math.sqrt(count * float(moved.l2_squared / (2 * budget.rho))),
+            deviation=deviation(budget * Fraction(1, count), pairs.only(0), terms),
             detectable=None,
             candidates=len(pairs.cliques),
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
@@ -168,19 +159,13 @@ class MrfStable:
         verdict = session.vote(voter, votes)
         progress("voting", 1, 1)
         domain, names = session.domain, session.workload.attributes
-        least = sum(domain[name].size for name in names)
-        kept = Picked(domain, Limits(model=max(self.max_model_cells, least), clique=self.max_clique_cells))
+        kept = Picked(domain, limits_of(domain, names, self.max_model_cells, self.max_clique_cells))
         edges = kept.add(verdict.edges or ())
         joined = {name for pair in edges for name in pair}
         alone = [(name,) for name in names if name not in joined]
         structure = Structure(domain, [*edges, *alone])
         told = {"stable": verdict.edges is not None, "edges": len(edges), "epsilon": float(votes.epsilon)}
-        notes = _said(verdict, session.terms)
-        if kept.left_out:
-            notes.append(
-                f"{kept.left_out} of them, which the release names, were left out: with them an exact model would have "
-                f"more than {self.max_model_cells:,} cells, or a cluster of more than {self.max_clique_cells:,}"
-            )
+        notes = _said(verdict, session.terms) + kept.notes("edges", "raise the limits")
         return Selection(
             structure=structure,
             # So shared, the noise summed over all cells is least.
@@ -201,13 +186,7 @@ class MrfStable:
 
 
 def _pairs(workload: Workload) -> Structure:
-    """The candidates of two attributes."""
-    found: list[Clique] = [clique for clique in workload.candidates if len(clique) == 2]
-    if not found:
-        raise StructureError(
-            "selector 'mrf-stable' chooses between pairs of attributes, and the workload has none that may be measured"
-        )
-    return Structure(workload.domain, found)
+    return Structure(workload.domain, pairs_of(workload, "mrf-stable"))
 
 
 def _said(verdict: Verdict, terms: Terms) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import attrs
 from attrs import frozen
 
 from dpgm_core import (
@@ -41,11 +42,6 @@ __all__ = ["MrfWalsh"]
 _MOST_ATTRIBUTES = 16
 #: What `order` is unless said otherwise; it serves fewer attributes too.
 _ORDER = 3
-
-
-def _above_zero_or_none(instance: object, attribute: object, value: object) -> None:
-    if value is not None:
-        positive(instance, attribute, value)  # type: ignore[arg-type]
 
 
 @frozen(kw_only=True)
@@ -81,14 +77,14 @@ class MrfWalsh:
         help="the least interaction that matters: the model's cliques are then the largest products above half of it, "
         "and it is fitted again to those; none: the model is over the structure given, nothing left out",
         unit="nats",
-        validator=_above_zero_or_none,
+        validator=attrs.validators.optional(positive),
     )
     width: float | None = option(
         None,
         help="for method = 'paper', which needs it: the most that an attribute's interactions add up to, as public "
         "knowledge",
         unit="nats",
-        validator=_above_zero_or_none,
+        validator=attrs.validators.optional(positive),
     )
 
     @property

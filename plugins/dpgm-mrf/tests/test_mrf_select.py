@@ -283,6 +283,6 @@ def test_edges_are_what_noise_does_not_explain() -> None:
     assert len(done.model.structure.cliques) > 24  # and others were measured
     with pytest.raises(OptionError, match="state least"):
         edges(truth)
-    for wrong in (0, -1, math.nan, True, "0.4"):
+    for wrong in (0, -1, math.nan, math.inf, 10**400, True, "0.4"):
         with pytest.raises(OptionError, match="least must be"):
             edges(truth, least=wrong)  # type: ignore[arg-type]

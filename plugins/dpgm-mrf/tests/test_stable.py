@@ -131,10 +131,10 @@ def test_a_plan_says_what_to_expect():
     [
         ({"method": "threshold"}, "needs tau"),
         ({"tau": 0.3}, "tau is for method 'threshold'"),
-        ({"method": "threshold", "tau": 1}, "tau must be a number between 0 and 1"),
+        ({"method": "threshold", "tau": 1}, "tau must be a number"),
         ({"method": "threshold", "tau": float("nan")}, "tau must be a number"),
         ({"method": "all"}, "method must be"),
-        ({"share": 0}, "share must be a number between 0 and 1"),
+        ({"share": 0}, "share must be a number"),
         ({"share": 1}, "share must be"),
         ({"share": True}, "share must be"),
         ({"share": None}, "share must be"),
@@ -236,4 +236,4 @@ def test_a_graph_too_dense_for_an_exact_engine_loses_edges():
     verdict = done.releases[0].steps[0]
     assert len(verdict.edges) == 15 and 5 <= len(done.model.structure.cliques) < 15
     left_out = 15 - len(done.model.structure.cliques)
-    assert any(one.startswith(f"{left_out} of them, which the release names") for one in done.notes)
+    assert any(one.startswith(f"{left_out} of 15 edges were left out") for one in done.notes)

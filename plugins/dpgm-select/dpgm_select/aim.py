@@ -27,6 +27,7 @@ from dpgm_core import (
     option,
     whole,
 )
+from dpgm_core.selection import share_of
 from dpgm_select.common import (
     Options,
     check_choice,
@@ -39,7 +40,7 @@ from dpgm_select.common import (
     text,
     told_by,
 )
-from dpgm_select.spending import LEFT, absolute, detectable, epsilon_of, ratio, share_of
+from dpgm_select.spending import LEFT, absolute, detectable, epsilon_of, ratio
 
 __all__ = ["Aim"]
 

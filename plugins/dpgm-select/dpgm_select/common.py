@@ -27,9 +27,9 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.noise import temperature
-from dpgm_core.selection import Limits, ModelSize
+from dpgm_core.selection import Limits, ModelSize, share_of
 from dpgm_select.merging import coarsened
-from dpgm_select.spending import deviation, epsilon_of, share_of
+from dpgm_select.spending import epsilon_of, noise_of
 
 __all__ = [
     "Growth",
@@ -137,7 +137,7 @@ def larger(workload: Workload, most: int | None = None) -> list[Clique]:
 
 def noise_alone(alone: Budget, terms: Terms, workload: Workload) -> float:
     """The standard deviation of the noise in the tables of one attribute, which share this budget; records."""
-    return deviation(share_of(alone, 1 / len(single(workload))), terms, workload)
+    return noise_of(share_of(alone, 1 / len(single(workload))), terms, workload)
 
 
 def check_workload(name: str, workload: Workload, budget: Budget) -> None:

@@ -26,6 +26,7 @@ from dpgm_core import (
     Terms,
     Workload,
 )
+from dpgm_core.selection import share_of
 from dpgm_select.common import (
     Options,
     check_choice,
@@ -38,7 +39,7 @@ from dpgm_select.common import (
     text,
     told_by,
 )
-from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
+from dpgm_select.spending import absolute, detectable, epsilon_of
 
 __all__ = ["Mst"]
 

@@ -30,9 +30,9 @@ from dpgm_core import (
     Workload,
     option,
 )
-from dpgm_core.selection import ModelSize
+from dpgm_core.selection import ModelSize, share_of
 from dpgm_select.common import Growth, Options, check_workload, distances, larger, noise_alone, opened, text, told_by
-from dpgm_select.spending import LEFT, deviation, ratio, share_of
+from dpgm_select.spending import LEFT, noise_of, ratio
 from dpgm_select.split import Worth, best_subset, pull, topped_up
 
 __all__ = ["Oneshot"]
@@ -159,7 +159,7 @@ class Oneshot(Options):
         errors: noisy distances, records. had: tables chosen before. budget: of all tables, theirs too.
         """
         session = growth.session
-        noise = deviation(budget, session.terms, session.workload)  # if one table had all of it
+        noise = noise_of(budget, session.terms, session.workload)  # if one table had all of it
         costs = self._costs(growth, list(errors))
         weighted = {clique: float(session.workload.weight(clique)) * error for clique, error in errors.items()}
         held = sum(map(pull, self._costs(growth, list(had)).values()))

@@ -39,9 +39,9 @@ from dpgm_core import (
     Workload,
     option,
 )
-from dpgm_core.selection import Limits, ModelSize
+from dpgm_core.selection import Limits, ModelSize, share_of
 from dpgm_select.common import Options, check_choice, check_workload, larger, noise_alone, opened, told_by
-from dpgm_select.spending import absolute, detectable, epsilon_of, share_of
+from dpgm_select.spending import absolute, detectable, epsilon_of
 
 __all__ = ["PrivBayes"]
 

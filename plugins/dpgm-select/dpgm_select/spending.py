@@ -1,21 +1,16 @@
-"""Budgets and the noise they buy: exact shares, and what noise to expect of them."""
+"""Budgets of choices and of tables, and what noise to expect of them."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from dpgm_core import Budget, Structure, TableDistance, Terms, Workload
+from dpgm_core.selection import deviation
 
-__all__ = ["LEFT", "absolute", "detectable", "deviation", "epsilon_of", "ratio", "share_of"]
+__all__ = ["LEFT", "absolute", "detectable", "epsilon_of", "noise_of", "ratio"]
 
 #: Less of a budget than this share is left only by rounding.
 LEFT = 1e-4
-
-
-def share_of(whole: Budget, share: float) -> Budget:
-    """A part of a budget, by a decimal of 9 digits rounded down; at least the smallest."""
-    return whole * Fraction(max(1, math.floor(share * 10**9)), 10**9)
 
 
 def ratio(part: Budget, whole: Budget) -> float:
@@ -28,23 +23,20 @@ def epsilon_of(choice: Budget) -> float:
     return float(choice.epsilon) if choice.kind == "pure" else math.sqrt(8 * float(choice.rho))
 
 
-def deviation(budget: Budget, terms: Terms, workload: Workload) -> float:
+def noise_of(budget: Budget, terms: Terms, workload: Workload) -> float:
     """The standard deviation of the noise in one table for this budget, records per cell.
 
     >>> from dpgm_core import Domain
     >>> terms, workload = Terms(neighbours="add-remove"), Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
-    >>> round(deviation(Budget.zcdp("0.5"), terms, workload), 6)
+    >>> round(noise_of(Budget.zcdp("0.5"), terms, workload), 6)
     1.0
     """
-    moved = terms.sensitivity(Structure(workload.domain, [max(workload.candidates, key=len)]))
-    if budget.kind == "pure":
-        return math.sqrt(2) * float(moved.l1 / budget.epsilon)
-    return math.sqrt(float(moved.l2_squared / (2 * budget.rho)))
+    return deviation(budget, Structure(workload.domain, [max(workload.candidates, key=len)]), terms)
 
 
 def absolute(budget: Budget, terms: Terms, workload: Workload) -> float:
     """The expected absolute noise of a cell in one table for this budget, records: what AIM's scores are less by."""
-    spread = deviation(budget, terms, workload)
+    spread = noise_of(budget, terms, workload)
     return spread / math.sqrt(2) if budget.kind == "pure" else spread * math.sqrt(2 / math.pi)
 
 

@@ -1,0 +1,49 @@
+"""What the selectors do alike: options that are shares, the pairs and attributes of a workload, limits with room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from dpgm_core import Clique, Domain, OptionError, StructureError, Workload, share
+from dpgm_core.selection import Limits
+
+__all__ = ["inside", "limits_of", "pairs_of", "singles_of"]
+
+
+def inside(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """A validator: a number above 0 and below 1. Raises OptionError."""
+    share(instance, attribute, value)
+    if value == 0:
+        raise OptionError(f"{attribute.name} must be a number above 0 and below 1, got {value!r}")
+
+
+def singles_of(workload: Workload) -> list[Clique]:
+    """The candidates of one attribute."""
+    return [clique for clique in workload.candidates if len(clique) == 1]
+
+
+def pairs_of(workload: Workload, selector: str) -> list[Clique]:
+    """The candidates of two attributes. Raises StructureError where there are none.
+
+    >>> pairs_of(Workload.all(Domain.from_sizes({"a": 2, "b": 2})), "mrf-select")
+    [('a', 'b')]
+    """
+    found: list[Clique] = [clique for clique in workload.candidates if len(clique) == 2]
+    if not found:
+        raise StructureError(
+            f"selector {selector!r} chooses between pairs of attributes, but the workload has none that may be "
+            "measured; ask for larger sets, by order = 2, targets or weights, raise max_cells, or take from `never`"
+        )
+    return found
+
+
+def limits_of(domain: Domain, names: Iterable[str], model: int, clique: int) -> Limits:
+    """The limits of an exact engine's model, with room for each of these attributes alone.
+
+    >>> limits_of(Domain.from_sizes({"a": 20, "b": 2, "c": 9}), "ab", 8, 4)
+    Limits(model=22, clique=4)
+    """
+    return Limits(model=max(model, sum(domain.sizes[name] for name in names)), clique=clique)
