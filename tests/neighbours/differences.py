@@ -28,7 +28,7 @@ def choosing(number: int, seed: int = 0) -> Iterator[tuple[Pair, str]]:
     random.Random(seed).shuffle(named)
     mixed = chain.from_iterable(zip(cycle(named), _random(seed), strict=False))
     chosen = (by_selector(pair, place) for place, pair in enumerate(mixed))
-    # Three modes and five selectors, so that each meets each.
+    # Three modes and eight selectors, so that each meets each.
     return islice(zip(chosen, cycle(MODES), strict=False), number)
 
 

@@ -18,7 +18,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ from attrs import field, frozen
 
 import dpgm_core as dpgm
 from dpgm_core.cli import main
-from dpgm_core.curator import session
+from dpgm_core.curator import session, voting
+from dpgm_core.noise import descent
+from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.tables import Tables
 
@@ -38,7 +40,7 @@ __all__ = ["MODES", "Run", "observed", "said"]
 #: What the user has asked of warnings and of numpy; each must be heeded everywhere but where records are read.
 MODES = ("default", "warnings as errors", "numpy raises")
 
-_DRAW, _CHOSEN, _ADD_NOISE = Measurement.draw, session.chosen, session.add_noise
+_DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
 
 
 @frozen(kw_only=True)
@@ -62,8 +64,12 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
         patch.object(Measurement, "draw", _same_for_all),
         patch.object(session, "chosen", partial(_first_of_all, words)),
         patch.object(session, "add_noise", _same_scores_for_all),
+        patch.object(descent, "chosen", partial(_first_of_all, words)),
+        patch.object(voting, "published", partial(_never, words)),
     )
-    with _heard() as heard, _asked(mode), unhurried, replaced[0], replaced[1], replaced[2]:
+    with _heard() as heard, _asked(mode), unhurried, ExitStack() as all_of_them:
+        for one in replaced:
+            all_of_them.enter_context(one)
         heard["exit"] = _exit(run, folder)
     heard["words of choices"] = words
     return heard | {"files": {path.relative_to(folder).as_posix(): _content(path) for path in _left(folder, run)}}
@@ -104,13 +110,20 @@ def said(error: BaseException) -> str:
     return re.sub("0x[0-9a-f]+", "0x", "\n".join(shown))
 
 
-def _same_for_all(self: Measurement, counts: Tables, randomness: Any) -> Tables:
-    drawn = _DRAW(self, counts, randomness)  # what it would raise is to be seen
+def _same_for_all(self: Measurement, counts: Tables, randomness: Any, total: float = 0.0) -> Tables:
+    drawn = _DRAW(self, counts, randomness, total)  # what it would raise is to be seen
+    if self.contrasts:
+        return spread(drawn.structure, 10 + 7 * np.arange(len(drawn.structure.groups)) % 5, total)
     return Tables(drawn.structure, (10 + 7 * np.arange(drawn.values.size) % 5).astype(drawn.values.dtype))
 
 
 def _same_scores_for_all(apart: Any, noise: Any) -> Any:
     return 1024 * (10 + 7 * np.arange(_ADD_NOISE(apart, noise).size) % 5)
+
+
+def _never(words: list[object], distance: int, budget: Any, randomness: Any) -> bool:
+    _PUBLISHED(distance, budget, _Counted(randomness, words))
+    return False
 
 
 def _first_of_all(words: list[object], scores: Any, h: Any, picks: int, randomness: Any) -> list[int]:

@@ -1,11 +1,12 @@
 """Runs of the whole way on given records: `dpgm fit` on a file, and `fit` on what Python holds.
 
-The structure is given, or chosen by a selector of dpgm-select at a fixed seed.
+The structure is given, or chosen by a selector at a fixed seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,16 @@ __all__ = ["SELECTORS", "TERMS", "Pair", "by_selector", "file_run", "python_run"
 TERMS = {"add": "add-remove", "replace": "replace-one"}
 
 #: With budgets that they serve; steps of all kinds are among them.
-SELECTORS = (("oneshot", "rho"), ("mst", "epsilon"), ("aim", "rho"), ("auto", "epsilon"), ("privbayes", "rho"))
+SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
+    ({"name": "oneshot"}, "rho"),
+    ({"name": "mst"}, "epsilon"),
+    ({"name": "aim"}, "rho"),
+    ({"name": "auto"}, "epsilon"),
+    ({"name": "privbayes"}, "rho"),
+    ({"name": "mrf-select"}, "rho"),
+    ({"name": "mrf-fw", "width": 1, "steps": 3}, "rho"),
+    ({"name": "mrf-stable", "blocks": 5}, "delta"),
+)
 
 _SPEC = """
 name = "x"
@@ -50,7 +60,7 @@ unknown = "?"
 _MORE = b'[attributes.id]\nlabels = ["1", "2", "p"]\nunknown = "2"\n'
 
 
-_BUDGETS = {"epsilon": dpgm.Budget.pure(3), "rho": dpgm.Budget.zcdp(3)}
+_BUDGETS = {"epsilon": dpgm.Budget.pure(3), "rho": dpgm.Budget.zcdp(3), "delta": dpgm.Budget.approx(3, "1e-6")}
 
 
 @frozen
@@ -76,8 +86,8 @@ def file_run(name: str, content: bytes, data: str, change: str, keyed: bool) -> 
 def python_run(data: Callable[[], object], change: str, keyed: bool) -> Run:
     """`fit` on what `data` makes, with a ledger and a file for the release."""
 
-    def run(folder: Path, selector: str = "", kind: str = "epsilon") -> object:
-        (folder / "domain.toml").write_bytes(_DOMAIN + (b"" if keyed or not selector else _MORE))
+    def run(folder: Path, selector: Mapping[str, object] | None = None, kind: str = "epsilon") -> object:
+        (folder / "domain.toml").write_bytes(_DOMAIN + (b"" if keyed or selector is None else _MORE))
         domain = dpgm.Domain.load(folder / "domain.toml")
         terms = dpgm.Terms(
             neighbours=TERMS[change], person="id" if keyed else None, rows_per_person=2 if keyed else 1, unit="one"
@@ -88,7 +98,7 @@ def python_run(data: Callable[[], object], change: str, keyed: bool) -> Run:
         )  # fmt: skip
         learner = {"name": "naive-mle", "l2": 0.01}
         path = folder / "x.release.dpgm"
-        if not selector:
+        if selector is None:
             structure = dpgm.Structure(domain, [("sex", "age")])
             done = dpgm.fit(
                 data(), structure, _BUDGETS[kind], learner=learner, terms=terms, ledger=ledger, save_release=path
@@ -107,14 +117,18 @@ def python_run(data: Callable[[], object], change: str, keyed: bool) -> Run:
 def by_selector(pair: Pair, number: int) -> Pair:
     """The same records, their structure chosen by one of `SELECTORS`, in turn."""
     selector, kind = SELECTORS[number % len(SELECTORS)]
-    return Pair(f"{selector} {pair.name}", *(_chosen(run, selector, kind) for run in (pair.one, pair.other)))
+    return Pair(f"{selector['name']} {pair.name}", *(_chosen(run, selector, kind) for run in (pair.one, pair.other)))
 
 
-def _chosen(run: Run, selector: str, kind: str) -> Run:
+def _chosen(run: Run, selector: Mapping[str, object], kind: str) -> Run:
     if run.python is not None:
         return evolve(run, python=partial(run.python, selector=selector, kind=kind))
-    spec = run.files["x.toml"].decode().replace("epsilon", kind)
-    spec = spec.replace('{ cliques = [["sex", "age"]] }', f'{{ select = "{selector}" }}')
+    spec = run.files["x.toml"].decode()
+    for amount in ("3", "9"):
+        asked = f"epsilon = {amount}, delta = 1e-6" if kind == "delta" else f"{kind} = {amount}"
+        spec = spec.replace(f"epsilon = {amount}", asked)
+    options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in selector.items())
+    spec = spec.replace('{ cliques = [["sex", "age"]] }', f"{{ select = {{ {options} }} }}")
     more = b"" if "person" in spec else _MORE
     files = {"x.toml": (spec + "[simulation]\nseed = 7\n").encode(), "domain.toml": _DOMAIN + more}
     return evolve(run, words=("--debug", "fit", "FOLDER/x.toml"), files=run.files | files)

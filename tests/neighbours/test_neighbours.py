@@ -99,7 +99,7 @@ def test_sessions_cannot_be_told_apart(folder: Path, monkeypatch: pytest.MonkeyP
 def test_selectors_cannot_be_told_apart(folder: Path) -> None:
     """Whole runs that choose their structure, given the same choices, noisy scores and tables; random pairs, and named
     ones. Each selector meets each of the modes."""
-    assert told_apart((pair for pair, _ in choosing(15, seed=2)), folder) == []
+    assert told_apart((pair for pair, _ in choosing(24, seed=2)), folder) == []
 
 
 # --- versions that let something slip --------------------------------------------------------------------------------

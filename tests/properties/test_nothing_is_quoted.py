@@ -82,8 +82,8 @@ def same_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noisy counts that are not the true ones by chance."""
     draw = Measurement.draw
 
-    def drawn(self: Measurement, counts: Any, randomness: Any) -> Any:
-        made = draw(self, counts, randomness)
+    def drawn(self: Measurement, counts: Any, randomness: Any, *total: float) -> Any:
+        made = draw(self, counts, randomness, *total)
         return dpgm.Tables(made.structure, np.full_like(made.values, 3))
 
     monkeypatch.setattr(Measurement, "draw", drawn)
