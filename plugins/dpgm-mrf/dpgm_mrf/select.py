@@ -107,9 +107,9 @@ class MrfSelect:
         "'eb-map' takes; tables: cells; auto: contrasts where all attributes are binary",
     )
     max_model_cells: int = option(
-        2**16, help="with an exact engine, pairs picked late that need more are left out", unit="cells", validator=whole
+        2**18, help="with an exact engine, pairs picked late that need more are left out", unit="cells", validator=whole
     )
-    max_clique_cells: int = option(2**14, help="the same for its largest cluster", unit="cells", validator=whole)
+    max_clique_cells: int = option(2**16, help="the same for its largest cluster", unit="cells", validator=whole)
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
