@@ -107,7 +107,8 @@ def said(error: BaseException) -> str:
                 shown += [f"{name} = {value!r}" for name, value in frame.f_locals.items()
                           if (module, name) != ("dpgm_core.pipeline", "data")]  # fmt: skip
         waiting += [more for more in (link.__cause__, link.__context__) if more is not None]
-    return re.sub("0x[0-9a-f]+", "0x", "\n".join(shown))
+    # Addresses, as text and as the numbers that `id` gives: any few digits stand in one by chance.
+    return re.sub(r"0x[0-9a-f]+|\b\d{14,}\b", "0x", "\n".join(shown))
 
 
 def _same_for_all(self: Measurement, counts: Tables, randomness: Any, total: float = 0.0) -> Tables:
