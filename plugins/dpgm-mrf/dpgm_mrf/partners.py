@@ -42,9 +42,8 @@ class Partners:
 
     @property
     def other(self) -> list[str]:
-        """The attributes of pairs with other than two labels."""
-        inside = {name for pair in self.pairs for name in pair}
-        return [name for name in self.names if name in inside and self.domain[name].size != 2]
+        """Those of other than two labels, though no pair may hold them: each attribute is measured alone, too."""
+        return [name for name in self.names if self.domain[name].size != 2]
 
     def groups(self, taken: Collection[Clique] = ()) -> dict[str, list[int]]:
         """Attribute -> the pairs that it may pick, by number; without those taken already."""

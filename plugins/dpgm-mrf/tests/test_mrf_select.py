@@ -153,6 +153,17 @@ def test_contrasts_are_the_default_of_binary_attributes_alone() -> None:
         plan_selection("mrf-select", budget, Workload.all(binary(3)), "naive-mle", terms=TERMS)
 
 
+def test_an_attribute_in_no_pair_is_measured_too() -> None:
+    """It has three labels, so tables are measured; by its pairs alone all would be binary, and the budget lost."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 3})
+    workload = Workload.all(domain, order=2, never=[("a", "c"), ("b", "c")])
+    codes = np.zeros((50, 3), int)
+    done = fit(codes, "mrf-select", Budget.zcdp(1), workload=workload, terms=TERMS, randomness=SeededRandomness(1))
+    assert not done.release.contrasts and ("c",) in done.release.structure.cliques
+    with pytest.raises(OptionError, match="'c' has 3 labels"):
+        plan_selection({"name": "mrf-select", "measure": "contrasts"}, Budget.zcdp(1), workload, terms=TERMS)
+
+
 def test_what_can_be_detected_is_picked_nine_times_in_ten() -> None:
     """A pair that is this many records from its prediction, all others at none, has probability .9 at least; it is
     nearly as little as would do. Exact probabilities, by the formula of the exponential mechanism."""
