@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from dpgm_core.columns.declared import PrivateBins, PrivateLabels
+from dpgm_core.columns.matching import EXACT, Matching
+from dpgm_core.columns.values import PLAIN, Values
 from dpgm_core.errors import DomainError, did_you_mean
 
 __all__ = ["Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
@@ -29,7 +32,9 @@ class Attribute:
     ascending bin edges (bin i is [e_i, e_(i+1)), the last one closed); the labels of the bins come first in
     `labels`, and a label of its own for null or unknown may follow. unknown, null: codes. null_values: raw
     texts that mean null, besides a true null and, for numbers, NaN. coded: raw values are the codes
-    themselves ("0", "1", ...), not the labels.
+    themselves ("0", "1", ...), not the labels. matching: when a raw text is a label. values: what the column's values
+    are, apart from labels. private: what of it is found from the records privately (`PrivateBins`, `PrivateLabels`);
+    edges and labels are then placeholders, as many as there will be at most.
 
     Raises DomainError when a part is wrong. Use `of_labels`, `of_bins` or `of_size`.
 
@@ -45,6 +50,9 @@ class Attribute:
     edges: tuple[float, ...] | None = None
     null_values: tuple[str, ...] = ("",)
     coded: bool = False
+    matching: Matching = EXACT
+    values: Values = PLAIN
+    private: PrivateBins | PrivateLabels | None = None
     _codes: dict[bytes, int] = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.attribute import MAX_SIZE, Attribute, bin_edge, code_dtype, repeated
+from dpgm_core.constraints import Constraint
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
 from dpgm_core.printable import printable
@@ -27,19 +28,21 @@ MAX_BYTES = 2**26  # of a domain file
 class Domain:
     """The public, ordered attributes of a table: the frame that every structure, table and model refers to.
 
-    attributes: Attribute objects, names unique. Raises DomainError.
+    attributes: Attribute objects, names unique. constraints: what no record can be, public; see
+    `dpgm_core.constraints`. Raises DomainError.
 
     >>> domain = Domain.from_sizes({"a": 3, "b": 2})
     >>> domain.names, domain.shape(("b", "a")), domain["a"].size, domain.cells
     (('a', 'b'), (2, 3), 3, 6)
     """
 
-    __slots__ = ("_by_name", "attributes")
+    __slots__ = ("_by_name", "attributes", "constraints")
 
     attributes: tuple[Attribute, ...]
+    constraints: tuple[Constraint, ...]
 
-    def __init__(self, attributes: Iterable[Attribute]) -> None:
-        self.attributes = tuple(attributes)
+    def __init__(self, attributes: Iterable[Attribute], constraints: Iterable[Constraint] = ()) -> None:
+        self.attributes, self.constraints = tuple(attributes), tuple(constraints)
         if not self.attributes:
             raise DomainError("a domain needs at least one attribute")
         for attribute in self.attributes:
@@ -71,6 +74,23 @@ class Domain:
         return {name: attribute.size for name, attribute in self._by_name.items()}
 
     @property
+    def undetermined(self) -> tuple[str, ...]:
+        """The attributes whose bins or labels are still to be found privately.
+
+        >>> Domain.from_sizes({"a": 3}).undetermined
+        ()
+        """
+        return tuple(one.name for one in self.attributes if one.private is not None)
+
+    def with_attributes(self, found: Mapping[str, Attribute]) -> Domain:
+        """The domain with some attributes replaced, such as those whose bins were found; constraints stay.
+
+        >>> Domain.from_sizes({"a": 3}).with_attributes({"a": Attribute.of_size("a", 2)})
+        Domain(a: 2)
+        """
+        return Domain((found.get(one.name, one) for one in self.attributes), self.constraints)
+
+    @property
     def cells(self) -> int:
         """The number of possible records, an exact Python integer.
 
@@ -95,10 +115,12 @@ class Domain:
         return len(self.attributes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and self.attributes == other.attributes
+        if not isinstance(other, Domain):
+            return False
+        return self.attributes == other.attributes and self.constraints == other.constraints
 
     def __hash__(self) -> int:
-        return hash(self.attributes)
+        return hash((self.attributes, self.constraints))
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{printable(name)}: {size}" for name, size in list(self.sizes.items())[:8])

@@ -133,6 +133,15 @@ class Structure:
         if len({frozenset(clique) for clique in bundle}) < len(bundle):
             raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
 
+    def over(self, domain: Domain) -> Structure:
+        """The same cliques over another domain that has their attributes, such as one whose bins were found.
+
+        >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).over(Domain.from_sizes({"a": 5})).cells
+        5
+        """
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        return Structure(domain, plain, tied=[group for group in self.groups if len(group) > 1])
+
     @classmethod
     def chain(cls, domain: Domain, order: int = 1) -> Structure:
         """Edges between attributes at most `order` places apart in the domain.

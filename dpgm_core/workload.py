@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, did_you_mean
@@ -186,6 +186,15 @@ class Workload:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that may be measured, in the domain's order."""
         return tuple(name for clique in self.candidates if len(clique) == 1 for name in clique)
+
+    def over(self, domain: Domain) -> Workload:
+        """The same over another domain that has its attributes, such as one whose bins were found.
+
+        >>> narrow, wide = Domain.from_sizes({"a": 2}), Domain.from_sizes({"a": 9})
+        >>> Workload.all(narrow).over(wide).domain["a"].size
+        9
+        """
+        return evolve(self, domain=domain)
 
     def weight(self, clique: Sequence[str]) -> Fraction:
         """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so

@@ -1,0 +1,2 @@
+"""What one column's values mean: how raw values match labels, which numbers or dates they are, and what is found of
+them privately."""
