@@ -240,10 +240,10 @@ class Domain:
     def from_dict(cls, plain: Mapping[str, Any], *, folder: Path | None = None) -> Domain:
         """Read a domain from plain values; folder: where files that it names are. Four shapes are understood:
 
-        `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it), `{name: size}`, `{name: [label, ...]}`, and
-        the NIST schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a
-        label of their own, `missing`, where nothing else is said. In a NIST schema a declared null value is the label of
-        null; a range becomes whole numbers if it has at most 200 of them, else 20 bins.
+        `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it), `{name: size}`,
+        `{name: [label, ...]}`, and the NIST schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`).
+        Null and unknown values have a label of their own, `missing`, where nothing else is said. In a NIST schema a
+        declared null value is the label of null; a range becomes whole numbers if it has at most 200 of them, else 20 bins.
 
         >>> Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"], "unknown": "?"}}})
         Domain(a: 3)
