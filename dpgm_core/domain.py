@@ -243,7 +243,7 @@ class Domain:
         `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it), `{name: size}`,
         `{name: [label, ...]}`, and the NIST schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`).
         Null and unknown values have a label of their own, `missing`, where nothing else is said. In a NIST schema a
-        declared null value is the label of null; a range becomes whole numbers if it has at most 200 of them, else 20 bins.
+        declared null value is the label of null; a range becomes whole numbers, at most 200 of them, else 20 bins.
 
         >>> Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"], "unknown": "?"}}})
         Domain(a: 3)
