@@ -31,7 +31,9 @@ class Matching:
         """The form in which a raw text is compared. Never raises."""
         if self.blanks == "strip":
             raw = raw.strip()
-        return raw if self.case else raw.decode("utf-8", "surrogateescape").casefold().encode("utf-8", "surrogateescape")
+        return (
+            raw if self.case else raw.decode("utf-8", "surrogateescape").casefold().encode("utf-8", "surrogateescape")
+        )
 
 
 #: Byte for byte.
