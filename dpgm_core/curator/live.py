@@ -285,7 +285,8 @@ class LiveCurator(Single, SetsAside):
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
-        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
+        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
+        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()

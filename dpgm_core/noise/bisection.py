@@ -1,10 +1,10 @@
 """What the private bins of a domain will cost, from public facts alone: temperatures of the levels, and the sum.
 
-Each column has a share of the session's budget, spent evenly over the levels of its bisection (`dpgm_core.privacy.
-ranks`). dpsynth gives each level four times the rho of the one before, as ranks are fewer there. But a heavy value must
-be found by the first levels, or it stays in one bin with its neighbours: of 48,842 records with 90 % at one end of 4,096
-cells, 32 bins and rho = 0.0003, even levels left squared masses of 0.03 in bins that could still be cut, levels growing
-4 times 0.18; on smooth columns the two differ by 1 % or less.
+Each column has a share of the session's budget, spent evenly over the levels of its bisection, whose proof is in
+`dpgm_core.privacy.ranks`. dpsynth gives each level four times the rho of the one before, as ranks are fewer there. But
+a heavy value must be found by the first levels, or it stays in one bin with its neighbours: of 48,842 records with 90 %
+at one end of 4,096 cells, 32 bins and rho = 0.0003, even levels left squared shares of 0.03 in bins that could still be
+cut, levels growing 4 times 0.18; on smooth columns the two differ by 1 % or less.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def grid_cells(grid: Attribute) -> int:
 
 
 def check_determined(domain: Domain) -> None:
-    """Refuse, with BudgetError, a domain whose bins or labels are still to be found, where no session is that finds them.
+    """Refuse, with BudgetError, a domain whose bins or labels are still to be found, where no session finds them.
 
     >>> check_determined(Domain.from_sizes({"a": 2}))
     """
@@ -90,15 +90,16 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
             continue
         if not isinstance(attribute.private, PrivateBins):
             raise DomainError(
-                f"the labels of {attribute.name!r} are found before a session opens; use fit, or Domain.with_attributes "
-                "with the labels that were found"
-            )
-        if any(code < grid_cells(attribute) for code in (attribute.unknown, attribute.null)):
-            raise DomainError(
-                f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a label "
-                "of their own that is no bin; say missing = LABEL, and unknown = LABEL if it is another"
+                f"the labels of {attribute.name!r} are found before a session opens; use fit, or give it those that "
+                "were found with Domain.with_attributes"
             )
         grid = attribute.grid()
+        for one in (attribute, grid):
+            if any(code < grid_cells(one) for code in (one.unknown, one.null)):
+                raise DomainError(
+                    f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a "
+                    "label of their own that is no bin; say missing = LABEL, and unknown = LABEL if it is another"
+                )
         if attribute.name not in wanted:
             found[attribute.name] = attribute.binned(attribute.edges or ())
         elif grid_cells(grid) <= attribute.private.count:
@@ -138,8 +139,8 @@ def _shares(wanted: Sequence[Attribute]) -> list[Fraction]:
             )
     if not sum(shares) < 1:
         raise BudgetError(
-            f"private bins of {', '.join(repr(one.name) for one in wanted)} take {float(sum(shares)):.4g} of the budget "
-            "together, which leaves none for tables; give them smaller shares"
+            f"private bins of {', '.join(repr(one.name) for one in wanted)} take {float(sum(shares)):.4g} of the "
+            "budget together, which leaves none for tables; give them smaller shares"
         )
     return shares
 

@@ -118,8 +118,8 @@ def check_named(
         raise StructureError(f"the empty clique does not go with private bins, as of {columns}; leave () out")
     if terms.contributions is not None:
         raise BudgetError(
-            f"private bins, as of {columns}, count each row as 1, and contributions weigh rows; leave contributions out, "
-            "or give these columns public bins"
+            f"private bins, as of {columns}, count each row as 1, and contributions weigh rows; leave contributions "
+            "out, or give these columns public bins"
         )
     if share:
         chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to check
@@ -129,8 +129,8 @@ def check_named(
     if first_asked(learner, inference, structure, terms, left) in ("part", "rounds", "session"):
         name = default_registry().name_of("learner", learner) or type(learner).__name__
         raise OptionError(
-            f"learner {name} asks more of the records than one release of tables, which is all that private bins, as of "
-            f"{columns}, leave; take another learner, such as 'eb-map', or give these columns public bins"
+            f"learner {name} asks more of the records than one release of tables, which is all that private bins, as "
+            f"of {columns}, leave; take another learner, such as 'eb-map', or give these columns public bins"
         )
     return share
 

@@ -25,6 +25,8 @@ from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.sources import as_source
 from tests.private_columns import private_bins
 
+ONE = Budget.pure(1)
+
 
 def _asked(column, temperatures):
     return AskedBins(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
@@ -47,7 +49,8 @@ def test_bins_are_quantiles_where_noise_is_next_to_nothing():
     codes = np.repeat(np.arange(100), 10)
     (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], _persons(codes), SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
-    assert found.attribute.edges == (0, 25, 50, 75, 100)
+    assert found.attribute.edges == (0, 25, 50, 75, 99.5)
+    assert found.attribute.labels == ("0-24", "25-49", "50-74", "75-99", "missing")
     assert found.attribute.private is None
     heavy = np.concatenate([np.full(900, 40), codes[::10]])
     (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], _persons(heavy), SeededRandomness(0))
@@ -72,7 +75,7 @@ def test_choices_are_drawn_with_their_exact_probabilities():
     """
     table, h = (3, 1, 4, 2), Fraction(1, 4)
     randomness, ranks = SeededRandomness(3), ranks_of(np.array(table))
-    asked, persons = _asked(private_bins("x", 4, high=4, cells=4), (h, h)), _persons(np.repeat(np.arange(4), table))
+    asked, persons = _asked(private_bins("x", 4, cells=4), (h, h)), _persons(np.repeat(np.arange(4), table))
     drawn = Counter(find_bins([asked], persons, randomness)[0].choices for _ in range(3000))
     wanted = {}
     for edge, chance in zip(
@@ -163,7 +166,7 @@ def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_pat
         )
         return made, ledger
 
-    def refused(match, ask, budget=Budget.pure(1), terms=None):
+    def refused(match, ask, budget=ONE, terms=None):
         made, ledger = curator(budget, terms)
         with pytest.raises((BudgetError, DomainError), match=match):
             ask(made)
@@ -190,7 +193,7 @@ def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
     domain = Domain([private_bins("age", 8)])
     terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
     curator = _curator({"age": np.arange(5), "id": np.arange(5)}, domain, Budget.pure(1), terms=terms)
-    with pytest.raises(BudgetError, match="'age'.*one row per person"):
+    with pytest.raises(BudgetError, match=r"'age'.*one row per person"):
         curator.session(workload=Workload.all(domain))
     assert curator.remaining == Budget.pure(1)
 
@@ -199,5 +202,5 @@ def test_unknown_values_on_a_bin_are_refused():
     """Claim: they would take part in finding the bins, so the domain has to name a label for them."""
     column = evolve(private_bins("age", 8), unknown=0)
     curator = _curator({"age": np.arange(5)}, Domain([column]), Budget.pure(1))
-    with pytest.raises(DomainError, match="'age'.*label of their own"):
+    with pytest.raises(DomainError, match=r"'age'.*label of their own"):
         curator.session(workload=Workload.all(Domain([column])))

@@ -69,5 +69,5 @@ def test_a_node_without_an_edge_is_none():
 
 def test_persons_of_several_rows_are_refused():
     """Claim: their rows would be in several nodes of a level, so they are refused by the columns' names."""
-    with pytest.raises(BudgetError, match="'age'.*one row per person.*rows_per_person is 2"):
+    with pytest.raises(BudgetError, match=r"'age'.*one row per person.*rows_per_person is 2"):
         check_single_rows(Terms(neighbours="add-remove", person="id", rows_per_person=2), ["age"])

@@ -23,7 +23,7 @@ from dpgm_core import (
 from dpgm_core.sources import as_source
 from tests.private_columns import private_bins
 
-DOMAIN = Domain([private_bins("age", 4, high=10, cells=10), Attribute.of_size("b", 2)])
+DOMAIN = Domain([private_bins("age", 4, cells=10), Attribute.of_size("b", 2)])
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def test_what_does_not_go_with_private_bins_is_refused_unread(verb, case):
 
 def test_a_release_is_refused_with_what_would_do():
     """Claim: plain noisy tables cannot find bins."""
-    with pytest.raises(BudgetError, match="'age', 'hours'.*fit with named cliques"):
+    with pytest.raises(BudgetError, match=r"'age', 'hours'.*fit with named cliques"):
         release(Unread(), STRUCTURE, Budget.pure(1), terms=TERMS)
 
 
