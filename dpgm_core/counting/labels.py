@@ -24,7 +24,7 @@ from dpgm_core.attribute import Attribute
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.reading import attempt
-from dpgm_core.sources.texts import as_text, check_key
+from dpgm_core.sources.texts import as_text, check_key, is_dense_union, is_textual, joined, plain
 
 __all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
 
@@ -37,48 +37,60 @@ class Labelled:
     """Which labels of one column occur, numbered as they come, and how each is written."""
 
     def __init__(self, attribute: Attribute) -> None:
-        self._form = attribute.matching.form
+        self._matching = attribute.matching
         texts = (*attribute.null_values, attribute.labels[attribute.unknown], attribute.labels[attribute.null])
-        self._none = {self._form(text.encode()) for text in texts}
-        self._numbers: dict[bytes, int] = {}
-        self._known: dict[bytes, int] = {}  # raw text -> number, so that each is looked at once
+        self._none = {self._matching.form(text.encode()) for text in texts}
+        self._numbers: dict[bytes, int] = {}  # by form
+        self._labels: list[bytes] = []
+        self._known: dict[tuple[bytes, bool], int] = {}  # by raw text, so that each is looked at once
 
     def numbers(self, raw: Any) -> IntArray:
-        """The number of each value's label, -1 where it has none. raw: an Arrow array."""
-        distinct = as_text(raw).dictionary_encode()
-        numbers = np.array([self._number(text) for text in distinct.dictionary.to_pylist()] + [-1], np.int64)
-        places = distinct.indices.fill_null(len(numbers) - 1) if distinct.indices.null_count else distinct.indices
+        """The number of each value's label, -1 where it has none. raw: an Arrow array, read as `encoder` reads it."""
+        array = plain(raw)
+        if is_dense_union(array.type):
+            parts, places = joined(array, self.numbers)
+            return np.concatenate(parts)[places]
+        distinct = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        words, typed = as_text(distinct.dictionary).to_pylist(), not is_textual(plain(distinct.dictionary).type)
+        numbers = np.array([-1 if text is None else self._number(text, typed) for text in words] + [-1], np.int64)
+        places = distinct.indices.fill_null(len(words)) if distinct.indices.null_count else distinct.indices
         found: IntArray = numbers[places.to_numpy(zero_copy_only=False)]
         return found
 
     @property
     def labels(self) -> list[bytes]:
         """The labels, by number."""
-        return list(self._numbers)
+        return self._labels
 
-    def _number(self, text: bytes | None) -> int:
-        if text is None:
-            return -1
-        found = self._known.get(text)
+    def _number(self, text: bytes, typed: bool) -> int:
+        found = self._known.get((text, typed))
         if found is None:
-            label = self._form(text)
-            found = -1
-            if label not in self._none and as_label(label) is not None:
-                found = self._numbers.setdefault(label, len(self._numbers))
-            self._known[text] = found
+            form = (self._matching.typed if typed else self._matching).form(text)
+            found = self._known[text, typed] = self._numbered(form)
         return found
 
+    def _numbered(self, form: bytes) -> int:
+        if form in self._numbers:
+            return self._numbers[form]
+        # A number is written with the signs of its country, or as a label it would not match itself.
+        spelled = (form, form.replace(b".", self._matching.decimal.encode()))
+        label = next((one for one in spelled if self._matching.form(one) == form), None)
+        if form in self._none or label is None or as_label(label) is None:
+            return -1
+        self._labels.append(label)
+        return self._numbers.setdefault(form, len(self._numbers))
 
-def as_label(form: bytes) -> str | None:
+
+def as_label(raw: bytes) -> str | None:
     """The text as a label; None for one that can be none.
 
     >>> as_label(b"cook"), as_label(bytes([0xFF])), as_label(b"a" * 201), as_label(b"a\\tb")
     ('cook', None, None, None)
     """
-    if not 1 <= len(form) <= LONGEST:
+    if not 1 <= len(raw) <= LONGEST:
         return None
     try:
-        text = form.decode()
+        text = raw.decode()
     except UnicodeDecodeError:
         return None
     return None if _CONTROL.search(text) else text

@@ -6,10 +6,12 @@ import pytest
 from attrs import evolve
 
 from dpgm_core.attribute import Attribute
+from dpgm_core.columns.declared import PrivateLabels
 from dpgm_core.columns.matching import Matching
 from dpgm_core.counting.labels import LONGEST, persons_by_label
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
+from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import RawBatch
 
 OPEN = Attribute.of_labels("a", ["label 1"], unknown="other", null="missing")
@@ -17,9 +19,9 @@ OPEN = Attribute.of_labels("a", ["label 1"], unknown="other", null="missing")
 
 def counted(values, attribute=OPEN, **more):
     """The counts of one column."""
-    table = pa.table({"a": values, **{name: column for name, column in more.items() if name == "id"}})
-    asked = ("id" if "id" in more else None, more.get("rows", 1))
-    return persons_by_label(as_source(table), [attribute], *asked)[0]
+    if not isinstance(values, ArrowSource):
+        values = as_source(pa.table({"a": values, **{name: column for name, column in more.items() if name == "id"}}))
+    return persons_by_label(values, [attribute], "id" if "id" in more else None, more.get("rows", 1))[0]
 
 
 def test_what_is_no_label_counts_for_none():
@@ -36,6 +38,20 @@ def test_spellings_are_one_label():
     """What is counted, and therefore published, is the form in which texts are compared."""
     attribute = evolve(OPEN, matching=Matching(case=False, blanks="strip"))
     assert counted(["Cook", " cook", "COOK ", "Other", "?"], attribute) == {"?": 1, "cook": 3}
+    assert counted(pa.array(["Cook", None, "cook "]).dictionary_encode(), attribute) == {"cook": 2}
+
+
+def test_numbers_are_written_so_that_they_match_themselves():
+    """With the signs of a country in texts, without them in numbers; a label falls on its own code."""
+    attribute = evolve(OPEN, matching=Matching(numbers=True, thousands=".", decimal=","), private=PrivateLabels(keep=9))
+    found = counted(["1.250,50", "1250,5", "1,50", "07", "7"], attribute)
+    assert found == {"1,5": 1, "1250,5": 2, "7": 2}
+    assert counted(pa.array([1.5, 7.0, None, 1.5]), attribute) == {"1,5": 2, "7": 1}
+    pd = pytest.importorskip("pandas")
+    mixed = pd.Series([1.5, "1,5", 7, "x", None], dtype=object)
+    assert counted(as_source(pd.DataFrame({"a": mixed})), attribute) == {"1,5": 2, "7": 1, "x": 1}
+    settled = attribute.with_labels(sorted(found))
+    assert [settled.code(text) for text in (b"1.250,50", b"1,50", b"07", b"1.5")] == [1, 0, 2, 3]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
