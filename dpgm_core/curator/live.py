@@ -20,6 +20,7 @@ from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
+from dpgm_core.curator.binning import binned, find_bins
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
@@ -28,6 +29,7 @@ from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.bisection import asked_bins, check_determined, settled
 from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
@@ -288,7 +290,8 @@ class LiveCurator(Single, SetsAside):
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
-        votes: a part of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
+        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
+        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()
@@ -307,9 +310,21 @@ class LiveCurator(Single, SetsAside):
         cost = self._funds.asked(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
+        asked = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
+        if asked and votes is not None:
+            raise BudgetError(
+                f"votes come first in a session, and so do the private bins of {asked[0].attribute.name!r}; give the "
+                "column public bins, or take a selector without votes"
+            )
+        settled_domain = settled(workload.domain, workload.attributes)
+        read_by = settled_domain.with_attributes({one.attribute.name: one.grid for one in asked})
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
-            persons = shielded(self._source, lambda: read_persons(self._rows, workload.domain, workload.attributes))
+            persons = shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))
+        bins = find_bins(asked, persons, self._randomness)
+        self.check_process()  # noise that forks while it is drawn must not come back twice
+        workload = workload.over(settled_domain.with_attributes({one.name: one.attribute for one in bins}))
+        persons = binned(persons, bins, workload.domain)
 
         def publish(release: NoisyTables) -> NoisyTables:
             release = evolve(release, discovery=self._discovery)
@@ -329,12 +344,14 @@ class LiveCurator(Single, SetsAside):
             provenance=receipt.provenance,
             publish=publish,
             finish=receipt.close,
+            bins=bins,
         )
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
         return charge_conditions(self._terms, unsafe=measurement.unsafe, private=bool(self._randomness.private))
 
     def _measured(self, cliques: Iterable[Clique] | None) -> Structure:
+        check_determined(self._structure.domain)
         if cliques is None:
             return self._structure
         if isinstance(cliques, str) or not isinstance(cliques, Iterable):

@@ -234,6 +234,11 @@ class NoisyTables:
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
             found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            if self.session.bins:
+                names = ", ".join(one.name for one in self.session.bins)
+                found.append(
+                    f"The bins of {names} were found privately, within this cost, and are not assumed public. "
+                )
             if self.session.votes is not None:
                 found.append(
                     f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
@@ -380,7 +385,7 @@ def total_cost(
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:
     """Where the structure comes from; that of a check is drawn at random, whatever the rest."""
-    chosen = [one.session is not None for one in releases if not one.check]
+    chosen = [one.session is not None and not one.session.named for one in releases if not one.check]
     if not any(chosen):
         return "named"
     return "chosen" if all(chosen) else "both"
