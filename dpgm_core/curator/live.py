@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted, counting
@@ -41,6 +42,7 @@ from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.discovery import Discovery
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, Round, estimate_total, stated_total
@@ -63,7 +65,8 @@ class LiveCurator(Single, SetsAside):
     is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, "optimal"
     (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see `measure`). {"tables": "even", "check":
     0.05} sets that share aside for a structure check: `budget` is then what is left, the first request pays for both in
-    one charge, and learners never see the check.
+    one charge, and learners never see the check. discovery: labels of the domain that were found and paid for before;
+    each release carries them.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
     before any record is read.
@@ -84,6 +87,7 @@ class LiveCurator(Single, SetsAside):
         save_to: str | Path | None = None,
         split: str | Mapping[str, Any] = "even",
         progress: Progress = silent,
+        discovery: Discovery | None = None,
     ) -> None:
         super().__init__()
         check_structure(structure)
@@ -113,6 +117,7 @@ class LiveCurator(Single, SetsAside):
             self._check = measure(mechanism, pairs, self._terms, own_share)
             self._funds.set_aside(self._check.cost)
         self._progress = progress
+        self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
         if ledger is not None:
             ledger.check_terms(self._terms)
@@ -322,6 +327,7 @@ class LiveCurator(Single, SetsAside):
         persons = binned(persons, bins, workload.domain)
 
         def publish(release: NoisyTables) -> NoisyTables:
+            release = evolve(release, discovery=self._discovery)
             self._released[receipt.number] = release  # it is paid for, whether or not it can be saved
             kept = self._released[receipt.number] = receipt.saved_again(release)
             return kept
@@ -405,6 +411,7 @@ class LiveCurator(Single, SetsAside):
             private=bool(self._randomness.private),
             unsafe=measurement.unsafe,
             provenance=receipt.provenance,
+            discovery=self._discovery,
             **{"cost": measurement.cost, "modelled": None if measured == self._structure else self._structure} | more,
         )
 
