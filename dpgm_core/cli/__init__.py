@@ -23,6 +23,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLI
 
 # command -> (module under dpgm_core.cli, its one-line help); modules load when their command runs
 _COMMANDS = {
+    "init": ("init", "From public metadata to a domain and a spec file."),
     "fit": ("fit", "Run the whole way: count, charge, add noise, save, learn."),
     "plan": ("plan", "Say cost, sizes and expected errors; touches no data."),
     "release": ("fit", "Only the noisy release, to learn from later."),
