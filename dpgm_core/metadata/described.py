@@ -22,7 +22,7 @@ BINS, SINGLE = 32, 100
 _KINDS: Sequence[str] = get_args(Kind)
 _CALENDAR = ((100, "day"), (3_000, "month"), (math.inf, "year"))  # up to so many days
 # What belongs to an answer out of a list, and to one on an axis: where a description says the one, the other goes.
-_LISTED, _CUT = ("labels", "coded", "size"), ("min", "max", "bins", "scale", "decimals", "shape")
+_LISTED, _CUT = ("labels", "coded", "size"), ("min", "max", "bins", "cap", "scale", "decimals", "shape")
 
 
 @frozen(kw_only=True)
@@ -111,7 +111,9 @@ def _together(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
     if any(key in above for key in _LISTED):
         below = _without(below, (*_CUT, "todo"))
     elif any(key in above for key in _CUT):
-        below = _without(below, (*_LISTED, "todo", *(["bins"] if {"min", "max"} & set(above) else [])))
+        edges = isinstance(above.get("bins"), list)  # they say the bounds as well
+        gone = ["min", "max"] if edges else ["bins", "cap"] if {"min", "max"} & set(above) else []
+        below = _without(below, (*_LISTED, "todo", *gone))
     table = {**below, **above}
     if "labels" in table and isinstance(table["labels"], list):
         null = {table.get("missing"), *table.get("null_values", ())}

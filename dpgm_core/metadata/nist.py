@@ -25,9 +25,10 @@ def nist_schema(columns: Mapping[str, Any]) -> Metadata:
     """What stands under "schema": column -> `values`, or `min` and `max`; `dtype`; `null_value` where `has_null`.
 
     A declared null value is the label of what is null or unknown, and no other. A range of dtype "object" is one of
-    numbers. Raises DomainError.
+    numbers. Whole ends of numbers are taken as rounded, so what lies beyond falls into the bin next to it. Raises
+    DomainError.
     """
-    tables = {}
+    tables, comments = {}, {}
     for column, entry in columns.items():
         where = f"NIST schema: column {column!r}"
         if not isinstance(entry, Mapping) or not ("values" in entry or {"min", "max"} <= set(entry)):
@@ -44,10 +45,16 @@ def nist_schema(columns: Mapping[str, Any]) -> Metadata:
             table["labels"] = [text for value in entry["values"] if (text := text_of(where, value)) != null]
         else:
             table |= {"type": kind or "number", "min": entry["min"], "max": entry["max"]}
+            if table["type"] == "number" and isinstance(entry["min"], int) and isinstance(entry["max"], int):
+                # NIST's own have 3683 for a largest 3683.9: without a cap those would be unknown.
+                table["cap"] = True
+                comments[column] = (
+                    "The schema rounds the ends to whole numbers: what lies beyond is in the bin next to it."
+                )
         if null:
             table |= {"missing": null, "null_values": ["", null]}
         tables[column] = table
-    return Metadata(tables=tables)
+    return Metadata(tables=tables, comments=comments)
 
 
 def nist_dictionary(columns: Mapping[str, Any]) -> Metadata:

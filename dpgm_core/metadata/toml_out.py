@@ -25,6 +25,7 @@ _ORDER = (
     "max",
     "scale",
     "bins",
+    "cap",
     "labels",
     "size",
     "missing",

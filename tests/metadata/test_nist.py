@@ -18,16 +18,18 @@ SCHEMA = {
 
 
 def test_a_schema():
-    """Null values are a label of their own; ranges are whole numbers if the type is, and numbers if it is "object"."""
+    """Null values are a label of their own; ranges are whole numbers if the type is, and numbers if it is "object".
+    Whole ends of numbers are rounded, so 3683.9 is in the last bin up to 3683."""
     assert read_metadata({"schema": SCHEMA}).tables == {
         "SEX": {"type": "integer", "labels": ["1", "2"]},
         "MSP": {"labels": ["1", "2"], "missing": "N", "null_values": ["", "N"]},
         "AGEP": {"type": "integer", "min": 0, "max": 99, "bins": 100},
         "PWGTP": {"type": "integer", "min": 2, "max": 661, "bins": 32},
         "PINCP": {
-            "type": "number", "min": -4600, "max": 1341000, "bins": 32, "missing": "N", "null_values": ["", "N"],
+            "type": "number", "min": -4600, "max": 1341000, "bins": 32, "cap": True, "missing": "N",
+            "null_values": ["", "N"],
         },
-        "DENSITY": {"type": "number", "min": 1457, "max": 3683, "bins": 32},
+        "DENSITY": {"type": "number", "min": 1457, "max": 3683, "bins": 32, "cap": True},
     }  # fmt: skip
 
 
@@ -43,6 +45,7 @@ def test_a_data_dictionary_on_top():
     assert found.tables["SEX"] == {"type": "integer", "labels": ["1", "2", "3"]}
     assert found.tables["MSP"]["labels"] == ["1", "2"] and found.tables["MSP"]["missing"] == "N"
     assert found.tables["PINCP"]["type"] == "number" and found.tables["PINCP"]["min"] == -9000
+    assert "cap" not in found.tables["PINCP"] and found.comments["PINCP"] == "Income"
     assert found.comments["INDP"] == "Industry. Too many" and found.todo == ("INDP",)
     assert found.meanings["SEX"]["3"] == "Other"
     alone = read_metadata(told)
