@@ -35,7 +35,7 @@ _COMMANDS = {
     "evaluate": ("model", "Distances between models, or (not private) records."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),
-    "ledger": ("ledger", "Create, show and list a budget ledger."),
+    "ledger": ("ledger", "Create and show a budget ledger."),
     "plugins": ("plugins", "List every component, and plugins that are broken."),
     "show": ("plugins", "Every option of one component."),
     "new": ("plugins", "Make a folder with a plugin that works as it stands."),

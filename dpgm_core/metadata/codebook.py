@@ -123,7 +123,7 @@ def column_of_codes(
         if beside:
             return {**table, "todo": f"codes {_some(beside)} lie outside of min and max: widen, or list in null_values"}
     if null:
-        table |= {"missing": null[0] if len(null) == 1 else "missing", "null_values": ["", *null]}
+        table |= {"missing": null[0] if len(null) == 1 else "missing", "null_values": null}
     return table
 
 

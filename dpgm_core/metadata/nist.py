@@ -52,7 +52,7 @@ def nist_schema(columns: Mapping[str, Any]) -> Metadata:
                     "The schema rounds the ends to whole numbers: what lies beyond is in the bin next to it."
                 )
         if null:
-            table |= {"missing": null, "null_values": ["", null]}
+            table |= {"missing": null, "null_values": [null]}
         tables[column] = table
     return Metadata(tables=tables, comments=comments)
 

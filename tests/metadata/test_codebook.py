@@ -37,7 +37,7 @@ def test_a_line_for_each_code(tmp_path, content):
     """In any delimiter and encoding; a name that is left out is that of the line above."""
     found = read(tmp_path, content)
     assert found.tables == {
-        "sex": {"labels": ["1", "2"], "missing": "9", "null_values": ["", "9"]},
+        "sex": {"labels": ["1", "2"], "missing": "9", "null_values": ["9"]},
         "job": {"labels": ["A", "B"]},
     }
     assert found.comments == {"sex": "Gender"}
@@ -72,13 +72,13 @@ def test_codes_beside_a_range():
         "min": 0,
         "max": 501,
         "missing": "N",
-        "null_values": ["", "N"],
+        "null_values": ["N"],
     }
     assert "-9 lie outside" in column_of_codes(codes={"-9": "refused"}, low=0, high=99)["todo"]
     assert column_of_codes(codes={"-9": "refused"}, missing=["-9"], low=0, high=99)["missing"] == "-9"
     assert "K, L are no numbers" in column_of_codes(codes={"K": "", "L": ""}, low=0, high=99)["todo"]
     two = column_of_codes(codes={"1": "", "-8": "", "-9": ""}, missing=["-8", "-9"])
-    assert two == {"labels": ["1"], "missing": "missing", "null_values": ["", "-8", "-9"]}
+    assert two == {"labels": ["1"], "missing": "missing", "null_values": ["-8", "-9"]}
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ def test_a_schema():
     Whole ends of numbers are rounded, so 3683.9 is in the last bin up to 3683."""
     assert read_metadata({"schema": SCHEMA}).tables == {
         "SEX": {"type": "integer", "labels": ["1", "2"]},
-        "MSP": {"labels": ["1", "2"], "missing": "N", "null_values": ["", "N"]},
+        "MSP": {"labels": ["1", "2"], "missing": "N", "null_values": ["N"]},
         "AGEP": {"type": "integer", "min": 0, "max": 99, "bins": 100},
         "PWGTP": {"type": "integer", "min": 2, "max": 661, "bins": 32},
         "PINCP": {
             "type": "number", "min": -4600, "max": 1341000, "bins": 32, "cap": True, "missing": "N",
-            "null_values": ["", "N"],
+            "null_values": ["N"],
         },
         "DENSITY": {"type": "number", "min": 1457, "max": 3683, "bins": 32, "cap": True},
     }  # fmt: skip
