@@ -22,6 +22,7 @@ FACES = (
     "dpgm_core.selection",
     "dpgm_core.interop",
     "dpgm_core.columns",
+    "dpgm_core.metadata",
 )
 
 
