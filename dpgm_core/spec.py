@@ -185,7 +185,7 @@ def _domain(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
     if isinstance(plain, Mapping) and isinstance(plain.get("bif"), str):
         table = _table(where, "domain", plain, ("bif", "unknown"))
         return bif_domain(folder / _text(where, "domain.bif", table["bif"]), table.get("unknown", UNKNOWN))
-    return Domain.from_dict(plain), []
+    return Domain.from_dict(plain, folder=folder), []
 
 
 def _structure(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:

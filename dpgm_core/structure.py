@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 from dpgm_core import graphs
+from dpgm_core.constraints import Derived, Mask
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import printable
@@ -292,6 +294,54 @@ class Structure:
         ('b',)
         """
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
+
+    @cached_property
+    def derived(self) -> tuple[Derived, ...]:
+        """The columns that a map tells from another and that no clique holds: they need no table, only the map.
+
+        Each comes after the one it is told by.
+        """
+        return self.domain.derived(self._members)
+
+    @cached_property
+    def constrained(self) -> Structure:
+        """The structure with a clique for each constraint that no clique of its own holds; itself where none is needed.
+
+        What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
+        then those of constraints, tied groups last. Columns that are `derived` are left alone.
+
+        >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+        >>> domain = Domain.from_dict({"attributes": {n: {"size": 2} for n in "abc"}, "constraints": rules})
+        >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
+        (('a', 'c'), ('b', 'c'), ('a', 'b'))
+        """
+        told = {one.column for one in self.derived}
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        held = [frozenset(clique) for clique in plain]
+        scopes = [scope for scope in self.domain.scopes if told.isdisjoint(scope)]
+        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in held)]
+        if not more:
+            return self
+        return Structure(self.domain, [*plain, *more], tied=[group for group in self.groups if len(group) > 1])
+
+    @cached_property
+    def impossible(self) -> Mask | None:
+        """(cells,): where no record can be, as each constraint alone tells; None where no cell is ruled out.
+
+        A cell of a tied group is where it is for all of its cliques.
+        """
+        if not self.domain.scopes:
+            return None
+        parts = []
+        for group, shape in zip(self.groups, self.shapes, strict=True):
+            part = np.ones(shape, dtype=bool)
+            for clique in group:
+                mask = self.domain.impossible(clique)
+                part &= np.zeros(shape, dtype=bool) if mask is None else mask
+            parts.append(part.reshape(-1))
+        found = np.concatenate(parts)
+        found.flags.writeable = False
+        return found if found.any() else None
 
     @cached_property
     def adjacency(self) -> Mapping[str, set[str]]:
