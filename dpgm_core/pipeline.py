@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -80,18 +81,19 @@ def fit(  # noqa: PLR0913 - the verb that has it all
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
-    data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
-    arrays, or a Source. structure: cliques to measure and model; or a selector that chooses them privately within the
-    budget: its name ("auto"), a table with its options, or an object; see `select`. budget: spent in full. mechanism,
-    learner, inference: names, tables with options, or objects. workload: for a selector, what the model is wanted for;
-    a Domain is short for `Workload.default` of it. terms: what is protected and how (see `Terms`); neighbours: short
-    for terms that state only the relation, "add-remove" or "replace-one", in persons. One of the two; no default.
-    randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
-    or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
-    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`), or "contrasts": of binary
-    attributes one noisy sum of products for each set inside a clique is measured in place of tables; "sharper": the one
-    of "contrasts" and "even" that tells the cliques' products better. With {"tables": "even", "check": 0.05} a share is
-    set aside for noisy tables of random pairs, which tell what the structure misses (see `Model.structure_error`).
+    data: a path (CSV, Parquet, Arrow IPC), a table as in a spec file, {"source": "csv", "path": ..., option: ...}, a
+    data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. structure: cliques to measure
+    and model; or a selector that chooses them privately within the budget: its name ("auto"), a table with its options,
+    or an object; see `select`. budget: spent in full. mechanism, learner, inference: names, tables with options, or
+    objects. workload: for a selector, what the model is wanted for; a Domain is short for `Workload.default` of it.
+    terms: what is protected and how (see `Terms`); neighbours: short for terms that state only the relation,
+    "add-remove" or "replace-one", in persons. One of the two; no default. randomness: None takes the operating
+    system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged before any noise
+    is drawn. save_release: file for the release, written before learning. split: how the budget is divided over tables,
+    "even" or "optimal" (see `optimal_split`), or "contrasts": of binary attributes one noisy sum of products for each
+    set inside a clique is measured in place of tables; "sharper": the one of "contrasts" and "even" that tells the
+    cliques' products better. With {"tables": "even", "check": 0.05} a share is set aside for noisy tables of random
+    pairs, which tell what the structure misses (see `Model.structure_error`).
 
     Everything that can be refused is refused before anything is charged. A learner that fails afterwards raises
     LearningFailed: the paid release is in `save_release` and in the error's `releases`.
@@ -372,7 +374,7 @@ def check(
             check_learner(made, engine, curator.structure, told, curator.terms, left)
         structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).is_file():
+    if path is not None and not Path(path).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
 
