@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.attribute import MAX_SIZE, Attribute, bin_edge, code_dtype, repeated
-from dpgm_core.constraints import Constraint, Derived, Mask, Resolved, read_constraints
+from dpgm_core.constraints.forms import Constraint, Mask
+from dpgm_core.constraints.reading import read_constraints
+from dpgm_core.constraints.resolved import Derived, Resolved
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
 from dpgm_core.printable import printable

@@ -21,6 +21,7 @@ FACES = (
     "dpgm_core.learning",
     "dpgm_core.selection",
     "dpgm_core.interop",
+    "dpgm_core.constraints",
 )
 
 

@@ -18,7 +18,9 @@ from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, TooLarge
+from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
@@ -125,6 +127,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         return judged(done, engine)
     if workload is not None:
         raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
+    check_constraints(structure.domain, engine, JunctionTree())
     made.check(structure, engine)  # what it cannot learn is refused before anything is charged
     opened = _opened(ledger)
     curator = LiveCurator(
@@ -201,6 +204,7 @@ def release(
     """
     if read_split(split)[1]:
         raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
+    check_constraints(structure.domain, None, JunctionTree())
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -259,6 +263,7 @@ def learn(
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
+    check_constraints(curator.structure.domain, engine, JunctionTree())
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
@@ -287,6 +292,7 @@ def plan(
     """
     check_structure(structure)
     engine: Inference = make("inference", inference)
+    check_constraints(structure.domain, engine, JunctionTree())
     noise: Mechanism = make("mechanism", mechanism)
     stated = Terms.stated(terms, neighbours)
     if learner is None:
@@ -322,6 +328,7 @@ def plan_selection(
     """
     share = share_only(split, MECHANISM, budget)
     made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    check_constraints(wanted.domain, make("inference", inference), JunctionTree())
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
@@ -350,6 +357,7 @@ def check(
     engine: Inference = make("inference", inference)
     source = as_source(data)
     if isinstance(structure, Structure):
+        check_constraints(structure.domain, engine, JunctionTree())
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
@@ -360,6 +368,7 @@ def check(
     else:
         share = share_only(split, mechanism, budget)
         wanted = workload_of(workload)
+        check_constraints(wanted.domain, engine, JunctionTree())
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         selector = selector_of(structure)
         told = planned(selector, wanted, curator, share)
@@ -395,6 +404,7 @@ def _selected(
     terms: Terms,
     randomness: Randomness | None,
 ) -> tuple[NoisyTables, Selection]:
+    check_constraints(workload.domain, inference, JunctionTree())
     curator = _choosing(
         as_source(data),
         workload,
