@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from dpgm_core.columns.declared import PrivateBins, PrivateLabels
+from dpgm_core.columns.cutting import Cut
+from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
+from dpgm_core.columns.edges import bin_edge, check_edges, grid_edges
+from dpgm_core.columns.given import place_of
+from dpgm_core.columns.labelling import bin_labels
 from dpgm_core.columns.matching import EXACT, Matching
-from dpgm_core.columns.values import PLAIN, Values
+from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, attribute_table, special_codes
+from dpgm_core.columns.values import PLAIN, Values, parse_number
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
-
-MAX_SIZE = 2**22
-
-_ATTRIBUTE_KEYS = ("labels", "bins", "size", "unknown", "null", "null_values", "coded")
+__all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
 
 
 @frozen(kw_only=True)
@@ -33,8 +33,9 @@ class Attribute:
     `labels`, and a label of its own for null or unknown may follow. unknown, null: codes. null_values: raw
     texts that mean null, besides a true null and, for numbers, NaN. coded: raw values are the codes
     themselves ("0", "1", ...), not the labels. matching: when a raw text is a label. values: what the column's values
-    are, apart from labels. private: what of it is found from the records privately (`PrivateBins`, `PrivateLabels`);
-    edges and labels are then placeholders, as many as there will be at most.
+    are, apart from labels. cap: numbers beyond the edges fall in the bin at that end. private: what of it is found from
+    the records privately (`PrivateBins`, `PrivateLabels`); edges and labels are then placeholders, as many as there
+    will be at most.
 
     Raises DomainError when a part is wrong. Use `of_labels`, `of_bins` or `of_size`.
 
@@ -53,7 +54,9 @@ class Attribute:
     matching: Matching = EXACT
     values: Values = PLAIN
     private: PrivateBins | PrivateLabels | None = None
+    cap: bool = False
     _codes: dict[bytes, int] = field(init=False, repr=False, eq=False)
+    _cut: Cut | None = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -78,12 +81,29 @@ class Attribute:
             if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code < len(self.labels):
                 raise DomainError(f"{where}: {what} must be a code below {len(self.labels)}, got {code!r}")
         if self.edges is not None:
-            _check_edges(where, self.edges, len(self.labels))
-        # The raw texts that hit a label exactly; everything else is unknown.
-        texts = (str(code) for code in range(len(self.labels))) if self.coded else iter(self.labels)
-        known = {text.encode(): code for code, text in enumerate(texts)}
-        known |= {text.encode(): self.null for text in self.null_values if text.encode() not in known}
-        object.__setattr__(self, "_codes", known)
+            check_edges(where, self.edges, len(self.labels))
+        if isinstance(self.private, PrivateBins) != (self.private is not None and self.edges is not None):
+            raise DomainError(f"{where}: private bins need edges, private labels have none")
+        cut = None if self.edges is None else Cut(self.edges, self.cap, self.values.ticks)
+        object.__setattr__(self, "_cut", cut)
+        object.__setattr__(self, "_codes", self._known(where))
+
+    def _known(self, where: str) -> dict[bytes, int]:
+        """The raw texts with a meaning of their own, in the form that is compared; all others are unknown."""
+        form, plain = self.matching.form, self.matching == EXACT
+        known: dict[bytes, int] = {}
+        if self.edges is None:
+            texts = (str(code) for code in range(len(self.labels))) if self.coded else iter(self.labels)
+            for code, text in enumerate(texts):
+                key = text.encode() if plain else form(text.encode())
+                if known.setdefault(key, code) != code:
+                    raise DomainError(
+                        f"{where}: labels {self.labels[known[key]]!r} and {text!r} are one under its rules of "
+                        "matching; remove one"
+                    )
+        for text in self.null_values:
+            known.setdefault(form(text.encode()), self.null)
+        return known
 
     @property
     def size(self) -> int:
@@ -104,6 +124,8 @@ class Attribute:
         null: str | None = None,
         null_values: Iterable[str] = ("",),
         coded: bool = False,
+        matching: Matching = EXACT,
+        values: Values = PLAIN,
     ) -> Attribute:
         """An attribute with text labels; `unknown` and `null` name a label, which is appended if it is new.
 
@@ -114,14 +136,16 @@ class Attribute:
         """
         if isinstance(labels, str):
             raise DomainError(f"attribute {name!r}: labels must be a list of texts, got the text {labels!r}")
-        all_labels, codes = _with_special(list(labels), unknown, null)
+        every, at, null_at = special_codes(list(labels), unknown, unknown if null is None else null)
         return cls(
             name=name,
-            labels=tuple(all_labels),
-            unknown=codes[0],
-            null=codes[1],
+            labels=every,
+            unknown=at,
+            null=null_at,
             null_values=tuple(null_values),
             coded=coded,
+            matching=matching,
+            values=values,
         )
 
     @classmethod
@@ -134,31 +158,39 @@ class Attribute:
         null: str | None = None,
         labels: Iterable[str] | None = None,
         null_values: Iterable[str] = ("",),
+        matching: Matching = EXACT,
+        values: Values = PLAIN,
+        cap: bool = False,
     ) -> Attribute:
         """A number cut into bins [e_0, e_1), [e_1, e_2), ..., the last bin closed; edges may be infinite.
 
-        Values outside the edges, and texts that are no number, are unknown.
+        Values outside the edges, and texts that are no number, are unknown; with `cap`, numbers outside are counted in
+        the bin at that end. Edges of dates are places of the axis of `values`, or texts in ISO 8601.
 
         >>> age = Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?")
         >>> age.labels, age.code(b"18"), age.code(b"-1"), age.code(b"old")
         (('[0, 18)', '[18, 65)', '[65, inf]', '?'), 1, 3, 3)
         """
-        ends = tuple(bin_edge(name, edge) for edge in edges)
+        ends = tuple(bin_edge(name, edge, values) for edge in edges)
         if len(ends) < 2:
             raise DomainError(f"attribute {name!r}: bins need at least two edges, got {len(ends)}")
-        names = list(labels) if labels is not None else _bin_labels(ends)
+        check_edges(f"attribute {name!r}", ends, len(ends))
+        names = list(labels) if labels is not None else bin_labels(name, ends, values, cap=cap)
         if len(names) != len(ends) - 1:
             raise DomainError(
                 f"attribute {name!r}: {len(ends)} edges make {len(ends) - 1} bins, but {len(names)} labels are given"
             )
-        all_labels, codes = _with_special(names, unknown, null)
+        every, at, null_at = special_codes(names, unknown, unknown if null is None else null)
         return cls(
             name=name,
-            labels=tuple(all_labels),
-            unknown=codes[0],
-            null=codes[1],
+            labels=every,
+            unknown=at,
+            null=null_at,
             edges=ends,
             null_values=tuple(null_values),
+            matching=matching,
+            values=values,
+            cap=cap,
         )
 
     @classmethod
@@ -182,22 +214,57 @@ class Attribute:
     def code(self, text: bytes | str | None) -> int:
         """The code of one raw value. This function defines what every source must do, value by value.
 
-        None is null. Labels match byte for byte; bins parse the text as a number. Never raises.
+        None is null. Texts are compared by the rules of `matching`, byte for byte unless it says otherwise; for bins
+        they are parsed as `values` says. Whole numbers and times are compared exactly, others as float64. Never raises.
 
         >>> Attribute.of_size("a", 3).code("2"), Attribute.of_size("a", 3).code("3")
         (2, 0)
         """
+        return self._code(text, self.matching)
+
+    def typed_code(self, text: bytes | str | None) -> int:
+        """The code of a value that is no text, such as a number of Parquet, given by its text with a decimal point.
+
+        >>> from dpgm_core.columns.matching import Matching
+        >>> dot = Attribute.of_labels("x", ["1,5"], unknown="?", matching=Matching(numbers=True, decimal=","))
+        >>> dot.code("1.5"), dot.code("1,50"), dot.typed_code("1.5")
+        (1, 0, 0)
+        """
+        return self._code(text, self.matching.typed)
+
+    @property
+    def forms(self) -> Mapping[bytes, int]:
+        """The texts with a meaning of their own, in the form that `matching` compares -> code; others are unknown.
+
+        For bins only null values have one.
+
+        >>> dict(Attribute.of_labels("a", ["x"], unknown="?").forms)
+        {b'x': 0, b'?': 1, b'': 1}
+        """
+        return MappingProxyType(self._codes)
+
+    @property
+    def cut(self) -> Cut | None:
+        """The bins as what finds the bin of a number; None without bins."""
+        return self._cut
+
+    def _code(self, text: bytes | str | None, rules: Matching) -> int:
         if text is None:
             return self.null
         raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
-        if self.edges is None:
-            return self._codes.get(raw, self.unknown)
-        if any(raw == null.encode() for null in self.null_values):
-            return self.null
-        number = parse_number(raw)
+        known = self._codes.get(rules.form(raw))
+        if known is not None:
+            return known
+        if self._cut is None:
+            return self.unknown
+        spelled = raw if self.values.is_temporal else rules.numeral(raw)
+        number = None if spelled is None else self.values.exact(spelled)
         if number is None:
             return self.unknown
-        return int(self.bin_codes(np.array([number]))[0])
+        if number != number:  # NaN
+            return self.null
+        at = self._cut.place(number)
+        return self.unknown if at < 0 else at
 
     def bin_codes(self, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Codes of float64 numbers under the bins; NaN is null, outside the edges is unknown.
@@ -205,33 +272,53 @@ class Attribute:
         >>> Attribute.of_bins("x", [0, 1, 2], unknown="?").bin_codes(np.array([0.5, 2.0, 7.0, np.nan])).tolist()
         [0, 1, 2, 2]
         """
-        if self.edges is None:
+        if self._cut is None:
             raise DomainError(f"attribute {self.name!r} has no bins; its values are matched as labels")
-        edges = np.asarray(self.edges)
-        codes = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
-        bins = len(edges) - 1
-        codes[numbers == edges[-1]] = bins - 1  # the last bin is closed
-        codes[(codes < 0) | (codes >= bins)] = self.unknown
+        codes = self._cut.real(numbers)
+        codes[codes < 0] = self.unknown
         codes[np.isnan(numbers)] = self.null
         return codes
 
     def label_code(self, label: object) -> int:
-        """The code of a label, or of a code given as a whole number, as a *user* names it in a query.
+        """The code of a label, of a value in its bin, or of a code given as a whole number, as a *user* names it.
 
-        Raises DomainError with a suggestion: unlike `code`, a query must not fall on `unknown` silently.
+        A text that is no label of a column of numbers or dates is read as one of them, and so are floats, dates and
+        times; whole numbers are codes. Raises DomainError with a suggestion: unlike `code`, a query must not fall on
+        `unknown` silently.
 
         >>> Attribute.of_labels("sex", ["F", "M"], unknown="F").label_code("M")
         1
+        >>> Attribute.of_bins("age", [0, 18, 65], unknown="missing").label_code("37")
+        1
         """
-        if isinstance(label, str):
-            if label in self.labels:
-                return self.labels.index(label)
-            raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
         if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
             if 0 <= label < self.size:
                 return int(label)
             raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}, not {label}")
+        if isinstance(label, str) and label in self.labels:
+            return self.labels.index(label)
+        place = None
+        if self.edges is not None or self.values.is_numeric:
+            place = place_of(self.values if self.values.is_numeric else Values(kind="number"), label)
+        if place is not None:
+            return self._code_at(place, label)
+        if isinstance(label, str):
+            raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
+
+    def _code_at(self, place: float, asked: object) -> int:
+        """The code of a place on the axis: its bin, or the label that stands there. Raises DomainError."""
+        if self.edges is None:
+            texts = enumerate(map(str, range(self.size)) if self.coded else self.labels)
+            found = next((code for code, text in texts if self.values.number(text) == place), None)
+            if found is None:
+                raise DomainError(f"attribute {self.name!r} has no label for the value {asked!r}")
+            return found
+        if not self.edges[0] <= place <= self.edges[-1]:
+            bins = len(self.edges) - 1
+            ends = f"from {self.labels[0]} to {self.labels[bins - 1]}" if bins > 1 else f"{self.labels[0]} alone"
+            raise DomainError(f"attribute {self.name!r}: {asked!r} is outside of its bins, which are {ends}")
+        return int(self.bin_codes(np.array([place]))[0])
 
     def coarsened(self, codes: Sequence[int]) -> Attribute:
         """The attribute with fewer codes; codes: the new code of each of its own, 0 to the new size - 1, each used.
@@ -257,69 +344,88 @@ class Attribute:
             name=self.name, labels=tuple(labels), unknown=new[self.unknown], null=new[self.null], null_values=("",)
         )
 
+    def grid(self) -> Attribute:
+        """The fine attribute with which a session reads records whose bins are to be found: a bin per cell.
+
+        The labels of unknown and null values stand after those of the cells. Raises DomainError without private bins.
+
+        >>> age = Attribute.from_dict("age", {"type": "integer", "min": 0, "max": 94, "bins": {"private": 32}})
+        >>> age.size, age.grid().size, age.grid().labels[37]
+        (33, 96, '37')
+        """
+        if not isinstance(self.private, PrivateBins):
+            raise DomainError(f"attribute {self.name!r} has no bins that are found privately")
+        return self._over(grid_edges(self.name, self.private.low, self.private.high, self.values))
+
+    def binned(self, edges: Sequence[float]) -> Attribute:
+        """The attribute with the bins that were found, named as public ones are; edges: of cells of the grid.
+
+        >>> age = Attribute.from_dict("age", {"type": "integer", "min": 0, "max": 94, "bins": {"private": 4}})
+        >>> age.binned([0, 20, 40, 94]).labels
+        ('0-19', '20-39', '40-94', 'missing')
+        """
+        if not isinstance(self.private, PrivateBins):
+            raise DomainError(f"attribute {self.name!r} has no bins that are found privately")
+        ends = tuple(bin_edge(self.name, edge) for edge in edges)
+        check_edges(f"attribute {self.name!r}", ends, len(ends))
+        return self._over(ends)
+
+    def _over(self, edges: tuple[float, ...]) -> Attribute:
+        names = bin_labels(self.name, edges, self.values, cap=self.cap)
+        every, unknown, null = special_codes(names, self.labels[self.unknown], self.labels[self.null])
+        return evolve(self, labels=every, unknown=unknown, null=null, edges=edges, private=None)
+
+    def with_labels(self, found: Iterable[str]) -> Attribute:
+        """The open attribute with the labels that were found, then `other` and the label of null values.
+
+        A found label that is one of these two, or one with another under the rules of matching, is left out.
+
+        >>> job = Attribute.from_dict("job", {"labels": {"private": True, "keep": 100}})
+        >>> job.size, job.with_labels(["cook", "pilot", "other"]).labels
+        (102, ('cook', 'pilot', 'other', 'missing'))
+        """
+        if not isinstance(self.private, PrivateLabels):
+            raise DomainError(f"attribute {self.name!r} has no labels that are found privately")
+        form = self.matching.form
+        special = (OTHER, self.labels[self.null])
+        taken = {form(text.encode()) for text in (*special, *self.null_values)}
+        names = []
+        for text in found:
+            if (key := form(text.encode())) not in taken:
+                taken.add(key)
+                names.append(text)
+        every, unknown, null = special_codes(names, *special)
+        return evolve(self, labels=every, unknown=unknown, null=null, private=None)
+
     def to_dict(self) -> dict[str, Any]:
         """The attribute as plain TOML / JSON values; `Domain.from_dict` reads it back.
 
         >>> Attribute.of_size("a", 2).to_dict()
-        {'labels': ['0', '1'], 'unknown': '0', 'null': '0'}
+        {'labels': ['0', '1'], 'unknown': '0'}
         """
-        plain: dict[str, Any] = {"labels": list(self.labels)}
-        if self.edges is not None:
-            bins = len(self.edges) - 1
-            # JSON has no infinity, so infinite edges travel as texts.
-            ends = [edge if math.isfinite(edge) else str(edge) for edge in self.edges]
-            plain = {"bins": ends, "labels": list(self.labels[:bins])}
-        plain |= {"unknown": self.labels[self.unknown], "null": self.labels[self.null]}
-        if self.null_values != ("",):
-            plain["null_values"] = list(self.null_values)
-        if self.coded:
-            plain["coded"] = True
-        return plain
+        return attribute_table(
+            labels=self.labels,
+            unknown=self.unknown,
+            null=self.null,
+            edges=self.edges,
+            cap=self.cap,
+            null_values=self.null_values,
+            coded=self.coded,
+            matching=self.matching,
+            values=self.values,
+            private=self.private,
+        )
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Attribute:
-        """Read one attribute table: `labels`, `bins` or `size`, with `unknown` (required for the first two).
+        """Read one attribute table: `labels`, `bins`, `size`, or `min` and `max`; see `docs/` for all its settings.
 
-        >>> Attribute.from_dict("a", {"size": 4}).size
-        4
+        Where it does not say `unknown`, null and unknown values have a label of their own, `missing`. DomainError.
+
+        >>> Attribute.from_dict("a", {"labels": ["x", "y"]}).labels
+        ('x', 'y', 'missing')
         """
-        where = f"attribute {name!r}"
-        if not isinstance(plain, Mapping):
-            raise DomainError(f"{where} must be a table such as {{ size = 3 }}, got {plain!r}")
-        for key in plain:
-            if key not in _ATTRIBUTE_KEYS:
-                raise DomainError(f"{where} has no setting {key!r}{did_you_mean(key, _ATTRIBUTE_KEYS)}")
-        shapes = [key for key in ("bins", "size", "labels") if key in plain]
-        if not shapes or ("size" in shapes and len(shapes) > 1):
-            raise DomainError(f"{where} needs one of labels, bins or size; it has {shapes or 'none of them'}")
-        if "size" in plain:
-            if "null_values" in plain or "coded" in plain:
-                raise DomainError(f"{where}: null_values and coded go with labels, not with size")
-            unknown = _code(where, "unknown", plain.get("unknown", 0))
-            null = _code(where, "null", plain["null"]) if "null" in plain else None
-            return cls.of_size(name, plain["size"], unknown=unknown, null=null)
-        if "unknown" not in plain:
-            raise DomainError(
-                f"{where} does not say where unknown values go; add unknown = LABEL, "
-                "an existing label or a new one of its own"
-            )
-        texts = {key: plain[key] for key in ("unknown", "null") if key in plain}
-        for key, text in texts.items():
-            if not isinstance(text, str):
-                raise DomainError(f"{where}: {key} must be a label (a text in quotes), got {text!r}")
-        options: dict[str, Any] = dict(texts)
-        for key in ("labels", "null_values"):
-            if key in plain:
-                options[key] = _texts(where, key, plain[key])
-        if "bins" in plain:
-            if not isinstance(plain["bins"], (list, tuple)):
-                raise DomainError(f"{where}: bins must be a list of edges, got {plain['bins']!r}")
-            if "coded" in plain:
-                raise DomainError(f"{where}: coded goes with labels, not with bins")
-            return cls.of_bins(name, plain["bins"], **options)
-        if not isinstance(plain.get("coded", False), bool):
-            raise DomainError(f"{where}: coded must be true or false, got {plain['coded']!r}")
-        return cls.of_labels(name, options.pop("labels"), coded=plain.get("coded", False), **options)
+        return cls(name=name, **attribute_fields(name, plain))
 
 
 def code_dtype(size: int) -> np.dtype[Any]:
@@ -331,33 +437,9 @@ def code_dtype(size: int) -> np.dtype[Any]:
     return np.dtype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
 
 
-def parse_number(raw: bytes) -> float | None:
-    """A decimal number in ASCII, blanks around it allowed; None for anything else. NaN texts give NaN.
-
-    >>> parse_number(b" 1e3 "), parse_number(b"1_000"), parse_number(b"0x10")
-    (1000.0, None, None)
-    """
-    if b"_" in raw:  # Python's float() takes underscores, no data file means them
-        return None
-    try:
-        return float(raw.decode("ascii"))
-    except (UnicodeDecodeError, ValueError):
-        return None
-
-
 def repeated(names: Iterable[str]) -> str | None:
     """A name that stands twice, or None."""
     return next((name for name, times in Counter(names).items() if times > 1), None)
-
-
-def bin_edge(name: str, edge: object) -> float:
-    """The edge as a float; numbers and the texts inf and -inf are edges. DomainError otherwise."""
-    if isinstance(edge, str) and edge in ("inf", "-inf"):
-        return float(edge)
-    if isinstance(edge, (int, float, np.integer, np.floating)) and not isinstance(edge, bool):
-        with contextlib.suppress(OverflowError):
-            return float(edge)
-    raise DomainError(f"attribute {name!r}: a bin edge must be a number (or inf), got {edge!r}")
 
 
 def _is_text(value: object) -> bool:
@@ -366,14 +448,6 @@ def _is_text(value: object) -> bool:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
         return False
-
-
-def _with_special(labels: list[str], unknown: str, null: str | None) -> tuple[list[str], tuple[int, int]]:
-    special = (unknown, unknown if null is None else null)
-    for label in special:
-        if label not in labels:
-            labels.append(label)
-    return labels, (labels.index(special[0]), labels.index(special[1]))
 
 
 def _merge(name: str, size: int, codes: object) -> list[int]:
@@ -400,32 +474,3 @@ def _unused(label: str, taken: set[str]) -> str:
     found = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
     taken.add(found)
     return found
-
-
-def _bin_labels(ends: Sequence[float]) -> list[str]:
-    labels = [f"[{low:g}, {high:g})" for low, high in itertools.pairwise(ends)]
-    labels[-1] = labels[-1][:-1] + "]"
-    if len(set(labels)) < len(labels):  # edges closer than six digits
-        labels = [f"[{low!r}, {high!r})" for low, high in itertools.pairwise(ends)]
-    return labels
-
-
-def _check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
-    if len(edges) < 2 or len(edges) - 1 > labels:
-        raise DomainError(f"{where}: {len(edges)} edges do not fit {labels} labels")
-    if any(math.isnan(edge) for edge in edges) or any(not low < high for low, high in itertools.pairwise(edges)):
-        raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)}")
-
-
-def _code(where: str, key: str, value: object) -> int:
-    text = value if isinstance(value, str) else None
-    code = int(text) if text is not None and text.isascii() and text.isdigit() else value
-    if not isinstance(code, int) or isinstance(code, bool):
-        raise DomainError(f"{where}: {key} must be a code such as 0, got {value!r}")
-    return code
-
-
-def _texts(where: str, key: str, values: object) -> list[str]:
-    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise DomainError(f"{where}: {key} must be a list of texts in quotes, got {values!r}")
-    return list(values)

@@ -188,6 +188,11 @@ class Dag:
         dpgm_core.errors.StructureError: constraint 'x' lies in no family of the graph; make one of its columns ...
         """
         for one in self.domain.constraints:
+            if not set(self.domain.undetermined).isdisjoint(one.columns):
+                raise StructureError(
+                    f"constraint {one.name!r} is about bins or labels that are still to be found, so that conditional "
+                    "tables may not hold it; take a learner of cliques, such as 'eb-map'"
+                )
             if not any(set(one.columns) <= set(family) and family[0] in one.columns for family in self.families):
                 raise StructureError(
                     f"constraint {one.name!r} lies in no family of the graph; make one of its columns a child of the "

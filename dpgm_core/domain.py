@@ -243,10 +243,9 @@ class Domain:
         """Read a domain from plain values; folder: where files that it names are. Four shapes are understood:
 
         `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it), `{name: size}`,
-        `{name: [label, ...]}` (unknown goes to the first label), and the NIST schema
-        (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`).
-        In a NIST schema a declared null value is the label of null and unknown; without one, unknown values
-        go to the first value; a range becomes whole numbers if it has at most 200 of them, else 20 bins.
+        `{name: [label, ...]}`, and the NIST schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`).
+        Null and unknown values have a label of their own, `missing`, where nothing else is said. In a NIST schema a
+        declared null value is the label of null; a range becomes whole numbers, at most 200 of them, else 20 bins.
 
         >>> Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"], "unknown": "?"}}})
         Domain(a: 3)
@@ -254,9 +253,10 @@ class Domain:
         if not isinstance(plain, Mapping) or not plain:
             raise DomainError("a domain must be a non-empty table of attributes")
         if set(plain) == {"schema"} and isinstance(plain["schema"], Mapping):
-            return cls(_nist_attribute(name, entry) for name, entry in plain["schema"].items())
+            return cls(Attribute.from_dict(name, _nist_table(name, entry)) for name, entry in plain["schema"].items())
         if "attributes" in plain and isinstance(plain["attributes"], Mapping):
             _check_sizes(plain["attributes"])
+            _check_settled(plain["attributes"])
             for key in plain:
                 if key not in ("attributes", "constraints"):
                     raise DomainError(f"a domain has no setting {key!r}; attributes stand under [attributes.NAME]")
@@ -322,9 +322,20 @@ def _check_sizes(entries: Mapping[str, Any]) -> None:
         raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
 
 
+def _check_settled(entries: Mapping[str, Any]) -> None:
+    """Refuse what `dpgm init` left to its user, all at once."""
+    open_ones = [name for name, entry in entries.items() if isinstance(entry, Mapping) and "todo" in entry]
+    if open_ones:
+        shown = ", ".join(map(repr, open_ones[:10])) + (f" and {len(open_ones) - 10} more" if open_ones[10:] else "")
+        raise DomainError(
+            f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain are still to be settled: {shown}; "
+            "see todo under [attributes.NAME], say labels or bins there, and delete the line"
+        )
+
+
 def _short_attribute(name: str, entry: object) -> Attribute:
     if isinstance(entry, int) and not isinstance(entry, bool):
-        return Attribute.of_size(name, entry)
+        return Attribute.from_dict(name, {"size": entry})
     if isinstance(entry, list):
         if any(isinstance(value, (Mapping, list)) for value in entry):
             raise DomainError(
@@ -334,30 +345,27 @@ def _short_attribute(name: str, entry: object) -> Attribute:
         labels = [value if isinstance(value, str) else json.dumps(value, default=str) for value in entry]
         if not labels:
             raise DomainError(f"attribute {name!r} has no labels; give at least one")
-        return Attribute.of_labels(name, labels, unknown=labels[0])
+        return Attribute.from_dict(name, {"labels": labels})
     if isinstance(entry, Mapping):
         return Attribute.from_dict(name, entry)
     raise DomainError(f"attribute {name!r} must be a size, a list of labels or a table, got {entry!r}")
 
 
-def _nist_attribute(name: str, entry: Any) -> Attribute:
+def _nist_table(name: str, entry: Any) -> dict[str, Any]:
     if not isinstance(entry, Mapping) or not ("values" in entry or {"min", "max"} <= set(entry)):
         raise DomainError(f"NIST schema: column {name!r} has neither values nor min and max")
-    has_null = bool(entry.get("has_null"))
-    null = str(entry.get("null_value", "")) if has_null else None
-    null_values = ("",) if null is None or null == "" else ("", null)
+    table: dict[str, Any] = {}
+    whole = "int" in str(entry.get("dtype", ""))
+    null = str(entry.get("null_value", "")) if entry.get("has_null") else ""
+    if null:
+        table = {"missing": null, "null_values": ["", null]}
     if "values" in entry:
         if not isinstance(entry["values"], list):
             raise DomainError(f"NIST schema: the values of column {name!r} must be a list, got {entry['values']!r}")
-        labels = [str(value) for value in entry["values"]]
-        if not labels:
+        if not entry["values"]:
             raise DomainError(f"NIST schema: column {name!r} has an empty list of values")
-        return Attribute.of_labels(name, labels, unknown=null or labels[0], null_values=null_values)
+        return table | {"labels": [str(value) for value in entry["values"]]}
     low, high = bin_edge(name, entry["min"]), bin_edge(name, entry["max"])
-    unknown = null or "unknown"
-    if low.is_integer() and high.is_integer() and high - low < 200 and "int" in str(entry.get("dtype", "")):
-        labels = [str(value) for value in range(int(low), int(high) + 1)]
-        return Attribute.of_labels(name, labels, unknown=unknown, null_values=null_values)
-    bins = 20
-    edges = [low + (high - low) * i / bins for i in range(bins)] + [high]
-    return Attribute.of_bins(name, edges, unknown=unknown, null_values=null_values)
+    whole = whole and low.is_integer() and high.is_integer()
+    table |= {"type": "integer" if whole else "number", "min": entry["min"], "max": entry["max"]}
+    return table if whole and high - low < 200 else table | {"bins": 20}

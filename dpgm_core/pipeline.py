@@ -26,6 +26,7 @@ from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
 from dpgm_core.learning.run import check_contrast_learner, run
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.bisection import check_determined
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import check_structure, measure
@@ -42,6 +43,7 @@ from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
 from dpgm_core.selection.learners import check_learner
+from dpgm_core.selection.named import NamedCliques, check_named, left_for_tables
 from dpgm_core.selection.run import chosen_fit, divided_for, foretold, planned, select_structure
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
@@ -107,16 +109,18 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
     stated = Terms.stated(terms, neighbours)
-    if not isinstance(structure, Structure):
-        selector = selector_of(structure)
+    if isinstance(structure, Structure) and workload is not None:
+        raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
+    if not isinstance(structure, Structure) or structure.domain.undetermined:
+        selector, wanted, share = _chooser(structure, budget, mechanism, split, made, engine, stated, workload)
         noisy, selection = _selected(
             data,
             selector,
             budget,
-            workload_of(workload),
+            wanted,
             made,
             engine,
-            share_only(split, mechanism, budget),
+            share,
             terms=stated,
             randomness=randomness,
             ledger=ledger,
@@ -125,8 +129,6 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         )
         done = chosen_fit(noisy, selection, selector, made, engine, randomness=randomness, progress=progress)
         return judged(done, engine)
-    if workload is not None:
-        raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
     check_constraints(structure.domain, engine, JunctionTree())
     made.check(structure, engine)  # what it cannot learn is refused before anything is charged
     opened = _opened(ledger)
@@ -204,6 +206,8 @@ def release(
     """
     if read_split(split)[1]:
         raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
+    check_structure(structure)
+    check_determined(structure.domain)
     check_constraints(structure.domain, None, JunctionTree())
     curator = LiveCurator(
         as_source(data),
@@ -293,8 +297,10 @@ def plan(
     check_structure(structure)
     engine: Inference = make("inference", inference)
     check_constraints(structure.domain, engine, JunctionTree())
-    noise: Mechanism = make("mechanism", mechanism)
     stated = Terms.stated(terms, neighbours)
+    if structure.domain.undetermined:
+        return _plan_of_bins(structure, budget, mechanism, engine, stated, records, split, learner)
+    noise: Mechanism = make("mechanism", mechanism)
     if learner is None:
         return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
     made: Learner = make("learner", learner)
@@ -356,7 +362,7 @@ def check(
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
     source = as_source(data)
-    if isinstance(structure, Structure):
+    if isinstance(structure, Structure) and not structure.domain.undetermined:
         check_constraints(structure.domain, engine, JunctionTree())
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
@@ -366,19 +372,58 @@ def check(
         measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
         first_asked(made, engine, structure, terms, curator.budget)
     else:
-        share = share_only(split, mechanism, budget)
-        wanted = workload_of(workload)
+        selector, wanted, share = _chooser(structure, budget, mechanism, split, made, engine, terms, workload)
         check_constraints(wanted.domain, engine, JunctionTree())
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        selector = selector_of(structure)
         told = planned(selector, wanted, curator, share)
-        _, left = divided_for(selector, budget)
-        check_learner(made, engine, curator.structure, told, curator.terms, left)
+        if not isinstance(selector, NamedCliques):
+            _, left = divided_for(selector, budget)
+            check_learner(made, engine, curator.structure, told, curator.terms, left)
         structure = curator.structure
     path = source.path if isinstance(source, FileSource) else None
     if path is not None and not Path(path).is_file():
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
+
+
+def _plan_of_bins(
+    structure: Structure,
+    budget: Budget,
+    mechanism: str | Mapping[str, Any] | Mechanism,
+    inference: Inference,
+    terms: Terms,
+    records: float | None,
+    split: str | Mapping[str, Any],
+    learner: str | Mapping[str, Any] | Learner | None,
+) -> Plan:
+    """Of named cliques over private bins: the tables are as large as they may become."""
+    made: Learner = make("learner", LEARNER if learner is None else learner)
+    check_named(structure, budget, mechanism, split, made, inference, terms)
+    cost, left = left_for_tables(structure, budget, terms)
+    noise: Mechanism = make("mechanism", mechanism_of(left))
+    done = make_plan(structure, left, noise, inference, terms=terms, records=records, split=split)
+    columns = ", ".join(map(repr, structure.domain.undetermined))
+    told = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
+    return evolve(done, asked=budget, cost=budget, notes=(told, *done.notes))
+
+
+def _chooser(
+    structure: Structure | str | Mapping[str, Any] | Selector,
+    budget: Budget,
+    mechanism: str | Mapping[str, Any] | Mechanism,
+    split: str | Mapping[str, Any],
+    learner: Learner,
+    inference: Inference,
+    terms: Terms,
+    workload: Workload | Domain | None,
+) -> tuple[Selector, Workload, Fraction]:
+    """Who spends the session, for which workload, and the share of its structure check: a selector, or, over private
+    bins, the cliques that were named."""
+    if isinstance(structure, Structure):
+        share = check_named(structure, budget, mechanism, split, learner, inference, terms)
+        named = NamedCliques(structure=structure, checked=bool(share))
+        return named, named.workload, share
+    return selector_of(structure), workload_of(workload), share_only(split, mechanism, budget)
 
 
 def _foreseen(

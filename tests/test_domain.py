@@ -67,7 +67,8 @@ def test_any_json_is_a_domain_or_a_domain_error(plain):
     ("entry", "wrong", "hint"),
     [
         ({"lables": ["x"], "unknown": "x"}, "lables", "labels"),
-        ({"labels": ["x", "y"]}, "unknown", "add unknown"),
+        ({"labels": ["x", "y"], "missing": "?", "null": "?"}, "missing", "leave null out"),
+        ({"labels": ["x"], "todo": "give its labels"}, "still to be settled", "delete the line"),
         ({"labels": ["x", "x"], "unknown": "x"}, "'x' stands twice", "remove"),
         ({"labels": ["x", 1], "unknown": "x"}, "[", "quotes"),
         ({"labels": [], "size": 3}, "size", "one of labels, bins or size"),
@@ -102,7 +103,7 @@ def test_a_domain_holds_distinct_attributes(wrong):
 
 
 def test_nist_schema_and_short_forms():
-    """The NIST schema, {column: size} and {column: [label, ...]} are read."""
+    """The NIST schema, {column: size} and {column: [label, ...]} are read; no unknown value is anybody's answer."""
     nist = Domain.from_dict(
         {
             "schema": {
@@ -113,8 +114,9 @@ def test_nist_schema_and_short_forms():
         }
     )
     assert nist.sizes == {"PUMA": 3, "AGE": 5, "INCOME": 21}
+    assert nist["AGE"].labels == ("0", "1", "2", "3", "missing") and nist["AGE"].values.kind == "integer"
     assert nist["PUMA"].code(b"") == nist["PUMA"].code(b"N") == nist["PUMA"].code(b"?") == 2
-    assert Domain.from_dict({"a": 3, "b": ["x", 2, None]})["b"].labels == ("x", "2", "null")
+    assert Domain.from_dict({"a": 3, "b": ["x", 2, None]})["b"].labels == ("x", "2", "null", "missing")
     with pytest.raises(DomainError, match=r"'attributes' has a table among its labels.*\[attributes.NAME\]"):
         Domain.from_dict({"attributes": [{"name": "a", "labels": ["x"]}]})  # TOML's [[attributes]]
 
@@ -160,6 +162,8 @@ def test_a_domain_file_is_not_read_whole_whatever_its_size(tmp_path):
 def test_some_attributes_are_merged_and_the_others_stay():
     """A coarse domain survives its file; names that are no attribute are refused."""
     domain = Domain.from_dict({"attributes": {"a": {"size": 4}, "b": {"bins": [0, 1, 2], "unknown": "?"}}})
+    assert domain.sizes == {"a": 5, "b": 3}
+    domain = Domain.from_dict({"attributes": {"a": {"size": 4, "unknown": 0}, "b": domain["b"].to_dict()}})
     coarse = domain.coarsened({"a": [0, 1, 1, 1]})
     assert coarse.sizes == {"a": 2, "b": 3} and coarse["b"] == domain["b"] and domain.coarsened({}) == domain
     assert Domain.from_dict(coarse.to_dict()) == coarse

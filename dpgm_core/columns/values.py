@@ -1,18 +1,37 @@
 """What the values of a column are: texts, numbers, dates. A number stands for each, on an axis that bins cut.
 
 Whole and other numbers are themselves, dates are days since 1970-01-01, dates with a time seconds since its midnight,
-times seconds since midnight; without time zone.
+times seconds since midnight; without time zone, so what has an offset is read in UTC.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import math
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import frozen
 
-__all__ = ["PLAIN", "Kind", "Values"]
+from dpgm_core.errors import DomainError, did_you_mean
+
+__all__ = ["EXACT_WHOLE", "NANO", "PLAIN", "Kind", "Values", "parse_number"]
 
 Kind: TypeAlias = Literal["text", "integer", "number", "boolean", "date", "datetime", "time"]
+
+#: Ticks of a second: dates with a time and times are compared as whole numbers of them, so that none is rounded.
+NANO = 10**9
+#: Whole numbers below it are float64 numbers; larger ones are compared as whole numbers.
+EXACT_WHOLE = 2**53
+
+_DAY = 86_400
+_EPOCH = date(1970, 1, 1).toordinal()
+_FIRST, _LAST = -_EPOCH + 1, date.max.toordinal() - _EPOCH  # the days that Python's calendar has
+_CLOCK = rb"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
+_TIME = re.compile(_CLOCK)
+_DATETIME = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]" + _CLOCK + rb" ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?")
+_WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
+_SAMPLES = (datetime(2001, 2, 3, 16, 5, 6), datetime(1998, 11, 30, 4, 45, 0))
 
 
 @frozen(kw_only=True)
@@ -22,7 +41,7 @@ class Values:
     kind: its type; sampled records have it. format: of dates and times, as `strptime` has it; None: ISO 8601. decimals:
     how many digits after the point numbers are written with; None: as many as they need. scale: how equal bins are
     spaced, "linear" or "log". shape: how numbers are spread inside a bin, public knowledge: "uniform", "log" (uniform
-    on a logarithmic scale) or "lower" (all at the bin's lower edge).
+    on a logarithmic scale) or "lower" (all at the bin's lower edge). Raises DomainError.
 
     >>> Values(kind="integer").is_numeric
     True
@@ -34,19 +53,203 @@ class Values:
     scale: Literal["linear", "log"] = "linear"
     shape: Literal["uniform", "log", "lower"] = "uniform"
 
+    def __attrs_post_init__(self) -> None:
+        for key, value, known in (
+            ("type", self.kind, get_args(Kind)),
+            ("scale", self.scale, ("linear", "log")),
+            ("shape", self.shape, ("uniform", "log", "lower")),
+        ):
+            if value not in known:
+                raise DomainError(f"{key} must be one of {', '.join(known)}, got {value!r}{did_you_mean(value, known)}")
+        if self.kind in ("text", "boolean") and (self.scale, self.shape) != ("linear", "uniform"):
+            raise DomainError(f"scale and shape go with numbers, not with type = {self.kind!r}; say type = 'number'")
+        if self.is_temporal and "log" in (self.scale, self.shape):
+            raise DomainError(f"a logarithmic scale or shape goes with numbers, not with the type {self.kind}")
+        if self.decimals is not None:
+            if not isinstance(self.decimals, int) or isinstance(self.decimals, bool) or not 0 <= self.decimals <= 15:
+                raise DomainError(f"decimals must be a whole number from 0 to 15, got {self.decimals!r}")
+            if self.kind != "number":
+                raise DomainError(f"decimals goes with type = 'number', not with {self.kind!r}")
+        if self.format is not None:
+            if not self.is_temporal:
+                raise DomainError(f"format goes with dates and times, not with type = {self.kind!r}")
+            if not isinstance(self.format, str) or not all(self._survives(sample) for sample in _SAMPLES):
+                raise DomainError(
+                    f"format {self.format!r} does not tell a {self.kind}; write it as in '%d.%m.%Y' or '%Y-%m-%d %H:%M'"
+                )
+
     @property
     def is_numeric(self) -> bool:
         """Whether its values stand on an axis, so that bins can cut them."""
         return self.kind not in ("text", "boolean")
 
+    @property
+    def is_temporal(self) -> bool:
+        """Whether its values are dates or times."""
+        return self.kind in ("date", "datetime", "time")
+
+    @property
+    def ticks(self) -> int:
+        """How many whole units `exact` has to one of the axis: nanoseconds of a second, else 1."""
+        return NANO if self.kind in ("datetime", "time") else 1
+
     def number(self, text: str | bytes) -> float | None:
-        """The place of a raw text on the axis; None for a text that is no such value. NaN stays NaN."""
-        raise NotImplementedError
+        """The place of a raw text on the axis; None for a text that is no such value. NaN stays NaN.
+
+        >>> Values(kind="date").number("1970-01-03"), Values(kind="integer").number("1.5")
+        (2.0, None)
+        """
+        exact = self.exact(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+        if exact is None:
+            return None
+        try:
+            return exact / self.ticks
+        except OverflowError:  # a whole number beyond floats
+            return math.copysign(math.inf, exact)
+
+    def exact(self, raw: bytes) -> int | float | None:
+        """The place in `ticks`: a whole number wherever the text says one, however large; None for no such value.
+
+        A column of type text may have bins too; its values are then decimal numbers. Blanks around are allowed.
+
+        >>> Values(kind="datetime").exact(b"1970-01-01T00:00:01.5+00:00"), Values().exact(b"9007199254740993")
+        (1500000000, 9007199254740993)
+        """
+        if self.kind in ("text", "number"):
+            number = parse_number(raw)
+            if number is not None and abs(number) >= EXACT_WHOLE and _WHOLE.fullmatch(raw.strip()):
+                return int(raw)
+            return number
+        if self.kind == "integer":
+            if _WHOLE.fullmatch(raw.strip()):
+                return int(raw)
+            number = parse_number(raw)
+            if number is None or math.isnan(number):
+                return number
+            return int(number) if number.is_integer() else None
+        if self.kind == "boolean":
+            return {b"true": 1, b"1": 1, b"false": 0, b"0": 0}.get(raw.strip().lower())
+        return self._temporal(raw.strip()) if self.format is None else self._formatted(raw.strip(), self.format)
 
     def text(self, number: float) -> str:
-        """How a place on the axis is written in the column's format."""
-        raise NotImplementedError
+        """How a place on the axis is written in the column's format. Raises DomainError for what is no place.
+
+        >>> Values(kind="date", format="%d.%m.%Y").text(2.0), Values(kind="number", decimals=2).text(1.5)
+        ('03.01.1970', '1.50')
+        """
+        try:
+            if self.kind == "integer":
+                return str(round(number))
+            if self.kind == "boolean":
+                return "true" if number else "false"
+            if not self.is_temporal:
+                return repr(float(number)) if self.decimals is None else f"{number:.{self.decimals}f}"
+            moment = self.moment(number)
+        except (ValueError, OverflowError):
+            raise DomainError(f"{number!r} is no {self.kind} that can be written") from None
+        return moment.isoformat() if self.format is None else moment.strftime(self.format)
+
+    def moment(self, number: float) -> date | datetime | time:
+        """The date or time at a place of the axis, to a microsecond; ValueError or OverflowError where there is none.
+
+        >>> Values(kind="time").moment(60.0)
+        datetime.time(0, 1)
+        """
+        if self.kind == "date":
+            return date.fromordinal(math.floor(number) + _EPOCH)
+        if self.kind == "time":
+            number = min(max(number, 0.0), _DAY - 1e-6)
+        moment = datetime(1970, 1, 1) + timedelta(days=number // _DAY, microseconds=round(number % _DAY * 10**6))
+        return moment if self.kind == "datetime" else moment.time()
+
+    def place(self, moment: date | time) -> int:
+        """Where a date or a time is, in `ticks`; what has an offset counts in UTC. ValueError where it does not fit.
+
+        >>> Values(kind="datetime").place(date(1970, 1, 2)) == 86_400 * NANO
+        True
+        """
+        if isinstance(moment, time):
+            if self.kind != "time":
+                raise ValueError("a time of day is no date")
+            return _ticks(moment)
+        if isinstance(moment, datetime):
+            plain = moment if moment.tzinfo is None else moment.astimezone(UTC)
+            return self._of(plain.toordinal() - _EPOCH, _ticks(plain.time()))
+        return self._of(moment.toordinal() - _EPOCH, 0)
+
+    def in_range(self, numbers: Any, *, per_day: int) -> Any:
+        """Whether whole numbers, of which a day has so many, are dates of the years 1 to 9999, elementwise."""
+        return (numbers >= _FIRST * per_day) & (numbers < (_LAST + 1) * per_day)
+
+    def _of(self, days: int, ticks: int) -> int:
+        if self.kind == "time":
+            return ticks
+        return days if self.kind == "date" else days * _DAY * NANO + ticks
+
+    def _temporal(self, raw: bytes) -> int | None:
+        if self.kind == "time":
+            found = _TIME.fullmatch(raw)
+            return None if found is None else _clock(*found.groups())
+        found = _DATETIME.fullmatch(raw)
+        if found is None:
+            return None
+        day, hour, minute, second, fraction, offset = found.groups()
+        try:
+            days = date.fromisoformat(day.decode()).toordinal() - _EPOCH
+        except ValueError:
+            return None
+        ticks = 0 if hour is None else _clock(hour, minute, second, fraction)
+        if ticks is None:
+            return None
+        if offset is not None and offset != b"Z":
+            hours, minutes = int(offset[1:3]), int(offset[3:].lstrip(b":") or b"0")
+            ticks -= (-1 if offset[:1] == b"-" else 1) * (hours * 60 + minutes) * 60 * NANO
+            days, ticks = days + ticks // (_DAY * NANO), ticks % (_DAY * NANO)
+        return self._of(days, ticks) if _FIRST <= days <= _LAST else None
+
+    def _formatted(self, raw: bytes, form: str) -> int | None:
+        try:
+            moment = datetime.strptime(raw.decode(), form)
+            return self.place(moment)
+        except (ValueError, OverflowError):
+            return None
+
+    def _survives(self, sample: datetime) -> bool:
+        # Written and read back; a format may leave out what is smaller than a day, or a minute.
+        try:
+            back = datetime.strptime(sample.strftime(str(self.format)), str(self.format))
+        except (ValueError, OverflowError):
+            return False
+        same_clock = (back.hour, back.minute) == (sample.hour, sample.minute)
+        if self.kind == "date":
+            return back.date() == sample.date()
+        return same_clock and (self.kind == "time" or back.date() == sample.date())
 
 
 #: Texts.
 PLAIN = Values()
+
+
+def parse_number(raw: bytes) -> float | None:
+    """A decimal number in ASCII, blanks around it allowed; None for anything else. NaN texts give NaN.
+
+    >>> parse_number(b" 1e3 "), parse_number(b"1_000"), parse_number(b"0x10")
+    (1000.0, None, None)
+    """
+    if b"_" in raw:  # Python's float() takes underscores, no data file means them
+        return None
+    try:
+        return float(raw.decode("ascii"))
+    except (UnicodeDecodeError, ValueError):
+        return None
+
+
+def _clock(hour: bytes, minute: bytes, second: bytes | None, fraction: bytes | None) -> int | None:
+    parts = int(hour), int(minute), int(second or b"0")
+    if parts[0] > 23 or max(parts) > 59:
+        return None
+    return ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * NANO + int((fraction or b"").ljust(9, b"0")[:9])
+
+
+def _ticks(clock: time) -> int:
+    return ((clock.hour * 60 + clock.minute) * 60 + clock.second) * NANO + clock.microsecond * 1000

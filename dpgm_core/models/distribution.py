@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
-from dpgm_core.domain import Domain
+from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import (
     Beliefs,
@@ -117,21 +117,42 @@ class Distribution:
             raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
         return {**fixed, **engine.maximize(potentials)[0]}
 
-    def sample(self, count: int, generator: np.random.Generator) -> Codes:
-        """Codes of independent records, one array per attribute of the domain. Raises InferenceError."""
-        engine = self.engine(self.structure)
-        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
-            raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
-        return engine.sample(self.potentials, count, generator)
+    def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
+        """Codes of independent records of p(. | fixed), one array per attribute of the domain.
 
-    def rounded(self, count: int, generator: np.random.Generator) -> Codes:
+        Raises InferenceError, also where `fixed` has probability 0.
+        """
+
+        def draw(engine: Engine, potentials: Tables) -> Codes:
+            if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
+                raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
+            return engine.sample(potentials, count, generator)
+
+        return self._drawn(count, fixed or {}, draw)
+
+    def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
         """Codes of records whose tables are the expected ones up to roundings, as `sample` has them."""
-        engine = self.engine(self.structure)
-        if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
-            raise InferenceError(
-                f"{type(engine).__name__} cannot round expected counts; use junction-tree, or method 'independent'"
-            )
-        return engine.rounded(self.potentials, count, generator)
+
+        def draw(engine: Engine, potentials: Tables) -> Codes:
+            if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
+                raise InferenceError(
+                    f"{type(engine).__name__} cannot round expected counts; use junction-tree, or method 'independent'"
+                )
+            return engine.rounded(potentials, count, generator)
+
+        return self._drawn(count, fixed or {}, draw)
+
+    def _drawn(self, count: int, fixed: Mapping[str, int], draw: Callable[[Engine, Tables], Codes]) -> Codes:
+        """What `draw` makes of the other attributes, and the fixed ones among them in their places."""
+        domain = self.structure.domain
+        found = {name: np.full(count, code, code_dtype(domain[name].size)) for name, code in fixed.items()}
+        if len(fixed) == len(domain):
+            self.most_probable(fixed)  # refuses what has probability 0
+        else:
+            structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
+            codes = draw(self.engine(structure), potentials)
+            found |= dict(zip(structure.domain.names, codes, strict=True))
+        return [found[name] for name in domain.names]
 
     def entropy(self) -> float:
         """Of one record, nats: log Z - theta . mu."""

@@ -1,16 +1,19 @@
 """From raw Arrow values to codes, by the public domain alone: `Attribute.code`, vectorised.
 
-Texts match labels byte for byte. Other values match by their text: whole numbers (floats that are whole included) by
-their decimal digits, other floats by their shortest decimal (see `as_text`), dates and times by ISO 8601
-(a midnight by its date), booleans by true/false, True/False or 1/0, whichever the labels know. NaN is null. For an
-attribute with bins, numbers stay numbers and texts are parsed. Cells of a dense union, which Python objects become,
-are read each by its own type.
+Texts match labels by the attribute's rules, byte for byte unless it has others; rules are applied to distinct texts.
+Other values match by their text: whole numbers (floats that are whole included) by their decimal digits, other floats
+by their shortest decimal (see `as_text`), dates and times by ISO 8601 (a midnight by its date), booleans by true/false,
+True/False or 1/0, whichever the labels know; the signs of a country are for texts alone. NaN is null. For an attribute
+with bins, numbers stay numbers, dates and times stay on their axis, both compared exactly whatever their unit, and
+texts are parsed. Cells of a dense union, which Python objects become, are read each by its own type.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -20,6 +23,8 @@ import pyarrow.compute as pc
 
 from dpgm_core.arrays import Codes
 from dpgm_core.attribute import Attribute, code_dtype, parse_number
+from dpgm_core.columns.matching import EXACT
+from dpgm_core.columns.values import EXACT_WHOLE, NANO, Values
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch
@@ -85,7 +90,8 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     [0, 1, 2, 3]
     """
     of_values = _by_labels(attribute) if attribute.edges is None else _by_bins(attribute)
-    booleans = np.array([attribute.code(text) for text in _boolean_texts(attribute)], code_dtype(attribute.size))
+    booleans = np.array([attribute.typed_code(text) for text in _boolean_texts(attribute)], code_dtype(attribute.size))
+    axis = _axis_of(attribute)
 
     def encode(raw: Any) -> CodeArray:
         array = plain(raw)
@@ -101,11 +107,11 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
             codes = booleans.take(_filled(array).astype(np.intp))
         elif pa.types.is_dictionary(kind):
             codes = _through(array.indices, encode(array.dictionary))
-        elif is_textual(kind) or pa.types.is_integer(kind) or (attribute.edges is not None and _is_number(kind)):
+        elif is_textual(kind) or axis(kind):
             codes = of_values(array)
-        else:  # floats as labels, decimals, dates, times, nulls
+        else:  # floats as labels, decimals, other dates and times, nulls
             distinct = array.dictionary_encode()
-            codes = _through(distinct.indices, encode(as_text(distinct.dictionary)))
+            codes = _through(distinct.indices, _typed(attribute, as_text(distinct.dictionary), of_values))
         if array.null_count:
             codes[array.is_null().to_numpy(zero_copy_only=False)] = attribute.null
         return codes
@@ -113,11 +119,32 @@ def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
     return encode
 
 
+def _axis_of(attribute: Attribute) -> Callable[[Any], bool]:
+    """Whether values of an Arrow type have codes without their text: whole numbers, and what the bins cut."""
+    if attribute.edges is None:
+        return lambda kind: bool(pa.types.is_integer(kind))
+    if not attribute.values.is_temporal:
+        return lambda kind: bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    if attribute.values.kind == "time":
+        return lambda kind: bool(pa.types.is_time(kind))
+    return lambda kind: bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _typed(attribute: Attribute, texts: Any, of_values: Callable[[Any], CodeArray]) -> CodeArray:
+    # Texts that we wrote ourselves have none of the signs that raw texts may have.
+    if attribute.matching.typed is attribute.matching:
+        codes = of_values(texts)
+        if texts.null_count:
+            codes[texts.is_null().to_numpy(zero_copy_only=False)] = attribute.null
+        return codes
+    return np.array([attribute.typed_code(text) for text in texts.to_pylist()], code_dtype(attribute.size))
+
+
 def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
     """Codes of texts and whole numbers that match labels; those of nulls are left to the caller."""
     dtype = code_dtype(attribute.size)
-    # The texts with a meaning of their own; all others are unknown.
-    known = {text.encode(): attribute.code(text) for text in (*_label_texts(attribute), *attribute.null_values)}
+    known = attribute.forms
+    exact = attribute.matching == EXACT
     whole = {int(text): code for text, code in known.items() if re.fullmatch(rb"0|-?[1-9][0-9]{0,19}", text)}
 
     @cache
@@ -144,6 +171,9 @@ def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
         return least, most, table, least == 0 and np.array_equal(table[:-1], np.arange(most + 1))
 
     def of_values(array: Any) -> CodeArray:
+        if is_textual(array.type) and not exact:
+            distinct = array.dictionary_encode()
+            return _through(distinct.indices, np.array([attribute.code(text) for text in _texts(distinct)], dtype))
         table = table_of(array.type) if pa.types.is_integer(array.type) else None
         if table is None:
             # index_in hashes the few public values, so memory does not grow with the distinct values in the data.
@@ -160,30 +190,107 @@ def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
 
 
 def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
-    """Codes of numbers, and of texts that are parsed, by the bins; those of nulls are left to the caller."""
+    """Codes of numbers, of dates and times, and of texts that are parsed, by the bins; nulls are left to the caller."""
     dtype = code_dtype(attribute.size)
-    null_texts = {text.encode() for text in attribute.null_values}
-    null_numbers = [number for number in map(parse_number, null_texts) if number is not None]
+    cut, values = attribute.cut, attribute.values
+    assert cut is not None
+    rules = attribute.matching
+    # Where null is written as a number or a date, values that are it are null too.
+    nulls = [] if attribute.coded else _null_places(attribute)
 
-    def of_texts(texts: Iterable[bytes]) -> CodeArray:
-        numbers = [float("nan") if text in null_texts else parse_number(text) for text in texts]
-        codes = attribute.bin_codes(np.array([0.0 if number is None else number for number in numbers], np.float64))
+    def of_texts(texts: Sequence[bytes]) -> CodeArray:
+        if values.is_temporal or rules != EXACT:
+            return np.array([attribute.code(text) for text in texts], dtype)
+        numbers = [math.nan if text in attribute.forms else parse_number(text) for text in texts]
+        found = np.array([0.0 if number is None else number for number in numbers], np.float64)
+        codes = of_floats(found)
         codes[[number is None for number in numbers]] = attribute.unknown
+        for at in np.nonzero(np.abs(found) >= EXACT_WHOLE)[0].tolist():  # perhaps whole numbers that no float is
+            codes[at] = attribute.code(texts[at])
+        return codes
+
+    def of_floats(numbers: CodeArray) -> CodeArray:
+        codes = attribute.bin_codes(numbers)
+        if values.kind == "integer":
+            with np.errstate(invalid="ignore"):
+                codes[~np.isnan(numbers) & ~(np.isfinite(numbers) & (np.floor(numbers) == numbers))] = attribute.unknown
+        return codes.astype(dtype)
+
+    def of_whole(numbers: CodeArray, units: Fraction) -> CodeArray:
+        codes = cut.whole(numbers, units)
+        codes[codes < 0] = attribute.unknown
+        for null in nulls:
+            # In units of the axis; one that lies between two whole numbers is none of them.
+            place = Fraction(null) / values.ticks * units
+            if place.denominator == 1 and np.iinfo(numbers.dtype).min <= place <= np.iinfo(numbers.dtype).max:
+                codes[numbers == int(place)] = attribute.null
         return codes.astype(dtype)
 
     def of_values(array: Any) -> CodeArray:
-        if is_textual(array.type):
+        kind = array.type
+        if is_textual(kind):
             distinct = array.dictionary_encode()
-            return _through(distinct.indices, of_texts(distinct.dictionary.to_pylist()))
-        if pa.types.is_decimal(array.type):  # Arrow's own cast rounds twice
-            array = pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
-        numbers = _filled(array.cast(pa.float64(), safe=False))
-        codes = attribute.bin_codes(numbers)
-        for number in null_numbers:
-            codes[numbers == number] = attribute.null
-        return codes.astype(dtype)
+            return _through(distinct.indices, of_texts([text or b"" for text in _texts(distinct)]))
+        if pa.types.is_integer(kind):
+            return of_whole(_filled(array), Fraction(1))
+        if pa.types.is_temporal(kind):
+            return of_temporal(array)
+        numbers = _filled(array.cast(pa.float64()))
+        codes = of_floats(numbers)
+        for null in nulls:
+            codes[numbers == null] = attribute.null
+        return codes
+
+    def of_temporal(array: Any) -> CodeArray:
+        numbers, per_day = _ticks_of(array)
+        if values.kind == "time":
+            return of_whole(numbers, Fraction(per_day, 86_400))
+        codes = (
+            of_whole(numbers // per_day, Fraction(1))
+            if values.kind == "date"
+            else of_whole(numbers, Fraction(per_day, 86_400))
+        )
+        codes[~values.in_range(numbers, per_day=per_day)] = attribute.unknown  # years that no text of four digits says
+        return codes
 
     return of_values
+
+
+def _null_places(attribute: Attribute) -> list[int | float]:
+    """The numbers, dates and times that are null, in ticks: those whose own text is a null value."""
+    values = attribute.values
+    iso = Values(kind=values.kind)
+    found: list[int | float] = []
+    for text in attribute.null_values:
+        place = iso.exact(text.encode())
+        if place is None and values.format is not None:
+            place = values.exact(text.encode())
+        if place is None or place != place:
+            continue
+        if values.is_temporal or attribute.typed_code(_number_text(place)) == attribute.null:
+            found.append(place)
+    return found
+
+
+def _number_text(number: int | float) -> str:
+    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
+
+
+def _ticks_of(array: Any) -> tuple[CodeArray, int]:
+    """Dates and times as whole numbers from the start of the axis, and how many of them make a day."""
+    kind = array.type
+    if pa.types.is_date64(kind):
+        array, kind = array.cast(pa.date32()), pa.date32()
+    if pa.types.is_date32(kind):
+        return _filled(array.cast(pa.int32())).astype(np.int64), 1
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": NANO}[kind.unit]
+    narrow = array.cast(pa.int32()) if pa.types.is_time32(kind) else array
+    return _filled(narrow.cast(pa.int64())), 86_400 * per_second
+
+
+def _texts(distinct: Any) -> list[bytes | None]:
+    texts: list[bytes | None] = distinct.dictionary.to_pylist()
+    return texts
 
 
 def _through(indices: Any, codes: CodeArray) -> CodeArray:
@@ -199,17 +306,10 @@ def _filled(array: Any, null: int = 0) -> CodeArray:
     return numbers
 
 
-def _is_number(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _label_texts(attribute: Attribute) -> Iterable[str]:
-    return map(str, range(attribute.size)) if attribute.coded else attribute.labels
-
-
 def _boolean_texts(attribute: Attribute) -> tuple[str, str]:
     if attribute.edges is not None:
         return "0", "1"
-    texts = {*_label_texts(attribute), *attribute.null_values}
     pairs = (("false", "true"), ("False", "True"), ("0", "1"))
-    return next((pair for pair in pairs if texts.issuperset(pair)), pairs[0])
+    forms = attribute.forms
+    known = (pair for pair in pairs if all(attribute.matching.form(text.encode()) in forms for text in pair))
+    return next(known, pairs[0])

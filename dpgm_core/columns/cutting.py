@@ -1,0 +1,91 @@
+"""Which bin a number falls in, exactly: whole numbers and ticks of time are never rounded to floats on the way."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import field, frozen
+
+__all__ = ["Cut"]
+
+_Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+_Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@frozen(eq=False)
+class Cut:
+    """Bins [e_0, e_1), [e_1, e_2), ..., the last one closed; -1 is outside them.
+
+    edges: ascending, ends may be infinite. cap: what is beyond an end falls in the bin at that end. ticks: how many
+    whole units, which `place` takes, one unit of the edges has.
+
+    >>> Cut((0.0, 18.0, 65.0), cap=False).place(65), Cut((0.0, 18.0, 65.0), cap=True).place(-3)
+    (1, 0)
+    """
+
+    edges: tuple[float, ...]
+    cap: bool
+    ticks: int = 1
+    _starts: tuple[float, ...] = field(init=False)
+    _end: float = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        whole = self.ticks != 1
+        starts = tuple(_first(edge, Fraction(self.ticks)) for edge in self.edges) if whole else self.edges
+        object.__setattr__(self, "_starts", starts)
+        object.__setattr__(self, "_end", _last(self.edges[-1], Fraction(self.ticks)) if whole else self.edges[-1])
+
+    def place(self, number: int | float) -> int:
+        """The bin of one number in ticks; Python compares whole numbers and floats exactly."""
+        at = bisect_right(self._starts, number) - 1
+        bins = len(self.edges) - 1
+        if 0 <= at < bins:
+            return at
+        if at >= bins and (self.cap or number <= self._end):
+            return bins - 1
+        return 0 if at < 0 and self.cap else -1
+
+    def real(self, numbers: _Array) -> _Codes:
+        """The bins of float64 numbers in units of the edges; NaN has any.
+
+        >>> Cut((0.0, 1.0, 2.0), cap=False).real(np.array([0.5, 2.0, 7.0])).tolist()
+        [0, 1, -1]
+        """
+        edges = np.asarray(self.edges)
+        codes = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
+        return self._closed(codes, numbers == edges[-1])
+
+    def whole(self, numbers: _Array, units: Fraction | int = 1) -> _Codes:
+        """The bins of whole numbers, `units` of which make one unit of the edges; exact for all 64-bit integers.
+
+        >>> Cut((0.0, 2.0**53, 2.0**60), cap=False).whole(np.array([2**53 - 1, 2**53, 2**53 + 1])).tolist()
+        [0, 1, 1]
+        """
+        numbers = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False)
+        info = np.iinfo(numbers.dtype)
+        starts = [_first(edge, Fraction(units)) for edge in self.edges]
+        below = sum(start < info.min for start in starts)
+        inside = np.array([start for start in starts if info.min <= start <= info.max], numbers.dtype)
+        codes = np.searchsorted(inside, numbers, side="right").astype(np.int64) + (below - 1)
+        hit = starts[-1] == _last(self.edges[-1], Fraction(units)) and info.min <= starts[-1] <= info.max
+        return self._closed(codes, numbers == starts[-1] if hit else np.zeros(len(numbers), bool))
+
+    def _closed(self, codes: _Codes, last: _Array) -> _Codes:
+        bins = len(self.edges) - 1
+        codes[last] = bins - 1
+        if self.cap:
+            return np.clip(codes, 0, bins - 1)
+        codes[codes >= bins] = -1
+        return codes
+
+
+def _first(edge: float, units: Fraction) -> float:
+    return math.ceil(Fraction(edge) * units) if math.isfinite(edge) else edge
+
+
+def _last(edge: float, units: Fraction) -> float:
+    return math.floor(Fraction(edge) * units) if math.isfinite(edge) else edge

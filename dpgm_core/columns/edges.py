@@ -1,0 +1,212 @@
+"""The edges of bins from public bounds: equal ones, those of a calendar, and the grid on which private ones are."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.columns.values import Values
+from dpgm_core.errors import DomainError
+
+__all__ = ["UNITS", "bin_edge", "bounds", "calendar_edges", "check_edges", "equal_edges", "grid_edges"]
+
+#: The grid of private bins has at most so many cells.
+CELLS = 2**16
+#: Calendar bins, the coarsest first.
+UNITS = ("year", "quarter", "month", "week", "day", "hour")
+
+_MOST = 2**20  # bins of a calendar
+
+
+def bin_edge(name: str, edge: object, values: Values | None = None) -> float:
+    """The edge as a float; numbers and the texts inf and -inf are edges, for dates their texts too. DomainError else.
+
+    >>> bin_edge("x", "inf"), bin_edge("x", "1970-01-03", Values(kind="date"))
+    (inf, 2.0)
+    """
+    if isinstance(edge, str) and edge in ("inf", "-inf"):
+        return float(edge)
+    if isinstance(edge, (int, float, np.integer, np.floating)) and not isinstance(edge, bool):
+        with contextlib.suppress(OverflowError):
+            number = float(edge)
+            if isinstance(edge, (int, np.integer)) and number != edge:
+                raise DomainError(
+                    f"attribute {name!r}: the edge {edge} is no float64 number, so bins cannot be cut there; "
+                    f"{int(number)} is one"
+                )
+            return number
+    if values is not None and values.is_temporal:
+        place = None
+        if isinstance(edge, str):
+            place = values.exact(edge.encode("utf-8", "surrogatepass"))
+            if place is None and values.format is not None:  # ISO 8601 is understood in any case
+                place = Values(kind=values.kind).exact(edge.encode("utf-8", "surrogatepass"))
+        elif isinstance(edge, (date, time)):
+            with contextlib.suppress(ValueError, OverflowError):
+                place = values.place(edge)
+        if place is not None:
+            return place / values.ticks
+        raise DomainError(f"attribute {name!r}: {edge!r} is no {values.kind}; write it as in {_EXAMPLES[values.kind]}")
+    raise DomainError(f"attribute {name!r}: a bin edge must be a number (or inf), got {edge!r}")
+
+
+_EXAMPLES = {"date": "2019-12-31", "datetime": "2019-12-31T23:59", "time": "23:59"}
+
+
+def bounds(name: str, low: object, high: object, values: Values) -> tuple[float, float]:
+    """The least and the largest value as places of the axis; DomainError where they are reversed or infinite.
+
+    A date as the upper bound of dates with a time includes that day.
+    """
+    ends = bin_edge(name, low, values), bin_edge(name, high, values)
+    if values.kind == "datetime" and _is_day(high):
+        ends = ends[0], ends[1] + 86_400
+    if not (math.isfinite(ends[0]) and math.isfinite(ends[1])):
+        raise DomainError(f"attribute {name!r}: min and max must be finite, got {low!s:.40} and {high!s:.40}")
+    if math.isinf(ends[1] - ends[0]):
+        raise DomainError(f"attribute {name!r}: min and max are too far apart, {low!s:.40} and {high!s:.40}")
+    if ends[0] > ends[1] or (ends[0] == ends[1] and values.kind not in ("integer", "date")):
+        raise DomainError(f"attribute {name!r}: min must be below max, got {low!s:.40} and {high!s:.40}")
+    if values.kind == "integer" and not (ends[0].is_integer() and ends[1].is_integer()):
+        raise DomainError(f"attribute {name!r}: min and max of integers must be whole, got {low!s:.40}, {high!s:.40}")
+    if values.scale == "log" and ends[0] <= 0:
+        raise DomainError(f"attribute {name!r}: scale = 'log' needs min above 0, got {low!s:.40}")
+    return ends
+
+
+def equal_edges(name: str, low: float, high: float, count: int, values: Values) -> tuple[float, ...]:
+    """Edges of `count` bins of equal width, or of equal ratio on a log scale, rounded to a 1000th of the width.
+
+    Whole numbers and days are shared out evenly. Raises DomainError where there are fewer values than bins.
+
+    >>> equal_edges("x", 0.0, 1.0, 3, Values(kind="number")), equal_edges("x", 0.0, 9.0, 3, Values(kind="integer"))
+    ((0.0, 0.3333, 0.6667, 1.0), (0.0, 3.0, 6.0, 9.0))
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise DomainError(f"attribute {name!r}: the number of bins must be a whole number of at least 1, got {count!r}")
+    if count > 2**22:
+        raise DomainError(f"attribute {name!r}: {count} bins are above the largest possible, {2**22}")
+    discrete = values.kind in ("integer", "date")
+    if discrete and count > high - low + 1:
+        raise DomainError(
+            f"attribute {name!r}: there are {high - low + 1:.0f} values from min to max, too few for {count} bins"
+        )
+    if values.scale == "log":
+        inner: Any = np.exp(np.linspace(math.log(low), math.log(high + discrete), count + 1))[1:-1]
+    elif discrete:
+        many = int(high) - int(low) + 1
+        inner = [low + many * at // count for at in range(1, count)]
+    else:
+        inner = low + (high - low) * (np.arange(1, count) / count)
+    places = [float(place) for place in inner]
+    if discrete:
+        places = _apart(places, low, high)
+        last = high if not places or high > places[-1] else high + 0.5
+    else:
+        places, last = _rounded([low, *places, high], whole=values.is_temporal)[1:-1], high
+    edges = (low, *places, last)
+    if any(not first < second for first, second in itertools.pairwise(edges)):
+        raise DomainError(f"attribute {name!r}: float64 numbers do not tell {count} bins from min to max apart")
+    return edges
+
+
+def calendar_edges(name: str, low: float, high: float, unit: str, values: Values) -> tuple[float, ...]:
+    """Edges at the starts of years, quarters, months, weeks (Mondays), days or hours between two dates.
+
+    >>> calendar_edges("x", 0.0, 40.0, "month", Values(kind="date"))
+    (0.0, 31.0, 40.0)
+    """
+    if values.kind not in ("date", "datetime") or (unit == "hour" and values.kind == "date"):
+        raise DomainError(f"attribute {name!r}: bins = {unit!r} does not go with type = {values.kind!r}")
+    step = _STEPS[unit]
+    if (high - low) / (1 if values.kind == "date" else 86_400) * (24 if unit == "hour" else 1) > _MOST:
+        raise DomainError(f"attribute {name!r}: min to max are too many bins of a(n) {unit}")
+    per_day = 1 if values.kind == "date" else 86_400
+    try:
+        start = values.moment(low)
+        moment = datetime(start.year, start.month, start.day) if isinstance(start, date) else datetime.min
+        if unit == "hour" and isinstance(start, datetime):
+            moment = moment.replace(hour=start.hour)
+        edges = [low]
+        while (place := _place(moment := step(moment), per_day)) <= high:
+            edges.append(place)
+    except (ValueError, OverflowError):
+        raise DomainError(f"attribute {name!r}: calendar bins need dates of the years 1 to 9998") from None
+    if high > edges[-1]:
+        edges.append(high)
+    elif values.kind == "date" or len(edges) == 1:
+        edges.append(high + 0.5)
+    return tuple(edges)
+
+
+def grid_edges(name: str, low: float, high: float, values: Values) -> tuple[float, ...]:
+    """The public grid of private bins: one cell for each whole number or day where they are at most 65,536.
+
+    >>> len(grid_edges("x", 0.0, 94.0, Values(kind="integer"))) - 1
+    95
+    """
+    discrete = values.kind in ("integer", "date")
+    count = int(min(high - low + 1, CELLS)) if discrete else CELLS
+    return equal_edges(name, low, high, count, values)
+
+
+def check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
+    """Refuse edges that do not ascend, or are too many for the labels."""
+    if len(edges) < 2 or len(edges) - 1 > labels:
+        raise DomainError(f"{where}: {len(edges)} edges do not fit {labels} labels")
+    if any(math.isnan(edge) for edge in edges) or any(not low < high for low, high in itertools.pairwise(edges)):
+        raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)!r:.200}")
+
+
+def _is_day(bound: object) -> bool:
+    if isinstance(bound, str):
+        return ":" not in bound and not bound.lstrip("-").isdigit()
+    return isinstance(bound, date) and not isinstance(bound, datetime)
+
+
+def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
+    """Rounded to whole numbers, each at least one above the one before."""
+    rounded = [float(round(place)) for place in places]
+    least = low
+    for at, place in enumerate(rounded):
+        least = rounded[at] = max(place, least + 1)
+    most = high + 1
+    for at in range(len(rounded) - 1, -1, -1):
+        most = rounded[at] = min(rounded[at], most - 1)
+    return rounded
+
+
+def _rounded(edges: list[float], *, whole: bool) -> list[float]:
+    found = list(edges)
+    for at in range(1, len(edges) - 1):
+        width = min(edges[at] - edges[at - 1], edges[at + 1] - edges[at]) / 1000
+        digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
+        if digits < 300:
+            found[at] = float(round(edges[at], max(digits, 0) if whole else digits))
+    return found
+
+
+def _place(moment: datetime, per_day: int) -> float:
+    since = moment - datetime(1970, 1, 1)
+    return float(since.days if per_day == 1 else since.days * per_day + since.seconds)
+
+
+def _month(moment: datetime, months: int) -> datetime:
+    number = (moment.month - 1) // months * months + months
+    return datetime(moment.year + number // 12, number % 12 + 1, 1)
+
+
+_STEPS: dict[str, Callable[[datetime], datetime]] = {
+    "year": lambda moment: datetime(moment.year + 1, 1, 1),
+    "quarter": lambda moment: _month(moment, 3),
+    "month": lambda moment: _month(moment, 1),
+    "week": lambda moment: moment + timedelta(days=7 - moment.weekday()),
+    "day": lambda moment: moment + timedelta(days=1),
+    "hour": lambda moment: moment + timedelta(hours=1),
+}
