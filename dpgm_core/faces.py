@@ -23,6 +23,7 @@ FACES = (
     "dpgm_core.interop",
     "dpgm_core.columns",
     "dpgm_core.metadata",
+    "dpgm_core.constraints",
 )
 
 

@@ -19,7 +19,9 @@ from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, TooLarge
+from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
@@ -129,6 +131,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         )
         done = chosen_fit(noisy, selection, selector, made, engine, randomness=randomness, progress=progress)
         return judged(done, engine)
+    check_constraints(structure.domain, engine, JunctionTree())
     made.check(structure, engine)  # what it cannot learn is refused before anything is charged
     opened = _opened(ledger)
     curator = LiveCurator(
@@ -207,6 +210,7 @@ def release(
         raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
     check_structure(structure)
     check_determined(structure.domain)
+    check_constraints(structure.domain, None, JunctionTree())
     curator = LiveCurator(
         as_source(data),
         structure,
@@ -265,6 +269,7 @@ def learn(
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
+    check_constraints(curator.structure.domain, engine, JunctionTree())
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
@@ -293,6 +298,7 @@ def plan(
     """
     check_structure(structure)
     engine: Inference = make("inference", inference)
+    check_constraints(structure.domain, engine, JunctionTree())
     stated = Terms.stated(terms, neighbours)
     if structure.domain.undetermined:
         return _plan_of_bins(structure, budget, mechanism, engine, stated, records, split, learner)
@@ -330,6 +336,7 @@ def plan_selection(
     """
     share = share_only(split, MECHANISM, budget)
     made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    check_constraints(wanted.domain, make("inference", inference), JunctionTree())
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
@@ -358,6 +365,7 @@ def check(
     engine: Inference = make("inference", inference)
     source = as_source(data)
     if isinstance(structure, Structure) and not structure.domain.undetermined:
+        check_constraints(structure.domain, engine, JunctionTree())
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
@@ -367,6 +375,7 @@ def check(
         first_asked(made, engine, structure, terms, curator.budget)
     else:
         selector, wanted, share = _chooser(structure, budget, mechanism, split, made, engine, terms, workload)
+        check_constraints(wanted.domain, engine, JunctionTree())
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         told = planned(selector, wanted, curator, share)
         if not isinstance(selector, NamedCliques):
@@ -442,6 +451,7 @@ def _selected(
     terms: Terms,
     randomness: Randomness | None,
 ) -> tuple[NoisyTables, Selection]:
+    check_constraints(workload.domain, inference, JunctionTree())
     curator = _choosing(
         as_source(data),
         workload,
