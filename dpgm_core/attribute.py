@@ -243,11 +243,6 @@ class Attribute:
         """
         return MappingProxyType(self._codes)
 
-    @property
-    def cut(self) -> Cut | None:
-        """The bins as what finds the bin of a number; None without bins."""
-        return self._cut
-
     def _code(self, text: bytes | str | None, rules: Matching) -> int:
         if text is None:
             return self.null

@@ -6,37 +6,35 @@ choose labels would be a leak. Every raw value, however broken, lands on exactly
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import MAX_SIZE, Attribute, bin_edge, code_dtype, repeated
-from dpgm_core.constraints import Constraint
+from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, repeated
+from dpgm_core.constraints.forms import Constraint, Mask
+from dpgm_core.constraints.reading import read_constraints
+from dpgm_core.constraints.resolved import Derived, Resolved
+from dpgm_core.domain_files import domain_tables, plain_file
 from dpgm_core.errors import DomainError, did_you_mean
-from dpgm_core.files import bounded_bytes
 from dpgm_core.printable import printable
-from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
-
-
-MAX_BYTES = 2**26  # of a domain file
 
 
 class Domain:
     """The public, ordered attributes of a table: the frame that every structure, table and model refers to.
 
     attributes: Attribute objects, names unique. constraints: what no record can be, public; see
-    `dpgm_core.constraints`. Raises DomainError.
+    `dpgm_core.constraints`. Raises DomainError, also for constraints that leave an attribute no label.
 
     >>> domain = Domain.from_sizes({"a": 3, "b": 2})
     >>> domain.names, domain.shape(("b", "a")), domain["a"].size, domain.cells
     (('a', 'b'), (2, 3), 3, 6)
     """
 
-    __slots__ = ("_by_name", "attributes", "constraints")
+    __slots__ = ("_by_name", "_resolved", "attributes", "constraints")
 
     attributes: tuple[Attribute, ...]
     constraints: tuple[Constraint, ...]
@@ -54,6 +52,7 @@ class Domain:
         twice = repeated(attribute.name for attribute in self.attributes)
         if twice is not None:
             raise DomainError(f"attribute {twice!r} stands twice in the domain; rename or remove one")
+        self._resolved = _resolved(self._by_name, self.constraints)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,12 +82,64 @@ class Domain:
         return tuple(one.name for one in self.attributes if one.private is not None)
 
     def with_attributes(self, found: Mapping[str, Attribute]) -> Domain:
-        """The domain with some attributes replaced, such as those whose bins were found; constraints stay.
+        """The domain with some attributes replaced, such as those whose bins were found; constraints stay, over them.
 
         >>> Domain.from_sizes({"a": 3}).with_attributes({"a": Attribute.of_size("a", 2)})
         Domain(a: 2)
         """
-        return Domain((found.get(one.name, one) for one in self.attributes), self.constraints)
+        new = {one.name: found.get(one.name, one) for one in self.attributes}
+        # Only labels that were searched for can be missing: of others a constraint names none that are not there.
+        opened = {name for name in found if name in self and self[name].private is not None}
+        constraints = (
+            one if opened.isdisjoint(one.columns) else one.over([new[column] for column in one.columns])
+            for one in self.constraints
+        )
+        return Domain(new.values(), constraints)
+
+    @property
+    def scopes(self) -> tuple[tuple[str, ...], ...]:
+        """The sets of attributes that constraints are about: cliques of every model over the domain.
+
+        >>> Domain.from_sizes({"a": 3}).scopes
+        ()
+        """
+        return () if self._resolved is None else self._resolved.scopes
+
+    @property
+    def constrained(self) -> frozenset[str]:
+        """The attributes that constraints are about; their codes are never merged."""
+        return frozenset(name for scope in self.scopes for name in scope)
+
+    def impossible(self, names: Sequence[str]) -> Mask | None:
+        """The cells of the table of `names`, axes in their order, that a constraint rules out; None where none does.
+
+        Constraints among the names count, and what others leave of them; what only several together rule out an engine
+        tells.
+
+        >>> plain = {"a": {"size": 2, "unknown": 0}, "b": {"size": 2, "unknown": 0}}
+        >>> rules = {"x": {"columns": ["a", "b"], "impossible": [["0", "1"]]}}
+        >>> domain = Domain.from_dict({"attributes": plain, "constraints": rules})
+        >>> domain.impossible(("b", "a")).tolist(), domain.impossible(("a",))
+        ([[False, False], [True, False]], None)
+        """
+        return None if self._resolved is None else self._resolved.impossible(tuple(names))
+
+    def mask(self, constraint: str) -> Mask:
+        """What the constraint of this name rules out, over its columns. Raises DomainError for an unknown name."""
+        if self._resolved is None or constraint not in self._resolved.masks:
+            raise DomainError(f"the domain has no constraint {constraint!r}")
+        return self._resolved.masks[constraint]
+
+    def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
+        """The columns, none of them `taken`, that a map alone tells from another; see `Structure.derived`."""
+        return () if self._resolved is None else self._resolved.derived(taken)
+
+    def broken(self, codes: Mapping[str, Any]) -> dict[str, int]:
+        """How many records, given as codes of each attribute, break each constraint: for their owner's eyes only.
+
+        What bins hide is not counted: two values in bins that overlap may be in the wrong order.
+        """
+        return {} if self._resolved is None else self._resolved.broken(codes)
 
     @property
     def cells(self) -> int:
@@ -136,17 +187,20 @@ class Domain:
         return tuple(self[name].size for name in names)
 
     def subset(self, names: Iterable[str]) -> Domain:
-        """The domain of the named attributes, in the order given.
+        """The domain of the named attributes, in the order given, with the constraints among them.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).subset(["b"])
         Domain(b: 2)
         """
-        return Domain(self[name] for name in names)
+        kept = [self[name] for name in names]
+        inside = {one.name for one in kept}
+        return Domain(kept, (one for one in self.constraints if inside.issuperset(one.columns)))
 
     def coarsened(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """The domain with some attributes of fewer codes; merges: attribute -> the new code of each of its codes.
 
-        The new codes of an attribute run from 0 without gaps; see `Attribute.coarsened`. Raises DomainError.
+        The new codes of an attribute run from 0 without gaps; see `Attribute.coarsened`. Raises DomainError, also for
+        attributes that constraints are about: what they say of a label would be lost.
 
         >>> Domain.from_sizes({"a": 3, "b": 2}).coarsened({"a": [0, 1, 1]})["a"].labels
         ('0', 'other (2 labels)')
@@ -155,7 +209,12 @@ class Domain:
             raise DomainError(f"merges must be a mapping such as {{'a': [0, 1, 1]}}, got {type(merges).__name__}")
         for name in merges:
             self[name]  # DomainError with a hint
-        return Domain(one.coarsened(merges[one.name]) if one.name in merges else one for one in self.attributes)
+        new = [one.coarsened(merges[one.name]) if one.name in merges else one for one in self.attributes]
+        for before, after in zip(self.attributes, new, strict=True):
+            if before != after and before.name in self.constrained:
+                rules = ", ".join(repr(one.name) for one in self.constraints if before.name in one.columns)
+                raise DomainError(f"the codes of {before.name!r} cannot be merged: constraint {rules} is about them")
+        return Domain(new, self.constraints)
 
     @classmethod
     def from_sizes(cls, sizes: Mapping[str, int], *, unknown: int | Mapping[str, int] = 0) -> Domain:
@@ -176,30 +235,28 @@ class Domain:
         return cls(Attribute.of_size(name, size, unknown=where[name]) for name, size in sizes.items())
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Domain:
-        """Read a domain from plain values. Four shapes are understood:
+    def from_dict(cls, plain: Mapping[str, Any], *, folder: Path | None = None) -> Domain:
+        """Read a domain from plain values; folder: where files that it names are. Four shapes are understood:
 
-        `{"attributes": {name: {...}}}` (ours), `{name: size}`, `{name: [label, ...]}`, and the NIST schema
-        (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a label of
-        their own, `missing`, where nothing else is said. In a NIST schema a declared null value is the label of null; a
-        range becomes whole numbers if it has at most 200 of them, else 20 bins.
+        `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it, and "from", a file whose columns the
+        tables change key by key), `{name: size}`, `{name: [label, ...]}`, and the NIST schema (`{"schema": {name:
+        {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a label of their own, `missing`,
+        where nothing else is said. In a NIST schema a declared null value is their label.
 
         >>> Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"], "unknown": "?"}}})
         Domain(a: 3)
         """
-        if not isinstance(plain, Mapping) or not plain:
-            raise DomainError("a domain must be a non-empty table of attributes")
-        if set(plain) == {"schema"} and isinstance(plain["schema"], Mapping):
-            return cls(Attribute.from_dict(name, _nist_table(name, entry)) for name, entry in plain["schema"].items())
-        if "attributes" in plain and isinstance(plain["attributes"], Mapping):
-            _check_sizes(plain["attributes"])
-            _check_settled(plain["attributes"])
-            for key in plain:
-                if key != "attributes":
-                    raise DomainError(f"a domain has no setting {key!r}; attributes stand under [attributes.NAME]")
-            return cls(Attribute.from_dict(name, entry) for name, entry in plain["attributes"].items())
-        _check_sizes(plain)
-        return cls(_short_attribute(name, entry) for name, entry in plain.items())
+        tables = domain_tables(plain, folder)
+        _check_sizes(tables["attributes"])
+        _check_settled(tables["attributes"])
+        read: dict[str, Attribute] = {}
+        declared = 0
+        for name, entry in tables["attributes"].items():
+            read[name] = Attribute.from_dict(name, entry)
+            declared += 0 if isinstance(entry.get("labels"), (list, tuple)) else read[name].size
+            if declared > 2 * MAX_SIZE:  # bins of a calendar, which nobody counted before
+                raise DomainError(f"the bins of a domain are more than {2 * MAX_SIZE:,}; make them coarser")
+        return cls(read.values(), read_constraints(tables.get("constraints", {}), read, folder))
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain values; `from_dict` reads it back exactly.
@@ -208,33 +265,40 @@ class Domain:
         >>> Domain.from_dict(domain.to_dict()) == domain
         True
         """
-        return {"attributes": {attribute.name: attribute.to_dict() for attribute in self.attributes}}
+        plain: dict[str, Any] = {"attributes": {attribute.name: attribute.to_dict() for attribute in self.attributes}}
+        if self.constraints:
+            plain["constraints"] = {one.name: one.to_dict() for one in self.constraints}
+        return plain
 
     @classmethod
     def load(cls, path: str | Path) -> Domain:
-        """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot."""
+        """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot.
+
+        A top-level `from = "nist.json"` names any metadata file, beside this one, that it starts from.
+        """
         path = Path(path)
-        try:
-            content = bounded_bytes(path, MAX_BYTES)
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            reason = getattr(error, "strerror", None) or error
-            raise DomainError(f"cannot read the domain file {str(path)!r}: {reason}") from None
-        try:
-            if path.suffix == ".json":
-                plain = json.loads(content)
-            elif path.suffix == ".toml":
-                plain = parse_toml(content.decode())
-            else:
-                raise DomainError(f"domain file {path}: the name must end in .toml or .json")
-        except (ValueError, RecursionError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-            raise DomainError(f"domain file {path} is not valid {path.suffix[1:].upper()}: {reason}") from None
-        return cls.from_dict(plain)
+        return cls.from_dict(plain_file(path), folder=path.parent)
+
+
+def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constraint]) -> Resolved | None:
+    """What constraints say of the attributes; None without any. Raises DomainError."""
+    for one in constraints:
+        unknown = next((column for column in one.columns if column not in attributes), None)
+        if unknown is not None:
+            raise DomainError(f"constraint {one.name!r} is about {unknown!r}, which is not in the domain")
+    twice = repeated(one.name for one in constraints)
+    if twice is not None:
+        raise DomainError(f"constraint {twice!r} stands twice in the domain; rename or remove one")
+    found = Resolved(attributes, constraints) if constraints else None
+    if found is not None:
+        found.possible  # noqa: B018 - refuses a domain without records
+    return found
 
 
 def _check_sizes(entries: Mapping[str, Any]) -> None:
     """Refuse what a few letters declare and no memory holds; labels that are spelled out are bounded by their text."""
-    sizes = (entry.get("size") if isinstance(entry, Mapping) else entry for entry in entries.values())
+    known = [entry for entry in entries.values() if isinstance(entry, Mapping)]
+    sizes = itertools.chain.from_iterable((entry.get("size"), entry.get("bins")) for entry in known)
     declared = sum(size for size in sizes if isinstance(size, int) and size <= MAX_SIZE)  # a larger one is named
     if declared > MAX_SIZE:
         raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
@@ -249,41 +313,3 @@ def _check_settled(entries: Mapping[str, Any]) -> None:
             f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain are still to be settled: {shown}; "
             "see todo under [attributes.NAME], say labels or bins there, and delete the line"
         )
-
-
-def _short_attribute(name: str, entry: object) -> Attribute:
-    if isinstance(entry, int) and not isinstance(entry, bool):
-        return Attribute.from_dict(name, {"size": entry})
-    if isinstance(entry, list):
-        if any(isinstance(value, (Mapping, list)) for value in entry):
-            raise DomainError(
-                f"attribute {name!r} has a table among its labels; the attributes of a domain stand under "
-                "[attributes.NAME], each with its labels or bins"
-            )
-        labels = [value if isinstance(value, str) else json.dumps(value, default=str) for value in entry]
-        if not labels:
-            raise DomainError(f"attribute {name!r} has no labels; give at least one")
-        return Attribute.from_dict(name, {"labels": labels})
-    if isinstance(entry, Mapping):
-        return Attribute.from_dict(name, entry)
-    raise DomainError(f"attribute {name!r} must be a size, a list of labels or a table, got {entry!r}")
-
-
-def _nist_table(name: str, entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, Mapping) or not ("values" in entry or {"min", "max"} <= set(entry)):
-        raise DomainError(f"NIST schema: column {name!r} has neither values nor min and max")
-    table: dict[str, Any] = {}
-    whole = "int" in str(entry.get("dtype", ""))
-    null = str(entry.get("null_value", "")) if entry.get("has_null") else ""
-    if null:
-        table = {"missing": null, "null_values": ["", null]}
-    if "values" in entry:
-        if not isinstance(entry["values"], list):
-            raise DomainError(f"NIST schema: the values of column {name!r} must be a list, got {entry['values']!r}")
-        if not entry["values"]:
-            raise DomainError(f"NIST schema: column {name!r} has an empty list of values")
-        return table | {"labels": [str(value) for value in entry["values"]]}
-    low, high = bin_edge(name, entry["min"]), bin_edge(name, entry["max"])
-    whole = whole and low.is_integer() and high.is_integer()
-    table |= {"type": "integer" if whole else "number", "min": entry["min"], "max": entry["max"]}
-    return table if whole and high - low < 200 else table | {"bins": 20}

@@ -102,12 +102,14 @@ class TooLarge(InferenceError):
 class LearningFailed(DpgmError):
     """Learning failed after something was released: what was paid for is in `releases`, as the curator handed it out.
 
-    The original error is its cause. `dpgm_core.learn(error.releases)` learns again, at no cost.
+    The original error is its cause. `dpgm_core.learn(error.releases)` learns again, at no cost. discovery: labels that
+    were found and paid for before, None where there are none.
     """
 
     def __init__(self, message: str, *, releases: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.releases = releases
+        self.discovery: Any = None
 
 
 class ModelFileError(DpgmError):

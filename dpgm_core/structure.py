@@ -8,14 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 from dpgm_core import graphs
+from dpgm_core.constraints.forms import Mask
+from dpgm_core.constraints.resolved import Derived
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import printable
 
-__all__ = ["Clique", "Structure", "StructureReport"]
+__all__ = ["Clique", "Structure", "StructureReport", "checked_singletons"]
 
 Clique = tuple[str, ...]
 
@@ -294,6 +297,54 @@ class Structure:
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
 
     @cached_property
+    def derived(self) -> tuple[Derived, ...]:
+        """The columns that a map tells from another and that no clique holds: they need no table, only the map.
+
+        Each comes after the one it is told by.
+        """
+        return self.domain.derived(self._members)
+
+    @cached_property
+    def constrained(self) -> Structure:
+        """The structure with a clique for each constraint that no clique of its own holds; itself where none is needed.
+
+        What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
+        then those of constraints, tied groups last. Columns that are `derived` are left alone.
+
+        >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+        >>> domain = Domain.from_dict({"attributes": {n: {"size": 2} for n in "abc"}, "constraints": rules})
+        >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
+        (('a', 'c'), ('b', 'c'), ('a', 'b'))
+        """
+        told = {one.column for one in self.derived}
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        held = [frozenset(clique) for clique in plain]
+        scopes = [scope for scope in self.domain.scopes if told.isdisjoint(scope)]
+        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in held)]
+        if not more:
+            return self
+        return Structure(self.domain, [*plain, *more], tied=[group for group in self.groups if len(group) > 1])
+
+    @cached_property
+    def impossible(self) -> Mask | None:
+        """(cells,): where no record can be, as each constraint alone tells; None where no cell is ruled out.
+
+        A cell of a tied group is where it is for all of its cliques.
+        """
+        if not self.domain.scopes:
+            return None
+        parts = []
+        for group, shape in zip(self.groups, self.shapes, strict=True):
+            part = np.ones(shape, dtype=bool)
+            for clique in group:
+                mask = self.domain.impossible(clique)
+                part &= np.zeros(shape, dtype=bool) if mask is None else mask
+            parts.append(part.reshape(-1))
+        found = np.concatenate(parts)
+        found.flags.writeable = False
+        return found if found.any() else None
+
+    @cached_property
     def adjacency(self) -> Mapping[str, set[str]]:
         """The graph over all attributes of the domain, those in no clique included."""
         return graphs.neighbours_of(self.domain.names, self.cliques)
@@ -307,6 +358,16 @@ class Structure:
     def junction_tree(self) -> tuple[list[Clique], list[tuple[int, int]]]:
         """The maximal cliques of the triangulated graph and the edges of a junction forest over them."""
         return graphs.junction_tree(self.elimination)
+
+    def with_singletons(self) -> Structure:
+        """The structure with a clique of its own for each attribute in no clique, so that every attribute is measured.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")]).with_singletons().cliques
+        (('a', 'b'), ('c',))
+        """
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        tied = [group for group in self.groups if len(group) > 1]
+        return Structure(self.domain, [*plain, *((name,) for name in self.uncovered)], tied=tied)
 
     def untied(self) -> Structure:
         """The structure with each clique on its own table, duplicates merged."""
@@ -377,7 +438,8 @@ class Structure:
         """Read `{"cliques": [...], "tied": [...]}`, a graph helper such as `{"graph": "chain", "order": 3}`, or
         `{"parents": {"b": ["a"]}}`, the families of a directed graph over the whole domain, each child first.
 
-        Helpers, families and cliques add up. Raises StructureError.
+        Helpers, families and cliques add up. With `{"singletons": True}` each attribute in none of them gets a clique
+        of its own; with nothing else, every attribute does. Raises StructureError.
 
         >>> Structure.from_dict(Domain.from_sizes({"a": 2, "b": 2}), {"graph": "chain"}).cliques
         (('a', 'b'),)
@@ -397,7 +459,11 @@ class Structure:
             raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
         if "parents" in plain:
             cliques = [*graphs.families(domain.names, plain["parents"]), *cliques]
-        return cls(domain, cliques, tied=tied)
+        if not checked_singletons(plain):
+            return cls(domain, cliques, tied=tied)
+        if not cliques and not tied:
+            return cls(domain, [(name,) for name in domain.names])
+        return cls(domain, cliques, tied=tied).with_singletons()
 
     def __iter__(self) -> Iterator[Clique]:
         return iter(self.cliques)
@@ -418,7 +484,19 @@ class Structure:
         return f"Structure({len(self.domain)} attributes, {len(self.cliques)} cliques, {self.cells} cells)"
 
 
-_KEYS = ("cliques", "tied", "graph", "parents")
+def checked_singletons(plain: Mapping[str, Any]) -> bool:
+    """What a [structure] table says of singletons. Raises StructureError.
+
+    >>> checked_singletons({"singletons": True}), checked_singletons({})
+    (True, False)
+    """
+    asked = plain.get("singletons", False)
+    if not isinstance(asked, bool):
+        raise StructureError(f"singletons must be true or false, got {asked!r:.80}")
+    return asked
+
+
+_KEYS = ("cliques", "tied", "graph", "parents", "singletons")
 _GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
     # name -> (function, {argument: required})
     "chain": (graphs.chain, {"order": False}),

@@ -10,9 +10,10 @@ from scipy import stats
 from dpgm_core.errors import OptionError
 from dpgm_core.randomness import SeededRandomness, SystemRandomness
 
-ALARM = 1e-6
+ALARM = 1e-9
 
 
+@pytest.mark.system_randomness
 @pytest.mark.parametrize("source", [SystemRandomness(), SeededRandomness(1)])
 @pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 65_537, 150_000])
 def test_words_are_as_many_uint64_as_asked(source, count):
@@ -21,16 +22,18 @@ def test_words_are_as_many_uint64_as_asked(source, count):
     assert words.shape == (count,) and words.dtype == np.uint64
 
 
+@pytest.mark.system_randomness
 @pytest.mark.parametrize("source", [SystemRandomness(), SeededRandomness(1)])
 def test_every_bit_is_fair(source):
     """Each of the 64 bit positions is balanced over 100 000 words (64 normal tests sharing ALARM).
 
-    For the system's bits, which take no seed, this fails by chance once in a million runs.
+    For the system's bits, which take no seed, this fails by chance once in a thousand million runs.
     """
     bits = np.unpackbits(source.words(100_000).view(np.uint8).reshape(-1, 8), axis=1).mean(axis=0)
     assert np.abs(bits - 0.5).max() * 2 * math.sqrt(100_000) < stats.norm.isf(ALARM / 128)
 
 
+@pytest.mark.system_randomness
 def test_system_words_come_from_the_operating_system_and_never_repeat(monkeypatch):
     """Every byte is asked of os.urandom, in blocks; two draws of 128 bits differ (chance of a clash 3e-39)."""
     system, asked, real = SystemRandomness(), [], os.urandom
@@ -39,6 +42,16 @@ def test_system_words_come_from_the_operating_system_and_never_repeat(monkeypatc
     monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or real(size))
     system.words(70_000)
     assert sum(asked) == 8 * 70_000 and max(asked) <= 8 * 65_536
+
+
+def test_the_tests_of_one_process_draw_what_their_names_say(monkeypatch):
+    """Unless a test is marked: nothing is asked of the system, no two draws are alike, and none may be written to."""
+    monkeypatch.setattr(os, "urandom", None)
+    system = SystemRandomness()
+    drawn = [*system.words(2).tolist(), *system.words(2).tolist(), *SystemRandomness().words(2).tolist()]
+    assert len(set(drawn)) == 6
+    assert system.generator().random() != system.generator().random()
+    assert not system.words(1).flags.writeable
 
 
 def test_only_the_system_is_private():

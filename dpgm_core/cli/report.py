@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.contract import Fit
     from dpgm_core.models.model import Model
     from dpgm_core.privacy.budget import Budget
+    from dpgm_core.releases.bins import FoundBins
     from dpgm_core.releases.release import NoisyTables
     from dpgm_core.releases.session import Step
     from dpgm_core.structure import Clique, Structure
@@ -54,11 +55,17 @@ def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
     sessions = _sessions(releases)
     if not sessions:
         return {}
-    return {"trace": [_step(step) for one in sessions for step in one.steps], "merges": _merges(sessions)}
+    bins = {one.name: list(one.attribute.labels[: len(one.places) - 1]) for one in _bins(sessions)}
+    facts = {"trace": [_step(step) for one in sessions for step in one.steps], "merges": _merges(sessions)}
+    return facts | ({"bins": bins} if bins else {})
 
 
 def _sessions(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
     return [one for one in releases if one.session is not None]
+
+
+def _bins(sessions: Sequence[NoisyTables]) -> list[FoundBins]:
+    return [bins for one in sessions if one.session is not None for bins in one.session.bins]
 
 
 def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
@@ -218,11 +225,18 @@ def print_chosen(
     selector: str | None = None,
     notes: Sequence[str] = (),
 ) -> None:
-    """The structure that a session chose and why, what was merged in it, and with `verbose` each of its steps.
+    """The structure that a session chose and why, the bins that it found and what was merged in it, and with `verbose`
+    each of its steps; of cliques that were named the bins only.
 
     Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
     """
     sessions = _sessions(releases)
+    for bins in _bins(sessions):
+        edges = [f"{edge:g}" for edge in bins.attribute.edges or ()]
+        shown = ", ".join(edges if len(edges) <= _MOST_SHOWN else [*edges[: _MOST_SHOWN - 1], "...", edges[-1]])
+        say(f"bins:    {bins.name} in {_several(len(edges) - 1, 'bin')} found for {bins.cost}, at {shown}")
+    if all(one.session is not None and one.session.named for one in sessions):
+        return
     steps = [step for one in sessions for step in one.steps]
     inside = [set(clique) for clique in structure.cliques]
     cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]

@@ -126,13 +126,13 @@ class Funds(Single):
         return wanted
 
     @contextmanager
-    def paying(self, cost: Budget, conditions: tuple[str, ...] = ()) -> Iterator[Receipt]:
+    def paying(self, cost: Budget, conditions: tuple[str, ...] = (), note: str = "") -> Iterator[Receipt]:
         """Set `cost` aside, so that no other thread can spend it too; charge the ledger when the body is done.
 
-        conditions: of the guarantee, for the ledger's entry. The body reads and counts; noise is drawn after it. When
-        the body or the charge fails, the cost is given back and nothing was charged. Raises Overspent, and
-        ModelFileError where the release could not be saved. The first payment has a receipt `beside` for what was set
-        aside, and one charge covers both.
+        conditions: of the guarantee, for the ledger's entry; note: for it too. The body reads and counts; noise is
+        drawn after it. When the body or the charge fails, the cost is given back and nothing was charged. Raises
+        Overspent, and ModelFileError where the release could not be saved. The first payment has a receipt `beside` for
+        what was set aside, and one charge covers both.
         """
         self.check_process()  # before the lock, which a fork may have left closed
         with self._lock:
@@ -154,7 +154,7 @@ class Funds(Single):
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
-                receipt.entry = self._ledger.charge(whole, conditions=conditions)
+                receipt.entry = self._ledger.charge(whole, note=note, conditions=conditions)
             for one in beside:
                 one.entry = receipt.entry
         except BaseException:

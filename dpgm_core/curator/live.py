@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted, counting
@@ -19,6 +20,7 @@ from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
+from dpgm_core.curator.binning import binned, find_bins
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
@@ -27,6 +29,7 @@ from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.bisection import asked_bins, check_determined, settled
 from dpgm_core.noise.calibration import calibrated
 from dpgm_core.noise.check import chosen_pairs, divided, read_split
 from dpgm_core.noise.contract import Mechanism, Noise
@@ -39,6 +42,7 @@ from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.discovery import Discovery
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables, Round, estimate_total, stated_total
@@ -61,7 +65,8 @@ class LiveCurator(Single, SetsAside):
     is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, "optimal"
     (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see `measure`). {"tables": "even", "check":
     0.05} sets that share aside for a structure check: `budget` is then what is left, the first request pays for both in
-    one charge, and learners never see the check.
+    one charge, and learners never see the check. discovery: labels of the domain that were found and paid for before;
+    each release carries them.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
     before any record is read.
@@ -82,6 +87,7 @@ class LiveCurator(Single, SetsAside):
         save_to: str | Path | None = None,
         split: str | Mapping[str, Any] = "even",
         progress: Progress = silent,
+        discovery: Discovery | None = None,
     ) -> None:
         super().__init__()
         check_structure(structure)
@@ -111,6 +117,7 @@ class LiveCurator(Single, SetsAside):
             self._check = measure(mechanism, pairs, self._terms, own_share)
             self._funds.set_aside(self._check.cost)
         self._progress = progress
+        self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
         if ledger is not None:
             ledger.check_terms(self._terms)
@@ -283,7 +290,8 @@ class LiveCurator(Single, SetsAside):
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
-        votes: a part of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
+        Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
+        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()
@@ -302,11 +310,24 @@ class LiveCurator(Single, SetsAside):
         cost = self._funds.asked(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
+        asked = asked_bins(workload.domain, workload.attributes, spendable, self._terms)
+        if asked and votes is not None:
+            raise BudgetError(
+                f"votes come first in a session, and so do the private bins of {asked[0].attribute.name!r}; give the "
+                "column public bins, or take a selector without votes"
+            )
+        settled_domain = settled(workload.domain, workload.attributes)
+        read_by = settled_domain.with_attributes({one.attribute.name: one.grid for one in asked})
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
-            persons = shielded(self._source, lambda: read_persons(self._rows, workload.domain, workload.attributes))
+            persons = shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))
+        bins = find_bins(asked, persons, self._randomness)
+        self.check_process()  # noise that forks while it is drawn must not come back twice
+        workload = workload.over(settled_domain.with_attributes({one.name: one.attribute for one in bins}))
+        persons = binned(persons, bins, workload.domain)
 
         def publish(release: NoisyTables) -> NoisyTables:
+            release = evolve(release, discovery=self._discovery)
             self._released[receipt.number] = release  # it is paid for, whether or not it can be saved
             kept = self._released[receipt.number] = receipt.saved_again(release)
             return kept
@@ -323,12 +344,14 @@ class LiveCurator(Single, SetsAside):
             provenance=receipt.provenance,
             publish=publish,
             finish=receipt.close,
+            bins=bins,
         )
 
     def _conditions(self, measurement: Measurement) -> tuple[str, ...]:
         return charge_conditions(self._terms, unsafe=measurement.unsafe, private=bool(self._randomness.private))
 
     def _measured(self, cliques: Iterable[Clique] | None) -> Structure:
+        check_determined(self._structure.domain)
         if cliques is None:
             return self._structure
         if isinstance(cliques, str) or not isinstance(cliques, Iterable):
@@ -388,6 +411,7 @@ class LiveCurator(Single, SetsAside):
             private=bool(self._randomness.private),
             unsafe=measurement.unsafe,
             provenance=receipt.provenance,
+            discovery=self._discovery,
             **{"cost": measurement.cost, "modelled": None if measured == self._structure else self._structure} | more,
         )
 

@@ -1,6 +1,7 @@
 """A session: adaptive steps out of one budget that was charged in full when it was opened.
 
 Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them.
+Private bins are found while it opens, before anybody has it (`dpgm_core.curator.binning`).
 Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
 composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
 add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
@@ -40,6 +41,7 @@ from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.descents import Descent
 from dpgm_core.releases.release import NoisyTables, estimate_total, stated_total
@@ -58,7 +60,8 @@ class LiveSession(Turns):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
     budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
-    opened with. persons: the codes of the workload's attributes. publish: takes the release as it is after each step,
+    opened with. persons: the codes of the workload's attributes. bins: that were found first, out of `budget`; the
+    workload and the persons have them. publish: takes the release as it is after each step,
     saves it and gives it back. finish: is told when it is left.
     """
 
@@ -76,9 +79,10 @@ class LiveSession(Turns):
         provenance: Mapping[str, object],
         publish: Callable[[NoisyTables], NoisyTables],
         finish: Callable[[], None],
+        bins: tuple[FoundBins, ...] = (),
     ) -> None:
         super().__init__(persons)
-        self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes)
+        self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes, bins=bins)
         self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
         self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
@@ -111,7 +115,7 @@ class LiveSession(Turns):
     @property
     def budget(self) -> Budget:
         """What its steps may cost together, without what was set aside."""
-        return self._session.budget - self._aside
+        return self._session.steps_budget - self._aside
 
     @property
     def remaining(self) -> Budget:
@@ -282,10 +286,14 @@ class LiveSession(Turns):
             raise BudgetError("the session has measured no table yet, so there is nothing to pool; measure one first")
         return self._release
 
-    def made_for(self, structure: Structure) -> None:
-        """Write down what was chosen to be learned from its release; over the session's domain as it is."""
+    def made_for(self, structure: Structure, *, named: bool = False) -> None:
+        """Write down what is to be learned from its release; over the session's domain as it is.
+
+        named: the owner named it; it was not chosen.
+        """
         with self.turn():
             self._modelled = structure
+            self._session = attrs.evolve(self._session, named=named)
             if self._release is not None:
                 self._save()
 
@@ -294,7 +302,7 @@ class LiveSession(Turns):
         if self._steps or not self._aside.is_zero:
             raise BudgetError("a share is set aside before the first step of a session, and once")
         if share:
-            self._aside = self._session.budget * share
+            self._aside = self._session.steps_budget * share
 
     def check(self, pairs: Structure) -> None:
         """Spend what was set aside on tables that nobody learns from; pairs: over the session's domain as it is."""

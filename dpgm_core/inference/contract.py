@@ -26,7 +26,7 @@ __all__ = [
     "SecondOrder",
 ]
 
-Capability: TypeAlias = Literal["curvature", "estimate", "maximize", "query", "rounded", "sample"]
+Capability: TypeAlias = Literal["constraints", "curvature", "estimate", "maximize", "query", "rounded", "sample"]
 
 
 @frozen(kw_only=True)
@@ -90,7 +90,11 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do besides marginals: `Maximizer`, `Rounder`, `Sampler`, `SecondOrder`; "query": `answers`."""
+        """What it can do besides marginals: `Maximizer`, `Rounder`, `Sampler`, `SecondOrder`; "query": `answers`.
+
+        "constraints": it gives records that a constraint of the domain rules out probability 0, in all it does. Only
+        then is it used over a domain that has some; `dpgm_core.inference.constrained` makes any engine do so.
+        """
         ...
 
     @property

@@ -13,9 +13,9 @@ from dpgm_core.models.checked import pairs_left
 from dpgm_core.models.levels import Levels, levels_of
 from dpgm_core.models.questions import coded, named
 from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured
-from dpgm_core.privacy.budget import Budget, composed
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.releases.pool import check_domain, pool
-from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of
+from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, total_cost
 from dpgm_core.releases.stamps import UNKNOWN, stamp_of
 from dpgm_core.structure import Clique, Structure
 
@@ -52,7 +52,7 @@ class Facts:
         self._levels: Levels | None = levels_of(structure.domain, self.releases)
         self.conversion_delta = conversion_delta
         self.cost: Budget | None = (
-            composed([one.cost for one in self.releases], conversion_delta) if self.releases else None
+            total_cost(self.releases, conversion_delta=conversion_delta) if self.releases else None
         )
         self.provenance: Mapping[str, Any] = dict(provenance or {})
         # What a structure check measured was not learned from: the answer about it is by structure all the same.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
@@ -23,6 +23,7 @@ __all__ = [
     "charge_conditions",
     "default_unit",
     "flaws",
+    "public_domain",
 ]
 
 # What a guarantee may be conditional on, in the words of releases, models and the ledger.
@@ -33,12 +34,14 @@ SEEDED = "the noise came from a seed, for simulation only"
 #: Where a structure comes from: named in public, chosen by the releases themselves, or some of it each way.
 Origin: TypeAlias = Literal["named", "chosen", "both"]
 _ASSUMED: Mapping[Origin, str] = {
-    "named": "Assumed public: the domain, the structure and every setting of the run.",
-    "chosen": "The structure was chosen privately, within the stated budget. Assumed public: the domain, the workload "
+    "named": "Assumed public: {domain}, the structure and every setting of the run.",
+    "chosen": "The structure was chosen privately, within the stated budget. Assumed public: {domain}, the workload "
     "and every setting of the run.",
-    "both": "Part of the structure was chosen privately, within the stated budget. Assumed public: the domain, the "
+    "both": "Part of the structure was chosen privately, within the stated budget. Assumed public: {domain}, the "
     "cliques that were named, the workload and every setting of the run.",
 }
+#: Attributes that a guarantee spells out, of each kind.
+_MOST_NAMED = 20
 
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
@@ -50,6 +53,28 @@ def default_unit(person: str | None) -> str:
     'one record'
     """
     return "one record" if person is None else "one person"
+
+
+def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = ()) -> str:
+    """What of a domain a guarantee assumes public; labels, bins: the attributes of which they were found privately.
+
+    >>> public_domain()
+    'the domain'
+    >>> public_domain(labels=["job"], bins=["age", "pay"])
+    "the domain but for the labels of 'job' and the bins of 'age' and 'pay', which were found privately within the ..."
+    """
+    found = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
+    if not found:
+        return "the domain"
+    return f"the domain but for {' and '.join(found)}, which were found privately within the stated budget"
+
+
+def _named(names: Sequence[str]) -> str:
+    listed = [repr(name) for name in dict.fromkeys(names)]
+    if len(listed) > _MOST_NAMED:
+        listed = [*listed[:_MOST_NAMED], f"{len(listed) - _MOST_NAMED} others"]
+    *most, last = listed
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def flaws(*, unsafe: Iterable[str | None], private: bool) -> tuple[str, ...]:
@@ -253,8 +278,9 @@ class Terms:
         """
         return evolve(self, neighbours=Neighbours.ADD_REMOVE).sensitivity(structure, clip)
 
-    def sentence(self, structure: Origin = "named") -> str:
+    def sentence(self, structure: Origin = "named", domain: str = "the domain") -> str:
         """The middle of every guarantee: relation, unit, and what is assumed public; structure: where it comes from.
+        domain: what of it is public, see `public_domain`.
 
         >>> Terms(neighbours="add-remove").sentence("chosen").split(". ")[1]
         'The structure was chosen privately, within the stated budget'
@@ -263,7 +289,7 @@ class Terms:
         weighted = "" if self.contributions is None else " " + self.contributions.describe().strip()
         return (
             f"{self.neighbours.value} neighbours; the protected unit is {self.protected}{rows}. "
-            f"{_ASSUMED[structure]}{weighted}"
+            f"{_ASSUMED[structure].format(domain=domain)}{weighted}"
         )
 
 

@@ -31,7 +31,8 @@ from dpgm_core.releases.claims import (
     read_round,
     stated_unsafe,
 )
-from dpgm_core.releases.release import SCHEMA, NoisyTables, member_names
+from dpgm_core.releases.discovery import Discovery, read_discovery
+from dpgm_core.releases.release import CONTRASTS_SCHEMA, SCHEMA, NoisyTables, member_names
 from dpgm_core.releases.session_reading import read_session
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -64,12 +65,17 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     if "session" in document:
         numbers = archive.array(values, whole("the count of its numbers", document["numbers"], least=0), (np.int64,))
         session = read_session(document, _read_terms(document["terms"]), numbers, registry)
-        return evolve(session, modelled=_read_modelled(document.get("modelled"), session.structure))
+        assert session.session is not None
+        return evolve(
+            session,
+            modelled=_read_modelled(document.get("modelled"), session.structure),
+            discovery=_read_discovery(document, session.session.workload.domain, session.terms),
+        )
     structure = read_structure(document)
     terms = _read_terms(document["terms"])
     contrasts = read_contrasts(document, structure, terms)
-    if contrasts and document["schema"] < SCHEMA:
-        raise ModelFileError(f"{archive.path}: contrasts are of schema {SCHEMA}, not of {document['schema']}")
+    if contrasts and document["schema"] < CONTRASTS_SCHEMA:
+        raise ModelFileError(f"{archive.path}: contrasts are of schema {CONTRASTS_SCHEMA}, not {document['schema']}")
     numbers = archive.array(values, len(structure.groups) if contrasts else structure.cells)
     if not np.all(np.isfinite(numbers)):
         raise ModelFileError(f"{archive.path}: the tables hold NaN or infinite values")
@@ -122,7 +128,19 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         cost_stated=not proven,
         check=converter.structure(document.get("check", False), bool),
         modelled=_read_modelled(document.get("modelled"), structure),
+        discovery=_read_discovery(document, structure.domain, terms),
     )
+
+
+def _read_discovery(document: Mapping[str, Any], domain: Domain, terms: Terms) -> Discovery | None:
+    """Labels that were found before; refused, with ModelFileError, where the domain has others."""
+    if "discovery" not in document:
+        return None
+    found = read_discovery(document["discovery"], terms)
+    for one in found.columns:
+        if one.column not in domain or domain[one.column].labels[: len(one.labels)] != one.labels:
+            raise ModelFileError(f"its attribute {one.column!r} has other labels than were found; the file was edited")
+    return found
 
 
 def _read_modelled(plain: Any, measured: Structure) -> Structure | None:

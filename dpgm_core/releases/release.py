@@ -25,22 +25,36 @@ from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.printable import printable
 from dpgm_core.privacy.amounts import decimal_text
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.privacy.contributions import ClippedScore, Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws
+from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.descents import Descent, shortened
+from dpgm_core.releases.discovery import Discovery
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
 from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["NoisyTables", "Round", "check_alike", "estimate_total", "guarantee_of", "member_names", "stated_total"]
+__all__ = [
+    "CONTRASTS_SCHEMA",
+    "SCHEMA",
+    "NoisyTables",
+    "Round",
+    "check_alike",
+    "discoveries",
+    "estimate_total",
+    "guarantee_of",
+    "member_names",
+    "stated_total",
+    "total_cost",
+]
 
 #: Of the file format. 1 spread the terms over five keys and kept rounds in the provenance; it is read for ever. 3 is of
-#: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts.
-SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 4, 3, 2
+#: sessions, and 2 still of all others, so that older versions read them; 4 is of contrasts. 5 is of all that count by
+#: labels found privately, whose cost an older version would leave out.
+SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 5, 4, 3, 2
 
 
 @attrs.frozen(kw_only=True)
@@ -94,9 +108,10 @@ class NoisyTables:
     divergences). check: whether it is of a structure check, whose tables are compared with and never learned from.
     original: for a view such as `levelled` gives, the release behind it. pooled: for a view of several (see
     `releases.pool`), those behind it. session, steps: of all that an adaptive session measured, in one, what it was
-    opened for and everything it handed out. modelled: the structure of the model that it was made for, where that has
-    other cliques than were measured: learning again takes it up. saved_as: where the curator that made it has saved it;
-    not part of the file.
+    opened for and everything it handed out. discovery: labels that it counts by and that were found privately before,
+    at a cost of their own, which `cost` leaves out and the guarantee counts; see `total_cost`. modelled: the structure
+    of the model that it was made for, where that has other cliques than were measured: learning again takes it up.
+    saved_as: where the curator that made it has saved it; not part of the file.
     """
 
     tables: Tables
@@ -117,6 +132,7 @@ class NoisyTables:
     steps: tuple[NoisyTables | Choice | NoisyScores | Descent | Verdict, ...] = ()
     modelled: Structure | None = None
     saved_as: Path | None = None
+    discovery: Discovery | None = None
 
     def __repr__(self) -> str:
         what = "" if self.session is None else f"a session of {len(self.steps)} steps, "
@@ -204,7 +220,7 @@ class NoisyTables:
 
     def guarantee(self) -> str:
         """One paragraph: relation, unit, budget, what is assumed public, what is not covered."""
-        return guarantee_of(self.published, self.cost)
+        return guarantee_of(self.published, total_cost(self.published, self.cost))
 
     def conditions(self) -> list[str]:
         """What else a guarantee must say of this release: rounds, a session, contrasts, a stated cost, how N became
@@ -274,7 +290,7 @@ class NoisyTables:
         """Everything but the numbers as JSON values."""
         facts: dict[str, Any] = {
             "format": "dpgm-release",
-            "schema": SCHEMA if self.contrasts else _SESSION_SCHEMA if self.session else _PLAIN_SCHEMA,
+            "schema": self._schema,
             "dpgm": __version__,
             "private": self.private,
             "unsafe": self.unsafe,
@@ -283,6 +299,7 @@ class NoisyTables:
             "cost": self.cost.to_dict(),
             "provenance": plain(self.provenance),
         }
+        facts |= {} if self.discovery is None else {"discovery": self.discovery.to_dict()}
         modelled = {"modelled": self.modelled.to_dict()} if self.modelled else {}
         if self.session is not None:
             place = {clique: number for number, clique in enumerate(self.session.workload.candidates)}
@@ -306,6 +323,12 @@ class NoisyTables:
         facts |= {"contrasts": True} if self.contrasts else {}
         return facts | modelled
 
+    @property
+    def _schema(self) -> int:
+        if self.discovery is not None:
+            return SCHEMA
+        return CONTRASTS_SCHEMA if self.contrasts else _SESSION_SCHEMA if self.session else _PLAIN_SCHEMA
+
     def _coarse(self, step: NoisyTables | Choice | NoisyScores | Descent | Verdict) -> dict[str, bool]:
         """Whether a step counted by merged codes; choices, scores and votes are the same either way."""
         if isinstance(step, Choice | NoisyScores | Verdict) or self.session is None:
@@ -317,9 +340,14 @@ class NoisyTables:
 def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     """The guarantee of several releases about the same people together, in one paragraph.
 
-    releases: at least one, and alike (see `check_alike`). cost: of all of them.
+    releases: at least one, and alike (see `check_alike`). cost: of all of them, with the labels found before.
     """
-    text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases))} "
+    found_before = discoveries(releases)
+    bins = [one.name for release in releases if release.session is not None for one in release.session.bins]
+    domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins)
+    text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases), domain)} "
+    for one in found_before:
+        text += f"Finding the labels of {', '.join(map(repr, one.names))} is {one.cost} of it. "
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(dict.fromkeys(sentence for one in releases for sentence in one.conditions()))
@@ -331,9 +359,29 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     )
 
 
+def discoveries(releases: Sequence[NoisyTables]) -> tuple[Discovery, ...]:
+    """The labels found before any of these releases, each discovery once, however many share it."""
+    found: list[Discovery] = []
+    for one in releases:
+        if one.discovery is not None and one.discovery not in found:
+            found.append(one.discovery)
+    return tuple(found)
+
+
+def total_cost(
+    releases: Sequence[NoisyTables], cost: Budget | None = None, conversion_delta: Fraction | None = None
+) -> Budget:
+    """What releases about the same people cost together, with the labels found before them.
+
+    cost: of the releases without those labels, where it is known. Raises BudgetError as `composed` does.
+    """
+    costs = [one.cost for one in releases] if cost is None else [cost]
+    return composed([*(one.cost for one in discoveries(releases)), *costs], conversion_delta)
+
+
 def _origin(releases: Sequence[NoisyTables]) -> Origin:
     """Where the structure comes from; that of a check is drawn at random, whatever the rest."""
-    chosen = [one.session is not None for one in releases if not one.check]
+    chosen = [one.session is not None and not one.session.named for one in releases if not one.check]
     if not any(chosen):
         return "named"
     return "chosen" if all(chosen) else "both"

@@ -18,10 +18,12 @@ from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ranks import check_single_rows
 from dpgm_core.privacy.regressions import Loss, Regressions
 from dpgm_core.privacy.scores import SCORE_GRID, TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of
+from dpgm_core.releases.bins import FoundBins, read_bins
 from dpgm_core.releases.calibrations import calibration_of
 from dpgm_core.releases.claims import check_sensitivities, read_contrasts
 from dpgm_core.releases.descents import Descent
@@ -45,11 +47,14 @@ def read_session(
     domain = Domain.from_dict(document["domain"])
     stated = document["session"]
     merges = {name: tuple(codes) for name, codes in converter.structure(stated["merges"], dict[str, list[int]]).items()}
+    budget = Budget.parse(stated["budget"])
     session = SessionTerms(
         workload=Workload.from_dict(domain, stated["workload"]),
-        budget=Budget.parse(stated["budget"]),
+        budget=budget,
         merges=merges,
         votes=Budget.parse(stated["votes"]) if "votes" in stated else None,
+        bins=_read_bins(stated.get("bins", []), domain, terms, budget),
+        named=converter.structure(stated.get("named", False), bool),
     )
     private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])
     plain = document["steps"]
@@ -63,17 +68,44 @@ def read_session(
     return session_release(session, steps, terms, cost=cost, private=private, provenance=dict(document["provenance"]))
 
 
+def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tuple[FoundBins, ...]:
+    """The bins that were found first; refused where the domain has others, or they were not paid for."""
+    if not isinstance(plain, list):
+        raise ModelFileError("the private bins of its session are no list")
+    if domain.undetermined:
+        raise ModelFileError(f"bins or labels of {domain.undetermined[0]!r} were never found; it was edited")
+    kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
+    found = tuple(read_bins(one, terms.neighbours, kind) for one in plain)
+    names = [one.name for one in found]
+    if len(set(names)) < len(names):
+        raise ModelFileError("its session found private bins of one column twice; it was edited")
+    for one in found:
+        if one.name not in domain or domain[one.name] != one.attribute:
+            raise ModelFileError(
+                f"its domain does not have the bins that its session found of {one.name!r}; it was edited"
+            )
+    if found:
+        try:
+            check_single_rows(terms, names)
+        except BudgetError as error:
+            raise ModelFileError(f"{error}; it was edited") from None
+    return found
+
+
 def _check_spent(session: SessionTerms, cost: Budget, steps: Sequence[Step]) -> None:
     """Refuse steps that cost more than the session had, and a session that had more than was charged.
 
     Votes come first, so what they might cost and what all other steps might cost add up to the whole.
     """
     budget, votes = session.budget, session.votes
+    if session.bins and votes is not None:
+        raise ModelFileError("its session has votes and private bins, which no session has together; it was edited")
     cast = [one for one in steps if isinstance(one, Verdict)]
     if any(isinstance(one, Verdict) for one in steps[len(cast) :]):
         raise ModelFileError("votes of its session come after other steps, which no session allows; it was edited")
     try:
-        if not Budget.sum(one.cost for one in steps[len(cast) :]) <= budget:
+        spent = [*session.bins, *steps[len(cast) :]]
+        if not Budget.sum(one.cost for one in spent) <= budget:
             raise ModelFileError(f"its steps cost more than the {budget} of its session; it was edited")
         if cast and (votes is None or not Budget.sum(one.cost for one in cast) <= votes):
             raise ModelFileError("its votes cost more than its session had for votes; it was edited")

@@ -19,6 +19,7 @@ from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.choice import cost_of
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.scores import SCORE_GRID
+from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.structure import Clique
 from dpgm_core.workload import Workload
@@ -168,12 +169,24 @@ class SessionTerms:
 
     workload: over the records' domain. budget: what its steps might cost together, pure or zCDP. merges: attribute ->
     the new code of each of its codes; empty where none were. votes: what votes might cost besides, (epsilon, delta).
+    bins: that were found first, out of the budget; the workload's domain has them. named: whether the cliques to model
+    were named by the owner, and the session was there for the bins alone.
     """
 
     workload: Workload
     budget: Budget
     merges: Mapping[str, tuple[int, ...]]
     votes: Budget | None = None
+    bins: tuple[FoundBins, ...] = ()
+    named: bool = False
+
+    @property
+    def steps_budget(self) -> Budget:
+        """What its steps might cost together, when the bins were found."""
+        left = self.budget
+        for one in self.bins:
+            left = left - one.cost
+        return left
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -182,4 +195,6 @@ class SessionTerms:
             "budget": self.budget.to_dict(),
             "merges": {name: list(codes) for name, codes in self.merges.items()},
             **({} if self.votes is None else {"votes": self.votes.to_dict()}),
+            **({"bins": [one.to_dict() for one in self.bins]} if self.bins else {}),
+            **({"named": True} if self.named else {}),
         }

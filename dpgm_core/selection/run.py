@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from numbers import Real
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.components.registry import default_registry
+from dpgm_core.curator.contract import Session
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
@@ -19,6 +20,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner
 from dpgm_core.learning.run import run
 from dpgm_core.models.model import Model
+from dpgm_core.noise.bisection import asked_bins, bins_cost
 from dpgm_core.noise.check import pairs_to_check
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -28,6 +30,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector, VotingSelector
 from dpgm_core.selection.learners import check_learner, fitter_of, name_of
+from dpgm_core.selection.named import NamedCliques
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
@@ -66,6 +69,8 @@ def foretold(
     share: of a structure check, which is set aside of what votes leave.
     """
     votes, left = divided_for(selector, budget)
+    bins = bins_cost(asked_bins(workload.domain, workload.attributes, left, terms), left)
+    left = left - bins
     plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
@@ -79,6 +84,9 @@ def foretold(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
             "(standard deviation), which is too wide for 64-bit counts; give it more budget, or tables a larger share"
         )
+    if not bins.is_zero:
+        columns = ", ".join(workload.domain.undetermined)
+        plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
     if votes is None:
         return plan
     assert isinstance(selector, VotingSelector)  # as it has votes
@@ -142,11 +150,13 @@ def select_structure(
     """
     plan = planned(selector, workload, curator, share)
     votes, left = divided_for(selector, curator.remaining)
-    check_learner(learner, inference, curator.structure, plan, curator.terms, left)
+    named = isinstance(selector, NamedCliques)
+    if not named:  # which was asked for its own structure
+        check_learner(learner, inference, curator.structure, plan, curator.terms, left)
     source = given_or_system(randomness)
     fitting = fitting_of(learner, inference, source)
     # Tails of densities are 0 where they are too small for a float: an owner who has numpy raise would lose the budget.
-    with np.errstate(under="ignore"), curator.session(workload=workload, votes=votes) as session:
+    with np.errstate(under="ignore"), _opened(selector, curator, workload, votes) as session:
         assert isinstance(session, LiveSession)
         try:
             session.set_aside(share)
@@ -157,11 +167,11 @@ def select_structure(
             except SystemExit as left:
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _checked(found, session, selector, plan)
-            session.made_for(selection.structure)
+            session.made_for(selection.structure, named=named)
             notes = [*selection.notes, *_measure_rest(session, selection)]
             if share:
                 notes += _check_structure(session, source)
-            if not isinstance(learner, Fitter):
+            if not named and not isinstance(learner, Fitter):
                 notes.append(f"learner {name_of(learner)} has no fitter, so each round of the selection began afresh")
             return session.pooled(), evolve(selection, notes=notes)
         except BaseException as error:
@@ -169,6 +179,19 @@ def select_structure(
             if isinstance(error, Exception):
                 raise failed from error
             raise error from failed
+
+
+def _opened(
+    selector: Selector, curator: LiveCurator, workload: Workload, votes: Budget | None
+) -> AbstractContextManager[Session]:
+    """The session; what fails once it is paid for, as private bins are found, is LearningFailed."""
+    before = curator.remaining
+    try:
+        return curator.session(workload=workload, votes=votes)
+    except Exception as error:
+        if curator.remaining == before:
+            raise
+        raise _failed(selector, error, curator) from error
 
 
 def chosen_fit(
@@ -196,11 +219,12 @@ def chosen_fit(
             releases=(release,),
         ) from error
     notes = [*selection.notes, *fit.notes]
-    chosen: Mapping[str, Any] = {
-        "selector": default_registry().record("selector", selector),
-        "selection": {"trace": [dict(row) for row in selection.trace], "notes": list(selection.notes)},
-        "notes": notes,
-    }
+    chosen: dict[str, Any] = {"notes": notes}
+    if not isinstance(selector, NamedCliques):
+        chosen |= {
+            "selector": default_registry().record("selector", selector),
+            "selection": {"trace": [dict(row) for row in selection.trace], "notes": list(selection.notes)},
+        }
     model = Model(
         fit.model.structure,
         fit.model.potentials,
@@ -281,4 +305,6 @@ def _failed(selector: Selector, error: BaseException, curator: LiveCurator) -> L
 
 
 def _name(selector: Selector) -> str:
+    if isinstance(selector, NamedCliques):
+        return "of the named cliques"
     return default_registry().name_of("selector", selector) or type(selector).__name__

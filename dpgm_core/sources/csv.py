@@ -3,41 +3,49 @@
 Reading must not let one line change what another means, or the declared sensitivity is wrong (DESIGN section 4). So
 types are never inferred, a quote never reaches past its line, and a line that cannot be a record becomes one whose
 every attribute is unknown. A line ends at LF; one CR before it belongs to the line end. It is malformed when it has
-another number of fields than the header, holds a NUL or another CR, is not UTF-8, is longer than `MAX_LINE` bytes or,
-with `quoting`, has quotes against RFC 4180. Each of these depends on the line alone, never on where a block ends.
+another number of fields than the header, holds a NUL or another CR, is not of the file's encoding, is longer than
+`MAX_LINE` bytes (of UTF-8) or, with `quoting`, has quotes against RFC 4180. Each of these depends on the line alone,
+never on where a block ends.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, OptionError
+from dpgm_core.errors import DataError, OptionError, did_you_mean
 from dpgm_core.sources.contract import RawBatch
+from dpgm_core.sources.dialects import Dialect, best, column_names, otherwise, unpadded
 from dpgm_core.sources.encoding import encoders
+from dpgm_core.sources.lines import MAX_LINE, malformed_lines, whole_lines, without
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
+from dpgm_core.sources.transcoding import ENCODINGS, Encoding, as_utf8
 
-__all__ = ["MAX_LINE", "CsvSource", "malformed_lines"]
+__all__ = ["CsvSource"]
 
-#: Bytes; the longest line that can be a record, and the size of a block read at once.
-MAX_LINE = 2**22
 
-_BOM = b"\xef\xbb\xbf"
+def _sign(value: object) -> object:
+    """A tab may be written as backslash and t, as in a TOML text in single quotes or on a command line."""
+    return "\t" if value == "\\t" else value
 
 
 def _one_byte(instance: object, attribute: Any, value: object) -> None:
     if not isinstance(value, str) or len(value) != 1 or not value.isascii() or value.isalnum() or value in '"\r\n\0':
         raise OptionError(f"delimiter must be one ASCII sign or blank, no letter, digit or quote; got {value!r}")
+
+
+def _known(instance: object, attribute: Any, value: object) -> None:
+    if value not in ENCODINGS:
+        near = did_you_mean(value, ENCODINGS) if isinstance(value, str) else ""
+        raise OptionError(f"encoding must be one of {', '.join(ENCODINGS)}, got {value!r:.40}{near}")
 
 
 def _flag(instance: object, attribute: Any, value: object) -> None:
@@ -62,7 +70,12 @@ class CsvSource:
     """
 
     path: Path = field(converter=Path, metadata={"help": "the file; .gz is decompressed"})
-    delimiter: str = field(default=",", validator=_one_byte, metadata={"help": "what separates fields"})
+    delimiter: str = field(
+        default=",",
+        converter=_sign,
+        validator=_one_byte,
+        metadata={"help": "what separates fields, such as ';' or tab"},
+    )
     quoting: bool = field(
         default=False,
         validator=_flag,
@@ -71,6 +84,19 @@ class CsvSource:
     columns: tuple[str, ...] | None = field(
         default=None, converter=_names, metadata={"help": "names of all columns, if the file has no header line"}
     )
+    encoding: Encoding = field(
+        default="utf-8", validator=_known, metadata={"help": "of the file; a line that is not of it is malformed"}
+    )
+    skip_blanks: bool = field(
+        default=False,
+        validator=_flag,
+        metadata={"help": "blanks at the start of a field are not part of it, nor of a column's name or a person key"},
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.columns is not None and self.encoding == "utf-16":
+            # The mark at the start of the file would decide, and without a header that is the first record's.
+            raise OptionError("without a header line encoding must say the byte order: utf-16-le or utf-16-be")
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
         """Codes of the named columns; DataError if the file or a column is missing."""
@@ -94,42 +120,28 @@ class CsvSource:
         return shielded(self._unreadable, (parse(*block) for block in self._blocks()))
 
     def names(self) -> tuple[str, ...]:
-        """The column names: those given, or those in the first line, with the reason if it names none; for the owner.
-
-        Names in quotes are refused unless `quoting` is on: the values then stand in quotes as well, as a rule, and
-        would all be unknown; with `quoting` on, values without quotes are read just as well.
-        """
+        """The column names: those given, or those in the first line; for the owner, as it says why there are none."""
         if self.columns is not None:
             opened(self.path, self._open).close()
             return self.columns
-        return self._named(self._first_line())
+        return column_names(self._first_line(), self.path, self.dialect)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the file is said to be written."""
+        return Dialect(
+            delimiter=self.delimiter, quoting=self.quoting, encoding=self.encoding, skip_blanks=self.skip_blanks
+        )
+
+    def fitting(self, columns: Sequence[str]) -> Dialect | None:
+        """The dialect, of several common ones, in which the first line names these columns; None: in none of them."""
+        if self.columns is not None:
+            return None
+        return best(columns, self.path, lambda encoding: evolve(self, encoding=encoding)._first_line(), self.dialect)
 
     def _first_line(self) -> bytes:
         with opened(self.path, self._open) as stream:
             return attempt(self._unreadable, lambda: stream.readline(MAX_LINE + 1))
-
-    def _named(self, line: bytes) -> tuple[str, ...]:
-        if not line.strip():
-            raise DataError(f"{self.path} is empty; its first line must name the columns")
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
-        if len(line) > MAX_LINE or b"\0" in line or b"\r" in line:
-            raise DataError(f"{self.path}: the first line does not name columns; is this CSV with lines ending in LF?")
-        text = attempt(
-            f"{self.path}: the first line, which must name the columns, is not UTF-8",
-            lambda: line.removeprefix(_BOM).decode(),
-        )
-        if self.quoting:
-            return attempt(
-                f"{self.path}: the first line does not name columns; its fields cannot be told apart",
-                lambda: tuple(next(csv.reader([text], delimiter=self.delimiter))),
-            )
-        names = tuple(text.split(self.delimiter))
-        if any(len(name) > 1 and name[0] == name[-1] == '"' for name in names):
-            raise DataError(
-                f"{self.path}: the column names stand in quotes, so values in quotes are to be expected; say quoting = "
-                'true (in a spec: data = { source = "csv", path = "...", quoting = true })'
-            )
-        return names
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Every line that is a record, without its LF, and its number from 1; for the owner's own check."""
@@ -148,7 +160,7 @@ class CsvSource:
         return self.path.suffix.lower() == ".gz"
 
     def _open(self) -> IO[bytes]:
-        return cast(IO[bytes], gzip.open(self.path) if self._zipped else self.path.open("rb"))
+        return as_utf8(cast(IO[bytes], gzip.open(self.path) if self._zipped else self.path.open("rb")), self.encoding)
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:
         with opened(self.path, self._open) as stream:
@@ -160,16 +172,19 @@ class CsvSource:
         """Where the columns stand, and how many the file has.
 
         A first line that does not name them is perhaps a record, so one sentence refuses all of these: it depends on
-        what is asked for, and not on what the line holds.
+        what is asked for, and not on what the line holds. One that names all of them in another dialect is a header.
         """
         if self.columns is not None:
             return locate(str(self.path), columns, self.names()), len(self.columns)
         line = self._first_line()
         try:
-            names = self._named(line)
+            names = column_names(line, self.path, self.dialect)
             return locate(str(self.path), columns, names), len(names)
         except DataError:
             pass
+        fitting = self.fitting(columns)
+        if fitting is not None:
+            raise DataError(otherwise(self.path, self.dialect, fitting))
         asked = list(dict.fromkeys(columns))
         shown = [*map(repr, asked[:20]), *([f"... ({len(asked)} in all)"] if len(asked) > 20 else [])]
         raise DataError(
@@ -178,7 +193,7 @@ class CsvSource:
         )
 
     def _parser(self, positions: Sequence[int], width: int) -> Callable[[bytes, int], RawBatch]:
-        delimiter = self.delimiter.encode()
+        delimiter, dialect = self.delimiter.encode(), self.dialect
         names = [str(position) for position in range(width)]
         # A first line of our own: pyarrow would take a byte order mark at the start of any block for the file's.
         first = delimiter.join(name.encode() for name in names) + b"\n"
@@ -200,6 +215,8 @@ class CsvSource:
 
         def parse(block: bytes, malformed: int) -> RawBatch:
             lines = block.count(b"\n")
+            if dialect.skip_blanks:
+                block = unpadded(block, dialect)
             text = first + without(block, malformed_lines(block, delimiter, self.quoting))
             table = arrow_csv.read_csv(
                 pa.BufferReader(text),
@@ -211,87 +228,6 @@ class CsvSource:
             return RawBatch([_chunk(table[name]) for name in wanted], malformed + lines - table.num_rows)
 
         return parse
-
-
-def whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Blocks of whole lines, each ending in LF, and how many lines longer than `MAX_LINE` were left out of each.
-
-    Memory is bounded by the block size. An unfinished last line is finished; the file's last LF starts no line.
-
-    >>> import io
-    >>> list(whole_lines(io.BytesIO(b"a\\nb")))
-    [(b'a\\n', 0), (b'b\\n', 0)]
-    """
-    rest, skipping = b"", False
-    while chunk := stream.read(MAX_LINE):
-        too_long = 0
-        if skipping:
-            end = chunk.find(b"\n") + 1
-            if not end:
-                continue
-            chunk, skipping, too_long = chunk[end:], False, 1
-        block = rest + chunk
-        end = block.rfind(b"\n") + 1
-        rest = block[end:]
-        if end and (first := block.find(b"\n")) > MAX_LINE:  # only the first line can be longer than a read
-            block, end, too_long = block[first + 1 :], end - first - 1, too_long + 1
-        if len(rest) > MAX_LINE:
-            rest, skipping = b"", True
-        if end or too_long:
-            yield block[:end], too_long
-    if rest or skipping:
-        yield (rest + b"\n", 0) if rest else (b"", 1)
-
-
-def malformed_lines(block: bytes, delimiter: bytes, quoting: bool) -> list[int]:
-    """The numbers, from 0, of lines that pyarrow must not see: NUL, lone CR, not UTF-8, quotes out of order.
-
-    A line with a wrong number of fields is not among them. block: whole lines, each ending in LF.
-
-    >>> malformed_lines(b"a,b\\na\\rb\\n", b",", False)
-    [1]
-    """
-    bad: set[int] = set()
-    # Whole-block tests first: nearly all blocks pass them, and they run at memory speed.
-    if b"\0" in block or block.count(b"\r") != block.count(b"\r\n") or not (block.isascii() or _is_utf8(block)):
-        for number, line in enumerate(block.split(b"\n")):
-            if b"\0" in line or b"\r" in line.removesuffix(b"\r") or not _is_utf8(line):
-                bad.add(number)
-    if quoting and b'"' in block:
-        bad.update(_misquoted(np.frombuffer(block, np.uint8), delimiter[0]))
-    return sorted(bad)
-
-
-def without(block: bytes, lines: Sequence[int]) -> bytes:
-    """The block without the lines of these numbers."""
-    if not lines:
-        return block
-    dropped = set(lines)
-    return b"\n".join(line for number, line in enumerate(block.split(b"\n")) if number not in dropped)
-
-
-def _misquoted(data: np.ndarray[Any, np.dtype[np.uint8]], delimiter: int) -> list[int]:
-    # RFC 4180 in one line: quotes alternate between opening and closing, an even number of them; an opening one
-    # follows a delimiter or line start, a closing one precedes a delimiter or line end; "" inside counts as both.
-    quotes, ends = np.flatnonzero(data == ord('"')), np.flatnonzero(data == ord("\n"))
-    line = np.searchsorted(ends, quotes)
-    before = np.searchsorted(quotes, np.concatenate([[0], ends]))  # quotes before each line
-    opening = (np.arange(len(quotes)) - before[line]) % 2 == 0
-    outer = np.zeros(256, bool)
-    outer[[delimiter, ord("\n"), ord('"')]] = True
-    previous = np.where(quotes > 0, data[quotes - 1], ord("\n"))
-    following = data[quotes + 1]  # a block ends in LF
-    good = np.where(opening, outer[previous], outer[following] | (following == ord("\r")))
-    odd = np.flatnonzero(np.bincount(line, minlength=len(ends)) % 2)
-    return [*np.unique(line[~good]).tolist(), *odd.tolist()]
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _chunk(column: Any) -> Any:

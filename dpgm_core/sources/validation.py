@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,8 +18,10 @@ from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.codes import CodesSource, arrow_column
 from dpgm_core.sources.contract import RawValues
-from dpgm_core.sources.csv import MAX_LINE, CsvSource, malformed_lines
+from dpgm_core.sources.csv import CsvSource
+from dpgm_core.sources.dialects import otherwise, unpadded
 from dpgm_core.sources.encoding import encoder
+from dpgm_core.sources.lines import MAX_LINE, malformed_lines
 from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.texts import as_text, plain
 
@@ -56,7 +58,8 @@ class PersonReport:
 class ValidationReport:
     """What `validate` found. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
 
-    `ok` is true when nothing is wrong; str() is a page for the owner.
+    hints: what the file as a whole looks like, and which options would read it. `ok` is true when nothing is wrong;
+    str() is a page for the owner.
     """
 
     records: int
@@ -66,6 +69,7 @@ class ValidationReport:
     malformed_lines: int = 0
     malformed: tuple[tuple[int, str], ...] = ()
     person: PersonReport | None = None
+    hints: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -86,6 +90,7 @@ class ValidationReport:
             lines += [f"  line {number}: {why}" for number, why in self.malformed]
             if self.malformed_lines > len(self.malformed):
                 lines.append("  ...")
+        lines += [f"hint: {hint}" for hint in self.hints]
         for column in self.columns:
             lines.append(f"{column.name}: {column.unknown:,} unknown, {column.null:,} null")
             lines += [f"  unknown {value!r}: {times:,} times" for value, times in column.unknown_values]
@@ -122,8 +127,8 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
         source, domain = _as_frame(source, domain), Domain(map(_positions, domain))
     if not isinstance(source, RawValues):
         raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
-    present = source.names()
     wanted = [*domain.names, *([person] if person is not None and person not in domain else [])]
+    present = _names(source, wanted)
     names = [name for name in wanted if name in present]
     checks = {name: _Check(domain[name]) for name in names if name in domain}
     keys: Counter[bytes | None] = Counter()
@@ -137,15 +142,45 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
             if name == person:
                 keys.update(text or None for text in as_text(array).to_pylist())
                 keys.update({None: batch.malformed} if batch.malformed else {})
+    missing = tuple(name for name in wanted if name not in present)
+    first = tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else ()
     return ValidationReport(
         records=records,
         columns=tuple(check.report() for check in checks.values()),
-        missing=tuple(name for name in wanted if name not in present),
+        missing=missing,
         present=present,
         malformed_lines=malformed,
-        malformed=tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else (),
+        malformed=first,
         person=_persons(person, keys, rows_per_person) if person in names else None,
+        hints=tuple(_file_hints(source, missing, first)) if isinstance(source, CsvSource) else (),
     )
+
+
+def _names(source: RawValues, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The columns there are; where a CSV file's first line names all that are wanted in another dialect, DataError."""
+    if isinstance(source, CsvSource):
+        fitting = source.fitting(wanted)
+        if fitting is not None and fitting != source.dialect:
+            raise DataError(otherwise(source.path, source.dialect, fitting))
+    return source.names()
+
+
+def _file_hints(source: CsvSource, missing: Sequence[str], malformed: Sequence[tuple[int, str]]) -> Iterator[str]:
+    for name in missing:
+        fitting = source.fitting([name])
+        if fitting is not None:
+            yield otherwise(source.path, source.dialect, fitting).replace("the columns", repr(name))
+            break
+    if source.encoding == "utf-8" and any(why == "is not UTF-8" for _, why in malformed):
+        yield (
+            "lines that are not UTF-8 may be in the letters of Windows or in Latin-1; say encoding = 'cp1252' or "
+            "'latin-1' where the data are named"
+        )
+    if any(why.endswith(f"instead of {len(source.names())}") for _, why in malformed):
+        yield (
+            "a line with another number of fields than the first one cannot be told apart, so a release counts it as a "
+            "record that is unknown in every column; mend these lines, or read values in quotes with quoting = true"
+        )
 
 
 class _Check:
@@ -197,25 +232,26 @@ def _hints(attribute: Attribute, values: Counter[bytes]) -> Iterator[str]:
             yield "the unknown values look like codes; if they are positions in the labels, declare coded = true"
     texts = [value.decode(errors="replace") for value in values]
     if any(text.strip() in attribute.labels for text in texts):
-        yield "values differ from labels by blanks around them only; blanks count"
+        yield "values differ from labels by blanks around them only; say blanks = 'strip' of this column in the domain"
     folded = {label.casefold() for label in attribute.labels}
     if any(text.casefold() in folded for text in texts):
-        yield "values differ from labels by upper and lower case only; case counts"
+        yield "values differ from labels by upper and lower case only; say case = false of this column in the domain"
 
 
 def explained(source: CsvSource) -> Iterator[tuple[int, str]]:
     """Line numbers, from 1, of a CSV file's malformed lines, each with what is wrong with it."""
     width, delimiter = len(source.names()), source.delimiter
-    for number, line in source.lines():
+    for number, whole_line in source.lines():
+        line = unpadded(whole_line, source.dialect) if source.skip_blanks else whole_line
         text = line.removesuffix(b"\r").decode(errors="replace")
-        if len(line) > MAX_LINE:
+        if len(whole_line) > MAX_LINE:
             yield number, f"longer than {MAX_LINE:,} bytes"
         elif b"\0" in line:
             yield number, "holds a NUL byte"
         elif "\r" in text:
             yield number, "holds a carriage return"
         elif malformed_lines(line + b"\n", delimiter.encode(), False):
-            yield number, "is not UTF-8"
+            yield number, f"is not {source.encoding.upper()}"
         elif malformed_lines(line + b"\n", delimiter.encode(), source.quoting):
             yield number, "has quotes out of order; a quoted field must end on its line"
         else:

@@ -64,10 +64,18 @@ def incidence(structure: Structure, records: IntArray | None = None) -> FloatArr
 
 
 def log_joint(theta: Tables, matrix: FloatArray | None = None) -> FloatArray:
-    """The unnormalised log-probability of every record, (records,); -inf where a cell it falls into is -inf."""
+    """The unnormalised log-probability of every record of the domain, (records,); -inf where a cell it falls into is
+    -inf, and where a constraint rules it out."""
     counts = incidence(theta.structure) if matrix is None else matrix
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(counts.T > 0, counts.T * theta.values, 0.0).sum(axis=1))
+        found = np.asarray(np.where(counts.T > 0, counts.T * theta.values, 0.0).sum(axis=1))
+    domain = theta.structure.domain
+    rows = all_records(theta.structure) if domain.constraints else None
+    for one in domain.constraints:
+        assert rows is not None
+        columns = tuple(rows[:, domain.names.index(column)] for column in one.columns)
+        found[domain.mask(one.name)[columns]] = -np.inf
+    return found
 
 
 @frozen(kw_only=True)

@@ -45,6 +45,7 @@ def test_values_that_are_no_labels_are_noticed(spec, dpgm_command):
     """Nearly all records on the unknown label: said from the model alone, so it costs nothing."""
     text = (spec.parent / "domain.toml").read_text().replace('["F", "M"]', '["female", "male"]')
     (spec.parent / "domain.toml").write_text(text.replace('unknown = "F"', 'unknown = "female"'))
+    (spec.parent / "visits.csv").write_text("sex,age\n" + "F,30\nM,50\nM,60\n" * 4000)
     code, _, err = dpgm_command("fit", spec)
     assert code == 0 and "nearly all of 'sex' is 'female'" in err
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from dpgm_core.sources.csv import MAX_LINE
+from dpgm_core.sources.lines import MAX_LINE
 from tests.neighbours.runs import TERMS, Pair, file_run
 
 __all__ = ["LINES", "STYLES", "Style", "line_pair", "named_lines", "random_lines"]
@@ -32,7 +32,8 @@ _BYTES = b',,,""\r\0\xff\xfe\xef\xbb\xbf\xc3\xa9FM1' + bytes(set(string.printabl
 
 @frozen
 class Style:
-    """How a CSV file is written and read. header: "line", "given" in the spec, or "forgotten"."""
+    """How a CSV file is written and read. header: "line", "given" in the spec, or "forgotten". A line in UTF-16 has a
+    unit for each byte."""
 
     header: str = "line"
     delimiter: str = ","
@@ -40,6 +41,8 @@ class Style:
     suffix: str = ".csv"
     keyed: bool = False
     change: str = "add"
+    encoding: str = "utf-8"
+    skip_blanks: bool = False
 
 
 STYLES = (
@@ -49,6 +52,7 @@ STYLES = (
     Style(header="forgotten", change="replace", quoting=True),
     Style(quoting=True, keyed=True),
     Style(header="given", delimiter=";", quoting=True, keyed=True, change="replace", suffix=".csv.gz"),
+    Style(quoting=True, encoding="utf-16-le", skip_blanks=True),
 )
 
 
@@ -71,6 +75,8 @@ def random_lines(name: str, draw: random.Random) -> Pair:
         suffix=draw.choice([".csv", ".csv", ".csv.gz"]),
         keyed=draw.random() < 0.4,
         change=draw.choice(list(TERMS)),
+        encoding=draw.choice(["utf-8", "utf-8", "cp1252", "utf-16-be"]),
+        skip_blanks=draw.random() < 0.3,
     )
     lines = [_line(draw) for _ in range(draw.randrange(5))]
     return line_pair(f"{name} {style}", style, lines, _line(draw), draw)
@@ -86,6 +92,7 @@ def line_pair(name: str, style: Style, lines: Sequence[bytes], odd: bytes, draw:
     finished = draw.random() < 0.6
     spec = f'{{ source = "csv", path = "data{style.suffix}", quoting = {str(style.quoting).lower()}, '
     spec += f"delimiter = {style.delimiter!r}".replace("'\\t'", '"\\t"')
+    spec += f', encoding = "{style.encoding}", skip_blanks = {str(style.skip_blanks).lower()}'
     spec += ', columns = ["sex", "age", "id"] }' if style.header == "given" else " }"
     runs = []
     for side in sides:
@@ -93,6 +100,8 @@ def line_pair(name: str, style: Style, lines: Sequence[bytes], odd: bytes, draw:
         # An unfinished empty line is no line, so it takes its end to be a record.
         content += b"\n" if side and (finished or not side[-1]) else b""
         content = content.replace(b",", style.delimiter.encode())
+        if style.encoding.startswith("utf-16"):
+            content = content.decode("latin-1").encode(style.encoding)
         content = gzip.compress(content, mtime=0) if style.suffix == ".csv.gz" else content
         runs.append(file_run(f"data{style.suffix}", content, spec, change, style.keyed))
     return Pair(name, *runs)

@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 
 from dpgm_core import BudgetError, ClippedScore, Contributions, Domain, OptionError, Sensitivity, Structure, Terms
+from dpgm_core.privacy.terms import public_domain
 
 CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
 SHARES = Contributions(per="clique", grid=60)
@@ -96,3 +97,14 @@ def test_the_sentence_names_what_is_promised():
     terms = Terms(neighbours="add-remove", unit="one walker", person="id", rows_per_person=24, contributions=SHARES)
     for part in ("add-remove neighbours", "one walker, counted with at most 24 rows", SHARES.describe().strip()):
         assert part in terms.sentence()
+
+
+def test_a_guarantee_calls_nothing_public_that_was_found_privately():
+    """The columns are named, up to twenty of them, and the sentence is the usual one without any."""
+    terms = Terms(neighbours="add-remove")
+    for structure in ("named", "chosen", "both"):
+        assert "Assumed public: the domain, " in terms.sentence(structure)
+        found = terms.sentence(structure, public_domain(labels=["a{0}b"]))
+        assert "the domain but for the labels of 'a{0}b', which were found privately" in found
+    assert public_domain(bins=["a", "b", "c"]).count("bins of 'a', 'b' and 'c', which") == 1
+    assert "'x19' and 5 others, which" in public_domain(labels=[f"x{n}" for n in range(25)])

@@ -115,12 +115,13 @@ def as_categorical_polars(table: pa.Table, _: Path) -> Any:
     return polars.from_arrow(table).with_columns(polars.col("town").cast(polars.Categorical))
 
 
-CONNECTIONS: list[Any] = []  # older relations do not keep theirs open
+CONNECTIONS: list[Any] = []  # one for all, which takes a tenth of a second; older relations do not keep theirs open
 
 
 def as_duckdb(table: pa.Table, _: Path) -> Any:
-    CONNECTIONS.append(pytest.importorskip("duckdb").connect())
-    return CONNECTIONS[-1].from_arrow(table)
+    if not CONNECTIONS:
+        CONNECTIONS.append(pytest.importorskip("duckdb").connect())
+    return CONNECTIONS[0].from_arrow(table)
 
 
 # each ends in what `as_source` takes; the first ones keep the column of persons

@@ -81,6 +81,13 @@ ATTRIBUTES = [
 ]
 DATES = ["2020-01-01", "2020-01-02T05:30:00.12", "1969-12-31T23:59:59", None]
 SPANS = ["1D", "1500ms", "0s", None]
+#: Of each kind of attribute one, for what is tried thirty times: all labels together, a size, bins.
+KINDS = [
+    Attribute.of_labels(
+        "a", dict.fromkeys(label for one in ATTRIBUTES[:6] for label in one.labels[:-2]), unknown="?", null="none"
+    ),
+    *ATTRIBUTES[6:],
+]
 COLUMNS = {
     "bool": pandas.Series([True, False]),
     "boolean": pandas.Series([True, False, None], dtype="boolean"),
@@ -115,20 +122,28 @@ def codes(column: Any, attribute: Attribute) -> list[int]:
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.labels[1])
-def test_typed_objects_and_objects_beside_an_odd_one_agree(name: str, attribute: Attribute) -> None:
-    """The codes of a typed column, of its cells as objects, and of those with any odd cell added, are the same."""
+def test_typed_objects_and_objects_agree(name: str, attribute: Attribute) -> None:
+    """The codes of a typed column and of its cells as objects, with a null or a text beside them, are the same."""
     typed = COLUMNS[name]
     wanted = codes(typed, attribute)
     assert codes(typed.astype(object), attribute) == wanted
     assert codes(pandas.Series(list(typed), dtype=object), attribute) == wanted
-    for odd in ODD:
-        more = pandas.Series([*typed.astype(object), odd], dtype=object)
-        assert codes(more, attribute)[:-1] == wanted
     for odd in (None, "x"):
         joined = pandas.concat(
             [pandas.DataFrame({"a": typed}), pandas.DataFrame({"a": pandas.Series([odd], dtype=object)})]
         )
         assert codes(joined["a"], attribute)[:-1] == wanted  # the type is what pandas makes of it
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("attribute", KINDS, ids=["labels", "size", "bins"])
+def test_typed_objects_and_objects_beside_an_odd_one_agree(name: str, attribute: Attribute) -> None:
+    """The codes of a typed column, and of its cells as objects with any odd cell added, are the same."""
+    typed = COLUMNS[name]
+    wanted = codes(typed, attribute)
+    for odd in ODD:
+        more = pandas.Series([*typed.astype(object), odd], dtype=object)
+        assert codes(more, attribute)[:-1] == wanted
 
 
 CELLS = st.one_of(

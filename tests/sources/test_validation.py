@@ -129,3 +129,22 @@ def test_a_long_quoted_field_is_no_obstacle(tmp_path: Path) -> None:
     path.write_text('sex,town\n"' + "x,y" * 50_000 + '",A\n"F,M",A,B\n"F"\n')
     found = list(explained(CsvSource(path=path, quoting=True)))
     assert found == [(3, "has 3 fields instead of 2"), (4, "has 1 fields instead of 2")]
+
+
+def test_another_dialect_is_named_with_the_line_to_write(tmp_path: Path) -> None:
+    """As `fit` does; where only some of the columns are there, as a hint."""
+    with pytest.raises(DataError, match=r"with ';' between fields, the first line .* delimiter = \";\" }"):
+        report(tmp_path, b"sex;age;town\nF;1;A\n")
+    found = report(tmp_path, b"sex;age\nF;1\n")
+    assert found.missing == ("sex", "age", "town") and len(found.hints) == 1
+    assert "the first line names 'sex'" in found.hints[0] and 'delimiter = ";"' in str(found)
+
+
+def test_lines_of_another_encoding_are_explained(tmp_path: Path) -> None:
+    """The records say so, not the header; lines of other lengths are told what becomes of them."""
+    found = report(tmp_path, b"sex,age,town\nF,1,\xe4\nF,1\n")
+    assert found.malformed == ((2, "is not UTF-8"), (3, "has 2 fields instead of 3"))
+    assert "encoding = 'cp1252' or 'latin-1'" in found.hints[0] and "unknown in every column" in found.hints[1]
+    found = report(tmp_path, b"sex,age,town\nF,1,\x81\n", encoding="cp1252")
+    assert found.malformed == ((2, "is not CP1252"),) and not found.hints
+    assert report(tmp_path, b'sex, age, town\nF, 1, "A"\n', skip_blanks=True, quoting=True).ok

@@ -13,6 +13,7 @@ from attrs import field, frozen, validators
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
@@ -73,8 +74,15 @@ class JunctionTree:
         metadata={"help": "memory one inference may take; larger models are refused", "unit": "bytes"},
     )
 
-    def compile(self, structure: Structure) -> JunctionTreeEngine:
-        """Choose elimination, memory and every array call for a structure; raises TooLarge before allocating."""
+    def compile(self, structure: Structure) -> JunctionTreeEngine | ConstrainedEngine:
+        """An engine for a structure that honours the constraints of its domain; raises TooLarge before allocating."""
+        return constrained(structure, self.plain)
+
+    def plain(self, structure: Structure) -> JunctionTreeEngine:
+        """An engine that knows of no constraints: elimination, memory and every array call are chosen here.
+
+        Raises TooLarge before allocating.
+        """
         elimination = structure.elimination
         # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
         least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
@@ -287,7 +295,7 @@ class JunctionTreeEngine:
     @cached_property
     def _clusters(self) -> JunctionTreeEngine:
         """An engine whose tables are the clusters'."""
-        return JunctionTree(max_bytes=self._max_bytes).compile(self._tree.structure)
+        return JunctionTree(max_bytes=self._max_bytes).plain(self._tree.structure)
 
     @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:

@@ -12,6 +12,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.components.options import option
 from dpgm_core.components.validators import at_least_zero, flag, share, whole
 from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
+from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.loopy.plan import LoopyPlan, compile_plan
 from dpgm_core.inference.loopy.sweep import (
@@ -86,7 +87,11 @@ class LoopyBP:
     )
     max_bytes: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=whole)
 
-    def compile(self, structure: Structure) -> LoopyEngine:
+    def compile(self, structure: Structure) -> LoopyEngine | ConstrainedEngine:
+        """An engine for a structure that honours the constraints of its domain. Raises TooLarge."""
+        return constrained(structure, self._plain)
+
+    def _plain(self, structure: Structure) -> LoopyEngine:
         """Index arrays for one structure; raises TooLarge, with sizes, if the tables themselves do not fit."""
         pairs = zip(structure.sizes, structure.multiplicities, strict=True)
         cells = sum(size * multiplicity for size, multiplicity in pairs)

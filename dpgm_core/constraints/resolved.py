@@ -1,0 +1,154 @@
+"""All constraints of a domain over its attributes: which cells of any table no record can be in."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import Array, IntArray
+from dpgm_core.attribute import Attribute
+from dpgm_core.constraints.forms import Constraint, Mask
+from dpgm_core.errors import DomainError
+
+__all__ = ["Derived", "Resolved"]
+
+
+@frozen(kw_only=True, eq=False)
+class Derived:
+    """A column that another one tells: `code` is the code of `column` for each code of `of`."""
+
+    column: str
+    of: str
+    code: IntArray
+
+
+class Resolved:
+    """Constraints over attributes, and what they say of each alone (arc consistency, Mackworth 1977).
+
+    Raises DomainError, naming the constraints, where no label of some attribute is possible: the domain is empty. That
+    none is found does not prove that there are records; an exact engine tells.
+
+    >>> from dpgm_core.constraints.forms import Listed
+    >>> two = {name: Attribute.of_size(name, 2) for name in "ab"}
+    >>> rule = Listed(name="x", columns=("a", "b"), combinations=(("0", "*"), ("1", "1")))
+    >>> resolved = Resolved(two, [rule])
+    >>> resolved.impossible(("b",)).tolist(), resolved.scopes
+    ([False, True], (('a', 'b'),))
+    """
+
+    def __init__(self, attributes: Mapping[str, Attribute], constraints: Iterable[Constraint]) -> None:
+        self.constraints = tuple(constraints)
+        self._sizes = {name: one.size for name, one in attributes.items()}
+        self.masks = {
+            one.name: one.impossible([attributes[column] for column in one.columns]) for one in self.constraints
+        }
+
+    @property
+    def scopes(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each constraint, once."""
+        kept: dict[frozenset[str], tuple[str, ...]] = {}
+        for one in self.constraints:
+            kept.setdefault(frozenset(one.columns), one.columns)
+        return tuple(kept.values())
+
+    @cached_property
+    def possible(self) -> Mapping[str, Mask]:
+        """Of each constrained attribute, which codes have support in every constraint. Raises DomainError."""
+        found = {column: np.ones(self._sizes[column], dtype=bool) for one in self.constraints for column in one.columns}
+        waiting = list(self.constraints)
+        while waiting:
+            one = waiting.pop(0)
+            allowed = ~self.masks[one.name]
+            for axis, column in enumerate(one.columns):
+                allowed = allowed & _along(found[column], axis, allowed.ndim)
+            for axis, column in enumerate(one.columns):
+                left: Mask = np.asarray(allowed.any(axis=tuple(at for at in range(allowed.ndim) if at != axis)))
+                if not left.any():
+                    raise DomainError(self._contradiction(column))
+                if (left != found[column]).any():
+                    found[column] = left
+                    waiting += [other for other in self.constraints if column in other.columns and other not in waiting]
+        return found
+
+    def impossible(self, names: Sequence[str]) -> Mask | None:
+        """The cells of the table of `names` that no record can be in, as each constraint alone tells; None for none."""
+        ruled: list[tuple[tuple[str, ...], Mask]] = []
+        for one in self.constraints:
+            inside = tuple(column for column in one.columns if column in names)
+            if len(inside) > 1:
+                allowed = ~self.masks[one.name]
+                for axis, column in enumerate(one.columns):
+                    if column not in inside:
+                        allowed = allowed & _along(self.possible[column], axis, allowed.ndim)
+                outside = tuple(axis for axis, column in enumerate(one.columns) if column not in inside)
+                ruled.append((inside, np.asarray(allowed.any(axis=outside))))
+        ruled += [((name,), self.possible[name]) for name in names if name in self.possible]
+        ruled = [(inside, allowed) for inside, allowed in ruled if not allowed.all()]
+        if not ruled:
+            return None
+        found = np.zeros(tuple(self._sizes[name] for name in names), dtype=bool)
+        for inside, allowed in ruled:
+            order = np.argsort([names.index(name) for name in inside])
+            shape = [self._sizes[name] if name in inside else 1 for name in names]
+            found |= ~allowed.transpose(order).reshape(shape)
+        return found
+
+    def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
+        """The columns, none of them `taken`, that one constraint tells from another column, and no other mentions.
+
+        Each comes after the one it is told by.
+        """
+        found: list[Derived] = []
+        left = [one for one in self.constraints if not any(self._sizes[column] == 1 for column in one.columns)]
+        while True:
+            told = next((found_one for one in left if (found_one := self._told(one, left, taken)) is not None), None)
+            if told is None:
+                return tuple(reversed(found))
+            found.append(told)
+            left = [one for one in left if told.column not in one.columns]
+
+    def _told(self, one: Constraint, left: Sequence[Constraint], taken: Container[str]) -> Derived | None:
+        if len(one.columns) != 2:
+            return None
+        for axis in (1, 0):
+            column, of = one.columns[axis], one.columns[1 - axis]
+            alone = column not in taken and not any(column in other.columns for other in left if other is not one)
+            allowed = ~self.masks[one.name] if axis else ~self.masks[one.name].T
+            if alone and (allowed.sum(axis=1) == 1).all():
+                return Derived(column=column, of=of, code=np.asarray(allowed.argmax(axis=1), dtype=np.int64))
+        return None
+
+    def broken(self, codes: Mapping[str, Array]) -> dict[str, int]:
+        """How many records, given as codes of each column, break each constraint; for their owner's eyes.
+
+        What bins hide is not counted: two values in bins that overlap may be in the wrong order.
+        """
+        return {
+            one.name: int(np.count_nonzero(self.masks[one.name][tuple(codes[column] for column in one.columns)]))
+            for one in self.constraints
+        }
+
+    def named(self) -> str:
+        """Their names, for messages."""
+        return ", ".join(repr(one.name) for one in self.constraints)
+
+    def _contradiction(self, column: str) -> str:
+        """Names the constraint that rules out everything alone, or those that reach the column."""
+        reached, before = {column}, 0
+        while len(reached) > before:
+            before = len(reached)
+            for one in self.constraints:
+                if not reached.isdisjoint(one.columns):
+                    reached.update(one.columns)
+        alone = [one for one in self.constraints if self.masks[one.name].all()]
+        guilty = alone or [one for one in self.constraints if not reached.isdisjoint(one.columns)]
+        names = [repr(one.name) for one in guilty]
+        who = f"constraints {', '.join(names)} leave" if len(names) > 1 else f"constraint {names[0]} leaves"
+        return f"{who} no label of {column!r} possible, so no record at all; change the constraints or the labels"
+
+
+def _along(codes: Mask, axis: int, axes: int) -> Mask:
+    return codes.reshape([-1 if other == axis else 1 for other in range(axes)])

@@ -1,0 +1,176 @@
+"""How many persons have each label of an open column. Secret: what it counts goes to the noise and nowhere else.
+
+A person counts once for a label and for at most r labels of a column, whatever else is in the data: those whose
+SHA-256 with the person's key is smallest, which favours no label and depends on the person's own rows alone. So one
+person moves at most r counts, by one each.
+
+What may be a label: a text in the form in which texts are compared (`Matching`), so that spellings are not told apart;
+of 1 to 200 bytes, valid UTF-8, without control characters. All else counts for no label, and neither do nulls, the
+texts that mean null, and texts that are labels anyway, such as `other`. Each of these depends on the value alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpgm_core.arrays import IntArray
+from dpgm_core.attribute import Attribute
+from dpgm_core.errors import DataError
+from dpgm_core.sources.contract import RawBatch, RawValues
+from dpgm_core.sources.reading import attempt
+from dpgm_core.sources.texts import as_text, check_key, is_dense_union, is_textual, joined, plain
+
+__all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
+
+#: Bytes of a label.
+LONGEST = 200
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+class Labelled:
+    """Which labels of one column occur, numbered as they come, and how each is written."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        self._matching = attribute.matching
+        texts = (*attribute.null_values, attribute.labels[attribute.unknown], attribute.labels[attribute.null])
+        self._none = {self._matching.form(text.encode()) for text in texts}
+        self._numbers: dict[bytes, int] = {}  # by form
+        self._labels: list[bytes] = []
+        self._known: dict[tuple[bytes, bool], int] = {}  # by raw text, so that each is looked at once
+
+    def numbers(self, raw: Any) -> IntArray:
+        """The number of each value's label, -1 where it has none. raw: an Arrow array, read as `encoder` reads it."""
+        array = plain(raw)
+        if is_dense_union(array.type):
+            parts, places = joined(array, self.numbers)
+            return np.concatenate(parts)[places]
+        distinct = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        words, typed = as_text(distinct.dictionary).to_pylist(), not is_textual(plain(distinct.dictionary).type)
+        numbers = np.array([-1 if text is None else self._number(text, typed) for text in words] + [-1], np.int64)
+        places = distinct.indices.fill_null(len(words)) if distinct.indices.null_count else distinct.indices
+        found: IntArray = numbers[places.to_numpy(zero_copy_only=False)]
+        return found
+
+    @property
+    def labels(self) -> list[bytes]:
+        """The labels, by number."""
+        return self._labels
+
+    def _number(self, text: bytes, typed: bool) -> int:
+        found = self._known.get((text, typed))
+        if found is None:
+            form = (self._matching.typed if typed else self._matching).form(text)
+            found = self._known[text, typed] = self._numbered(form)
+        return found
+
+    def _numbered(self, form: bytes) -> int:
+        if form in self._numbers:
+            return self._numbers[form]
+        # A number is written with the signs of its country, or as a label it would not match itself.
+        spelled = (form, form.replace(b".", self._matching.decimal.encode()))
+        label = next((one for one in spelled if self._matching.form(one) == form), None)
+        if form in self._none or label is None or as_label(label) is None:
+            return -1
+        self._labels.append(label)
+        return self._numbers.setdefault(form, len(self._numbers))
+
+
+def as_label(raw: bytes) -> str | None:
+    """The text as a label; None for one that can be none.
+
+    >>> as_label(b"cook"), as_label(bytes([0xFF])), as_label(b"a" * 201), as_label(b"a\\tb")
+    ('cook', None, None, None)
+    """
+    if not 1 <= len(raw) <= LONGEST:
+        return None
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) else text
+
+
+def persons_by_label(
+    source: RawValues, attributes: Sequence[Attribute], person: str | None, rows: int
+) -> list[Mapping[str, int]]:
+    """Of each attribute, how many persons have each label that occurs, in the order of the labels as texts.
+
+    person: the person key, as of `PersonSource`; None: each row is a person. rows: r. Memory grows with the rows where
+    there is a key, else with the labels. Raises DataError.
+    """
+    columns = [Labelled(attribute) for attribute in attributes]
+    names = [attribute.name for attribute in attributes]
+    keys: list[Any] = []
+    found: list[list[IntArray]] = [[] for _ in columns]
+    for batch in _checked(source, [*names, *([] if person is None else [person])]):
+        if person is not None:
+            keys.append(_key_texts(person, batch.columns[-1]))
+        for column, raw, parts in zip(columns, batch.columns, found, strict=False):
+            numbers = column.numbers(raw)
+            if person is None:  # counted at once, so that memory does not grow with the rows
+                numbers = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
+                parts[:] = [_added(parts[0], numbers)] if parts else [numbers]
+            else:
+                parts.append(numbers)
+    if person is None:
+        return [_counts(column, parts[0] if parts else None) for column, parts in zip(columns, found, strict=True)]
+    codes = pa.concat_arrays(keys).dictionary_encode(null_encoding="encode") if keys else None
+    return [
+        _counts(column, None if codes is None else _by_person(column, codes, np.concatenate(parts), rows))
+        for column, parts in zip(columns, found, strict=True)
+    ]
+
+
+def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> IntArray:
+    """Persons by label. keys: of all rows, dictionary-encoded. numbers: the labels of all rows."""
+    labels = column.labels
+    has = numbers >= 0
+    persons = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)[has]
+    pairs = np.unique(persons * np.int64(max(1, len(labels))) + numbers[has])
+    persons, numbers = pairs // max(1, len(labels)), pairs % max(1, len(labels))
+    many = np.bincount(persons)[persons] > rows if len(persons) else np.zeros(0, np.bool_)
+    kept = np.bincount(numbers[~many], minlength=len(labels))
+    chosen: dict[int, list[tuple[bytes, int]]] = {}
+    for who, number in zip(persons[many].tolist(), numbers[many].tolist(), strict=True):
+        key = keys.dictionary[who].as_py() or b""
+        place = hashlib.sha256(len(key).to_bytes(8, "big") + key + labels[number]).digest()
+        chosen.setdefault(who, []).append((place, number))
+    for ranked in chosen.values():
+        for _, number in sorted(ranked)[:rows]:
+            kept[number] += 1
+    return kept
+
+
+def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
+    labels = column.labels
+    counts = [] if counted is None else counted.tolist()
+    return {label.decode(): int(count) for label, count in sorted(zip(labels, counts, strict=True)) if count}
+
+
+def _added(before: IntArray, more: IntArray) -> IntArray:
+    more[: len(before)] += before  # labels only become more
+    return more
+
+
+def _key_texts(person: str, raw: Any) -> Any:
+    """As of `PersonSource`: an empty key is no key, and rows without one are one person."""
+    check_key(person, raw.type)
+    texts = as_text(raw).cast(pa.large_binary())
+    return pa.array([text or None for text in texts.to_pylist()], pa.large_binary())
+
+
+def _checked(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:
+    """The batches of anybody's source; DataError where they do not fit together."""
+    where = f"source {type(source).__name__}"
+    message = f"{where} failed while reading; its own message is withheld, it may quote records"
+    batches: Iterable[RawBatch] = attempt(message, lambda: source.raw_batches(names))
+    for batch in batches:
+        if len(batch.columns) != len(names) or len({len(column) for column in batch.columns}) > 1:
+            raise DataError(f"{where} must yield one raw array of one length for each column asked for")
+        yield batch

@@ -1,0 +1,53 @@
+"""The first step of a session: the bins of columns that have private ones, found before anybody sees the session.
+
+Records are read by the cells of the public grids; the persons that the session keeps are recoded by what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpgm_core.arrays import IntArray
+from dpgm_core.counting.ranks import GridCounts, rank_scores, ranks_of
+from dpgm_core.counting.statistic import summed
+from dpgm_core.counting.subsample import Persons
+from dpgm_core.curator.shield import without_frames
+from dpgm_core.domain import Domain
+from dpgm_core.noise.bisection import AskedBins
+from dpgm_core.noise.choice import chosen
+from dpgm_core.privacy.ranks import RankDistance, nodes_of
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.bins import FoundBins
+
+__all__ = ["binned", "find_bins"]
+
+
+def find_bins(asked: Sequence[AskedBins], persons: Persons, randomness: Randomness) -> tuple[FoundBins, ...]:
+    """The bins of each column in turn; to be called once they are paid for. persons: by the grids' cells."""
+
+    def find(one: AskedBins) -> FoundBins:
+        counts = GridCounts(column=one.attribute.name, size=one.grid.size)
+        inside = summed(counts, persons.pieces(counts.columns))[: one.cells]
+        return FoundBins(asked=one, choices=_bisected(inside, one, randomness))
+
+    return without_frames(lambda: tuple(find(one) for one in asked))
+
+
+def binned(persons: Persons, found: Sequence[FoundBins], domain: Domain) -> Persons:
+    """The persons by the bins found. domain: with those bins."""
+    return persons.recoded({one.name: one.recoding for one in found}, domain) if found else persons
+
+
+def _bisected(counts: IntArray, asked: AskedBins, randomness: Randomness) -> tuple[tuple[int, ...], ...]:
+    """Of each level the edges chosen. counts: persons in each cell."""
+    ranks = ranks_of(counts)
+    found: list[tuple[int, ...]] = []
+    for h in asked.temperatures:
+        level = []
+        for first, last in nodes_of(asked.cells, found):
+            if last - first > 1:
+                node = RankDistance(first=first, last=last)
+                (number,) = chosen(rank_scores(ranks, node), h, 1, randomness)
+                level.append(node.candidates[number])
+        found.append(tuple(level))
+    return tuple(found)

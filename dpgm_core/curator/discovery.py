@@ -1,0 +1,231 @@
+"""The labels of open columns, found in a charge of their own before the first table is measured.
+
+The order is that of every release: refuse what can be refused, read and count, commit the charge, draw noise, save. A
+run that ends between the two charges has spent the first, and keeps what it bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from dpgm_core.counting.labels import persons_by_label
+from dpgm_core.curator.funds import Funds
+from dpgm_core.curator.shield import shielded, without_frames
+from dpgm_core.domain import Domain
+from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, OptionError
+from dpgm_core.files import check_writable
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.labels import AskedLabels, asked_labels
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms, charge_conditions
+from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
+from dpgm_core.sources.arrow import ArrowSource
+from dpgm_core.sources.contract import RawValues, Source
+from dpgm_core.workload import Workload
+
+__all__ = ["Found", "check_open", "found_first", "rest_of"]
+
+_LONGEST_NOTE = 200
+
+
+@frozen(kw_only=True)
+class Found:
+    """What a run goes on with: the domain with its labels, what is left of the budget, and what was found and where."""
+
+    domain: Domain
+    budget: Budget
+    discovery: Discovery | None = None
+    saved: Path | None = None
+
+    def over(self, workload: Workload) -> Workload:
+        """The workload over the domain with its labels."""
+        return workload if self.discovery is None else workload.over(self.domain)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Where what is done inside fails, say that the labels are paid for, and hand them out with the error."""
+        if self.discovery is None:
+            yield
+            return
+        try:
+            yield
+        except LearningFailed as error:
+            error.discovery = self.discovery
+            raise
+        except BaseException as error:
+            failed = _failed(self.discovery, self.saved, error)
+            if isinstance(error, Exception):
+                raise failed from error
+            raise error from failed
+
+
+def rest_of(budget: Budget, asked: Sequence[AskedLabels]) -> Budget:
+    """What a budget leaves for tables."""
+    return budget - Budget.sum(one.budget for one in asked) if asked else budget
+
+
+def check_open(source: Source, asked: Sequence[AskedLabels], randomness: Randomness | None = None) -> None:
+    """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
+
+    Raises DataError; asks for the first batch of nothing.
+    """
+    if not asked:
+        return
+    names = _named(asked)
+    if not isinstance(source, RawValues):
+        raise DataError(
+            f"the labels of {names} are to be found in raw values, and source {type(source).__name__} offers none; "
+            "give a file or a data frame, or list the labels"
+        )
+    if isinstance(source, ArrowSource) and isinstance(source.data, pa.RecordBatchReader):
+        raise DataError(
+            f"finding the labels of {names} reads the records before they are counted, and a RecordBatchReader can be "
+            "read only once; give a table, a frame or a file"
+        )
+    given_or_system(randomness)
+
+
+def found_first(
+    source: Source,
+    domain: Domain,
+    budget: Budget,
+    *,
+    terms: Terms,
+    check: Callable[[], None],
+    randomness: Randomness | None = None,
+    ledger: Ledger | None = None,
+    save_release: str | Path | None = None,
+    labels_from: str | Path | None = None,
+) -> Found:
+    """Find the labels of a domain's open columns, if it has any; the budget is that of the whole run.
+
+    check: raises what the rest of the run would refuse before its own charge, called before this one. save_release: the
+    file of the run's release; labels are saved beside it (`labels_file`). labels_from: labels that were found and paid
+    for before, taken as they are. Raises what the run can be refused for, with nothing charged, and LearningFailed
+    where labels are paid for and cannot be saved.
+    """
+    asked = asked_labels(domain, budget, terms)
+    if not asked:
+        if labels_from is not None:
+            raise OptionError(f"labels found before were given ({labels_from}), but no column of the domain is open")
+        return Found(domain=domain, budget=budget)
+    check_open(source, asked, randomness)
+    terms = terms.spelled_out(None if ledger is None else ledger.terms.unit)
+    if labels_from is not None:
+        return _taken_up(labels_from, domain, budget, terms, randomness, check)
+    _check_ledger(ledger, terms, budget, asked)
+    saved = None if save_release is None else labels_file(save_release)
+    for path in (save_release, saved):
+        if path is not None:
+            check_writable(path)
+    check()
+    discovery = _discovered(source, domain, asked, terms, randomness, ledger)
+    with Found(domain=domain, budget=budget, discovery=discovery).kept():
+        settled = discovery.domain(domain)
+        if saved is not None:
+            discovery.save(saved, settled)
+            if ledger is not None:
+                ledger.mark_released(discovery.provenance["entry"])
+    return Found(domain=settled, budget=rest_of(budget, asked), discovery=discovery, saved=saved)
+
+
+def _discovered(
+    source: Source,
+    domain: Domain,
+    asked: Sequence[AskedLabels],
+    terms: Terms,
+    randomness: Randomness | None,
+    ledger: Ledger | None,
+) -> Discovery:
+    assert isinstance(source, RawValues)
+    raw, random = source, given_or_system(randomness)
+    funds = Funds(Budget.sum(one.budget for one in asked), ledger)
+    conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
+    attributes = [domain[one.column] for one in asked]
+    with funds.paying(funds.budget, conditions, note=_note(asked)) as receipt:
+        counted = shielded(source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person))
+    columns = without_frames(partial(_drawn, asked, counted, random))
+    del counted  # what fails from here on has no true count among its variables
+    funds.check_process()
+    return Discovery(columns=columns, terms=terms, private=bool(random.private), provenance=receipt.provenance)
+
+
+def _drawn(
+    asked: Sequence[AskedLabels], counted: Sequence[Mapping[str, int]], randomness: Randomness
+) -> tuple[FoundLabels, ...]:
+    """What is published of each column's counts, with fresh noise."""
+    found = []
+    for one, counts in zip(asked, counted, strict=True):
+        noise = one.noise.draw(len(counts), randomness).tolist()
+        noisy = {label: count + z for (label, count), z in zip(counts.items(), noise, strict=True)}
+        found.append(FoundLabels.of(one, noisy))
+    return tuple(found)
+
+
+def _taken_up(
+    path: str | Path,
+    domain: Domain,
+    budget: Budget,
+    terms: Terms,
+    randomness: Randomness | None,
+    check: Callable[[], None],
+) -> Found:
+    """Labels that were found before: what they cost is a part of the run's budget, and is not charged again."""
+    discovery = load_discovery(path)
+    if discovery.private is not bool(given_or_system(randomness).private):
+        raise OptionError(f"the labels in {path} and this run do not both come without a seed; find them again")
+    if evolve(discovery.terms, total="estimated") != evolve(terms, total="estimated"):
+        raise BudgetError(
+            f"the labels in {path} were found under other terms (neighbours, unit, person or rows per person), so "
+            "their cost does not add up with this run's; use the terms that they were found under"
+        )
+    settled = discovery.domain(domain)
+    if not discovery.cost <= budget or budget - discovery.cost == Budget.zero("approx"):
+        raise BudgetError(f"the labels in {path} cost {discovery.cost}, of which {budget} leaves nothing; give more")
+    check()
+    return Found(domain=settled, budget=budget - discovery.cost, discovery=discovery, saved=Path(path))
+
+
+def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Sequence[AskedLabels]) -> None:
+    """Refuse a ledger that cannot add up both charges, or does not hold them."""
+    if ledger is None:
+        return
+    if ledger.budget.kind != "approx":
+        raise BudgetError(
+            f"the labels of {_named(asked)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot add up, as "
+            f"it holds {ledger.budget}; list the labels, or use a ledger of (epsilon, delta)"
+        )
+    ledger.check_terms(terms)
+    ledger.check(budget)
+
+
+def _named(asked: Sequence[AskedLabels]) -> str:
+    return ", ".join(repr(one.column) for one in asked[:4]) + (", ..." if len(asked) > 4 else "")
+
+
+def _note(asked: Sequence[AskedLabels]) -> str:
+    """For the ledger's entry."""
+    note = f"labels of {_named(asked)}, found privately before the tables"
+    if len(note) > _LONGEST_NOTE or not note.isprintable():
+        note = f"labels of {len(asked)} columns, found privately before the tables"
+    return note
+
+
+def _failed(discovery: Discovery, saved: Path | None, error: BaseException) -> LearningFailed:
+    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    names = ", ".join(map(repr, discovery.names))
+    kept = (
+        "kept in the error's discovery, which can be saved"
+        if saved is None
+        else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved)!r}"
+    )
+    failed = LearningFailed(f"{kind}{error}; the labels of {names} are found and paid for ({discovery.cost}), {kept}")
+    failed.discovery = discovery
+    return failed

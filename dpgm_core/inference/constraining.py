@@ -1,0 +1,266 @@
+"""Any engine over a constrained domain: impossible records are given potentials of -inf that nobody can move.
+
+The engine within is compiled over the cliques asked for and one for each constraint that none of them holds. A column
+that a map tells, and that no clique asked for holds, gets no table: it is read off the column that tells it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from attrs import evolve
+
+from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.domain import Domain, code_dtype
+from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError, TooLarge
+from dpgm_core.inference.contract import (
+    Beliefs,
+    Capability,
+    Engine,
+    Estimates,
+    Estimator,
+    Inference,
+    Maximizer,
+    Querier,
+    Rounder,
+    Sampler,
+    SecondOrder,
+)
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["ConstrainedEngine", "check_constraints", "constrained"]
+
+_E = TypeVar("_E", bound=Engine)
+
+
+def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E | ConstrainedEngine:
+    """What `compiled` makes of a structure, made to honour the domain's constraints; just that where there are none.
+
+    compiled: an engine of any structure, as `Inference.compile` would be without constraints.
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.inference.loopy.bp import LoopyBP
+    >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+    >>> domain = Domain.from_dict({"attributes": {name: {"size": 2} for name in "ab"}, "constraints": rules})
+    >>> structure = Structure(domain, [("a",), ("b",)])
+    >>> LoopyBP().compile(structure).infer(Tables.zeros(structure), total=3).marginals["a"].round(6).tolist()
+    [2.0, 1.0]
+    """
+    if not structure.domain.scopes:
+        return compiled(structure)
+    return ConstrainedEngine(structure, compiled(structure.constrained))
+
+
+def check_constraints(domain: Domain, inference: Inference | None, exact: Inference) -> None:
+    """Refuse, before a charge, what cannot be honoured: constraints that rule out every record, and an engine that
+    ignores them.
+
+    inference: None where nothing is learned. exact: the engine that tells whether a record is possible; where it does
+    not fit, nothing is said of that. Raises DomainError, and OptionError that names the engine.
+    """
+    if not domain.scopes:
+        return
+    rules = Structure(domain, domain.scopes)
+    names = ", ".join(repr(one.name) for one in domain.constraints)
+    try:
+        exact.compile(rules).infer(Tables.zeros(rules))
+    except TooLarge:
+        pass
+    except InferenceError as error:
+        raise DomainError(
+            f"constraints {names} leave no record possible together, though each does alone; change one of them"
+        ) from error
+    if inference is None:
+        return
+    small = domain.subset(min(domain.scopes, key=lambda scope: math.prod(domain.shape(scope))))
+    if "constraints" not in inference.compile(Structure(small, [small.names[:1]])).capabilities:
+        raise OptionError(
+            f"inference {type(inference).__name__} ignores constraints, and the domain has {names}; use junction-tree "
+            "or loopy-bp, or leave the constraints out"
+        )
+
+
+class ConstrainedEngine:
+    """An engine for some cliques of a constrained domain around one that has a clique for each constraint.
+
+    structure: the cliques asked for. inner: of `structure.constrained`. It can do what the inner one can; marginals are
+    those of the cliques asked for.
+    """
+
+    def __init__(self, structure: Structure, inner: Engine) -> None:
+        self._structure, self._inner = structure, inner
+        self._wide = inner.structure
+        plain = sum(size for size, group in zip(structure.sizes, structure.groups, strict=True) if len(group) == 1)
+        tied = structure.cells - plain
+        self._parts = ((slice(0, plain), slice(0, plain)), (slice(plain, None), slice(self._wide.cells - tied, None)))
+        self._derived = structure.derived
+        self._log_free = float(sum(np.log(structure.domain[one.column].size) for one in self._derived))
+        self._ruled = _ruled(structure.domain, self._wide, {one.column for one in self._derived})
+
+    @property
+    def structure(self) -> Structure:
+        """The cliques asked for."""
+        return self._structure
+
+    @property
+    def exact(self) -> bool:
+        """As the engine within is."""
+        return self._inner.exact
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the engine within can do, and constraints."""
+        return self._inner.capabilities | {"constraints"}
+
+    @property
+    def cost(self) -> str | None:
+        """Of the engine within."""
+        return self._inner.cost
+
+    def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
+        """Of the possible records; raises InferenceError where none is left, too."""
+        beliefs = self._inner.infer(self._embedded(potentials), total=total)
+        return evolve(
+            beliefs,
+            marginals=self._own(beliefs.marginals),
+            errors=None if beliefs.errors is None else self._own(beliefs.errors),
+            log_partition=beliefs.log_partition - self._log_free,
+        )
+
+    def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
+        """A most probable record among the possible ones."""
+        if not isinstance(self._inner, Maximizer):
+            raise self._cannot("maximise")
+        record, best = self._inner.maximize(self._embedded(potentials))
+        for one in self._derived:
+            record[one.column] = int(one.code[record[one.of]])
+        return record, best
+
+    def answers(self, potentials: Tables, queries: Sequence[Clique]) -> list[FloatArray]:
+        """p(attributes) of each query."""
+        if not isinstance(self._inner, Querier):
+            raise self._cannot("answer queries")
+        asked = [self._telling(tuple(query)) for query in queries]
+        found = self._inner.answers(self._embedded(potentials), asked)
+        return [self._told(table, names, tuple(to)) for table, names, to in zip(found, asked, queries, strict=True)]
+
+    def estimates(self, potentials: Tables, queries: Sequence[Clique]) -> Estimates:
+        """What `answers` gives, with the errors of the engine within; of sums over derived columns at most theirs."""
+        if not isinstance(self._inner, Estimator):
+            raise self._cannot("estimate")
+        asked = [self._telling(tuple(query)) for query in queries]
+        found = self._inner.estimates(self._embedded(potentials), asked)
+        both = list(zip(found.tables, found.errors, asked, queries, strict=True))
+        return evolve(
+            found,
+            tables=tuple(self._told(table, names, tuple(to)) for table, _, names, to in both),
+            errors=tuple(self._told(error, names, tuple(to)) for _, error, names, to in both),
+        )
+
+    def caveats(self, potentials: Tables) -> Sequence[str]:
+        """What the engine within has to say of its draws."""
+        return self._inner.caveats(self._embedded(potentials)) if isinstance(self._inner, Estimator) else ()
+
+    def sample(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """Records of the engine within, all of them possible."""
+        if not isinstance(self._inner, Sampler):
+            raise self._cannot("sample")
+        return self._with_derived(self._inner.sample(self._embedded(potentials), count, generator))
+
+    def rounded(self, potentials: Tables, count: int, generator: np.random.Generator) -> Codes:
+        """Rounded records of the engine within, all of them possible."""
+        if not isinstance(self._inner, Rounder):
+            raise self._cannot("round expected counts")
+        return self._with_derived(self._inner.rounded(self._embedded(potentials), count, generator))
+
+    def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
+        """Second derivatives along the potentials of the cliques asked for."""
+        if not isinstance(self._inner, SecondOrder):
+            raise self._cannot("give second derivatives")
+        product = self._inner.curvature(self._embedded(potentials))
+        if self._wide is self._structure:
+            return product
+
+        def own(directions: FloatArray) -> FloatArray:
+            wide = np.zeros((self._wide.cells, *directions.shape[1:]))
+            for here, there in self._parts:
+                wide[there] = directions[here]
+            found = product(wide)
+            return np.concatenate([found[there] for _, there in self._parts])
+
+        return own
+
+    def _cannot(self, what: str) -> InferenceError:
+        return InferenceError(f"{type(self._inner).__name__} cannot {what}; use junction-tree")
+
+    def _embedded(self, potentials: Tables) -> Tables:
+        """Over the wide structure, with -inf where no record can be."""
+        if potentials.structure is not self._structure and potentials.structure != self._structure:
+            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
+        values = self._ruled.copy()
+        with np.errstate(invalid="ignore"):  # +inf where -inf stands becomes NaN, which the engine refuses by name
+            for here, there in self._parts:
+                values[there] += potentials.values[here]
+        return Tables(self._wide, values)
+
+    def _own(self, tables: Tables) -> Tables:
+        if self._wide is self._structure:
+            return tables
+        return Tables(self._structure, np.concatenate([tables.values[there] for _, there in self._parts]))
+
+    @cached_property
+    def _of(self) -> dict[str, str]:
+        return {one.column: one.of for one in self._derived}
+
+    def _telling(self, names: Clique) -> Clique:
+        """The attributes that tell those asked for: derived ones give way to what they are read off."""
+        found: list[str] = []
+        for name in names:
+            told = name
+            while told in self._of:
+                told = self._of[told]
+            if told not in found:
+                found.append(told)
+        return tuple(found)
+
+    def _told(self, table: FloatArray, has: Clique, names: Clique) -> FloatArray:
+        """A table over what tells `names` as one over `names`: codes that a derived column joins are summed."""
+        if has == names:
+            return table
+        cells = np.indices(table.shape).reshape(table.ndim, -1)
+        codes = dict(zip(has, cells, strict=True))
+        for one in self._derived:
+            if one.of in codes:
+                codes[one.column] = one.code[codes[one.of]]
+        shape = self._structure.domain.shape(names)
+        at = np.ravel_multi_index(tuple(codes[name] for name in names), shape)
+        summed: FloatArray = np.bincount(at, table.reshape(-1), math.prod(shape)).astype(np.float64).reshape(shape)
+        return summed
+
+    def _with_derived(self, codes: Codes) -> Codes:
+        columns = dict(zip(self._structure.domain.names, codes, strict=True))
+        for one in self._derived:
+            size = self._structure.domain[one.column].size
+            columns[one.column] = one.code.astype(code_dtype(size))[columns[one.of]]
+        return list(columns.values())
+
+
+def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
+    """(cells,): -inf where a constraint rules a record out, each in the first plain clique that holds it, and 0."""
+    values = np.zeros(wide.cells)
+    for one in domain.constraints:
+        if not derived.isdisjoint(one.columns):
+            continue
+        number = next(n for n, group in enumerate(wide.groups) if len(group) == 1 and set(one.columns) <= set(group[0]))
+        clique = wide.groups[number][0]
+        inside = [name for name in clique if name in one.columns]
+        mask = domain.mask(one.name).transpose([one.columns.index(name) for name in inside])
+        shape = [size if name in one.columns else 1 for name, size in zip(clique, wide.shapes[number], strict=True)]
+        block = values[wide.slices[number]].reshape(wide.shapes[number])
+        block[np.broadcast_to(mask.reshape(shape), block.shape)] = -np.inf
+    return values

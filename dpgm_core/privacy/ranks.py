@@ -1,0 +1,125 @@
+"""Bins with about as many persons each, by bisection: what an edge is scored by, and how far one person moves it.
+
+A public grid of cells is cut in two, each part in two again, and so on, level by level. A node is a range of cells, its
+candidates are the grid's edges inside it, and an edge with r of the node's n persons below it has the score
+-|2 r - n|, a whole number, best at the median. Persons whose value is missing or unknown are in no cell and take no
+part. A node of a single cell has no candidate and is not asked, so a heavy value ends as a bin of its own.
+
+Claim. Let each person have one row. Choose by the exponential mechanism of `dpgm_core.noise.choice` at temperature h,
+whose one choice costs e = 2 h + 2^-30, or e^2/8, where one person moves scores by at most 1 up or down. A whole level
+then costs that of one node under add-remove, and under replace-one twice the epsilon, or four times the rho.
+
+Proof. Which nodes a level has depends on the choices of the levels above it alone, never on the records: given those,
+the nodes are disjoint, and each person is in one of them at most. A level is the product of independent choices.
+
+Add-remove. One person more, in the cell c of one node: n grows by 1, r by 1 for the edges above c and by 0 for those
+below, so 2 r - n moves by +1 or -1 and |2 r - n| by 1 at most, up for some edges and down for others. That is U = 1 and
+R = 2 in the words of `choice`: its factor 1/2 stays. That n, which is secret, moves too is in this. Scores of all other
+nodes stay, so the product costs what the one choice does. In an empty node, and between edges that tie, choices are
+uniform; nothing in the proof asks for distinct scores or for persons.
+
+Replace-one, within a node: n stays, r moves by 1, all one way, for the edges between the two cells and by 0 for the
+others, so |2 r - n| moves by 2 at most, up for some edges and down for others: R = 4. The choice costs 4 h + 2^-30,
+below 2 e; and (4 h + 2^-30)^2/8, below 4 e^2/8. From one node into another: each of two independent choices moves as
+under add-remove, and together they cost 2 e, or 2 e^2/8. From a cell to a missing value: one of the two.
+
+Levels add up, each given the ones before: the sum for pure budgets, and the sum of rho. Source of the bisection:
+Kaplan, Schnapp, Stemmer (2022), Differentially private approximate quantiles; whose nodes of a level are in parallel as
+well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from dpgm_core.errors import BudgetError, StructureError
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
+
+__all__ = ["Node", "RankDistance", "check_single_rows", "level_price", "nodes_of"]
+
+#: Cells of a grid, from the first to before the last.
+Node: TypeAlias = tuple[int, int]
+
+
+@frozen(kw_only=True)
+class RankDistance:
+    """Each edge inside a node has the score -|2 r - n|: how far the node's median is, in ranks, twice.
+
+    first, last: the node's cells are first, ..., last - 1 of the grid; its candidates the edges between them, edge e
+    standing before cell e. One person moves a score by at most 1 under add-remove; see the module. Raises
+    StructureError for a node without a candidate.
+
+    >>> RankDistance(first=2, last=5).candidates, RankDistance.move
+    (range(3, 5), 1)
+    """
+
+    first: int
+    last: int
+
+    #: Units by which one person more moves a score at most, up or down.
+    move = 1
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 <= self.first < self.last - 1:
+            raise StructureError(
+                f"a node has at least two cells, so that an edge is inside; got {self.first} to {self.last}"
+            )
+
+    @property
+    def candidates(self) -> range:
+        """The grid's edges to choose from."""
+        return range(self.first + 1, self.last)
+
+
+def level_price(neighbours: Neighbours, kind: Literal["pure", "zcdp"]) -> int:
+    """How many times a level costs what one choice does; see the module.
+
+    >>> [level_price(Neighbours.REPLACE_ONE, kind) for kind in ("pure", "zcdp")]
+    [2, 4]
+    """
+    if neighbours is Neighbours.ADD_REMOVE:
+        return 1
+    return 2 if kind == "pure" else 4
+
+
+def check_single_rows(terms: Terms, columns: Sequence[str]) -> None:
+    """Refuse, with BudgetError, persons of several rows: they would be in several nodes of a level.
+
+    >>> check_single_rows(Terms(neighbours="add-remove"), ["age"])
+    """
+    if terms.rows_per_person > 1:
+        raise BudgetError(
+            f"private bins, as of {', '.join(map(repr, columns))}, are found from one row per person, but "
+            f"rows_per_person is {terms.rows_per_person}; give these columns public bins, or set rows_per_person to 1"
+        )
+
+
+def nodes_of(cells: int, choices: Sequence[Sequence[int]]) -> list[Node]:
+    """The nodes after these choices, in order: level by level, one edge for each node that has an edge inside.
+
+    cells: of the grid. Raises StructureError for choices that no bisection makes.
+
+    >>> nodes_of(8, [[4], [1, 6], [2]])
+    Traceback (most recent call last):
+    dpgm_core.errors.StructureError: level 3 of a bisection of 8 cells has 3 nodes to cut, but 1 edges
+    >>> nodes_of(8, [[4], [1, 6]])
+    [(0, 1), (1, 4), (4, 6), (6, 8)]
+    """
+    nodes: list[Node] = [(0, cells)]
+    for level, chosen in enumerate(choices, start=1):
+        asked = [node for node in nodes if node[1] - node[0] > 1]
+        if len(asked) != len(chosen):
+            raise StructureError(
+                f"level {level} of a bisection of {cells} cells has {len(asked)} nodes to cut, but {len(chosen)} edges"
+            )
+        for (first, last), edge in zip(asked, chosen, strict=True):
+            if edge not in RankDistance(first=first, last=last).candidates:
+                raise StructureError(f"level {level} of a bisection cuts cells {first} to {last} outside of them")
+        ends = sorted({end for node in nodes for end in node} | set(chosen))
+        nodes = list(pairwise(ends))
+    return nodes

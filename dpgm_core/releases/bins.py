@@ -1,0 +1,115 @@
+"""What private bins a session found, and how. Safe to publish; what they cost is computed again from temperatures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import IntArray
+from dpgm_core.attribute import Attribute
+from dpgm_core.columns.declared import PrivateBins
+from dpgm_core.components.options import converter
+from dpgm_core.errors import ModelFileError, StructureError
+from dpgm_core.noise.bisection import AskedBins
+from dpgm_core.noise.choice import LEAST_TABLE, MOST_TABLE, entries
+from dpgm_core.privacy.amounts import amount
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ranks import nodes_of
+from dpgm_core.privacy.sensitivity import Neighbours
+
+__all__ = ["FoundBins", "read_bins"]
+
+
+@frozen(kw_only=True)
+class FoundBins:
+    """The bins of one column, found by bisection of a public grid.
+
+    asked: how they were found. choices: of each level the grid's edges that were chosen, from low to high; edge e
+    stands before cell e.
+    """
+
+    asked: AskedBins
+    choices: tuple[tuple[int, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """The column."""
+        return self.asked.attribute.name
+
+    @property
+    def cost(self) -> Budget:
+        """What they cost, from their temperatures; see `dpgm_core.privacy.ranks`."""
+        return self.asked.cost
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The edges of the bins, by their number on the grid, both ends too."""
+        nodes = nodes_of(self.asked.cells, self.choices)
+        return (*(first for first, _ in nodes), nodes[-1][1])
+
+    @property
+    def attribute(self) -> Attribute:
+        """The attribute with the bins that were found."""
+        grid = self.asked.grid.edges or ()
+        return self.asked.attribute.binned(tuple(grid[place] for place in self.places))
+
+    @property
+    def recoding(self) -> IntArray:
+        """The code under the found bins of each code under the grid, (codes of the grid,)."""
+        grid, found = self.asked.grid, self.attribute
+        bins = np.searchsorted(np.asarray(self.places), np.arange(self.asked.cells), side="right") - 1
+        own = {code: found.labels.index(grid.labels[code]) for code in range(self.asked.cells, grid.size)}
+        own |= {grid.unknown: found.unknown, grid.null: found.null}
+        rest = [own[code] for code in range(self.asked.cells, grid.size)]
+        codes: IntArray = np.concatenate([bins, np.asarray(rest, np.int64)]).astype(np.int64)
+        return codes
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values for a session's file."""
+        return {
+            "column": self.name,
+            "declared": self.asked.attribute.to_dict(),
+            "cells": self.asked.cells,
+            "temperatures": [str(h) for h in self.asked.temperatures],
+            "choices": [list(level) for level in self.choices],
+        }
+
+
+def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"]) -> FoundBins:
+    """The bins of one column out of a session's file. Raises ModelFileError for what no session finds."""
+    keys = {"column", "declared", "cells", "temperatures", "choices"}
+    if not isinstance(plain, Mapping) or set(plain) != keys:
+        raise ModelFileError(f"private bins of its session must state {', '.join(sorted(keys))}")
+    attribute = Attribute.from_dict(converter.structure(plain["column"], str), plain["declared"])
+    if not isinstance(attribute.private, PrivateBins):
+        raise ModelFileError(
+            f"its session found bins of {attribute.name!r}, which was not declared to have private bins"
+        )
+    asked = AskedBins(
+        attribute=attribute,
+        temperatures=tuple(_temperature(text) for text in converter.structure(plain["temperatures"], list[str])),
+        neighbours=neighbours,
+        kind=kind,
+    )
+    choices = tuple(map(tuple, converter.structure(plain["choices"], list[list[int]])))
+    if asked.cells != converter.structure(plain["cells"], int) or len(choices) != len(asked.temperatures):
+        raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
+    found = FoundBins(asked=asked, choices=choices)
+    try:
+        bins = len(found.places) - 1
+    except StructureError as error:
+        raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
+    if bins > max(1, attribute.private.count):
+        raise ModelFileError(f"the private bins of {attribute.name!r} are more than were asked for; it was edited")
+    return found
+
+
+def _temperature(text: str) -> Fraction:
+    found = amount("the temperature of a level", text)
+    if not LEAST_TABLE <= entries(found) <= MOST_TABLE:
+        raise ModelFileError("a level of its private bins has a temperature that no session has")
+    return found

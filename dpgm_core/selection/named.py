@@ -1,0 +1,144 @@
+"""Named cliques over private bins: a session finds the bins, and measures the cliques with all that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+from attrs import frozen
+from numpy.random import default_rng
+
+from dpgm_core.components.builtins import MECHANISM
+from dpgm_core.components.registry import default_registry
+from dpgm_core.curator.contract import Session
+from dpgm_core.dag import Dag
+from dpgm_core.errors import BudgetError, OptionError, StructureError
+from dpgm_core.inference.contract import Inference
+from dpgm_core.learning.ahead import first_asked
+from dpgm_core.learning.contract import Learner
+from dpgm_core.learning.run import check_contrast_learner
+from dpgm_core.noise.bisection import asked_bins, bins_cost
+from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
+from dpgm_core.noise.measurement import check_structure
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.progress import Progress
+from dpgm_core.randomness import Randomness
+from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan
+from dpgm_core.selection.shares import deviation
+from dpgm_core.structure import Structure
+from dpgm_core.workload import MAX_CELLS, Workload
+
+__all__ = ["NamedCliques", "check_named", "left_for_tables"]
+
+
+@frozen(kw_only=True)
+class NamedCliques:
+    """A selector that chooses nothing: the cliques were named by the owner, over a domain whose bins are to be found.
+
+    structure: over that domain. checked: whether pairs outside of the cliques may be measured for a structure check.
+    It is no component, and a guarantee says that the structure was named.
+
+    >>> from dpgm_core.domain import Domain
+    >>> named = NamedCliques(structure=Structure(Domain.from_sizes({"a": 2, "b": 3}), [("b", "a")]))
+    >>> named.workload.candidates
+    (('a',), ('b',), ('a', 'b'))
+    """
+
+    structure: Structure
+    checked: bool = False
+
+    @property
+    def workload(self) -> Workload:
+        """Whose candidates are the cliques, what lies inside them, and the pairs of a structure check."""
+        structure = self.structure
+        pairs = unmeasured_pairs(structure) if self.checked else []
+        found = {frozenset(clique): clique for clique in (*structure.cliques, *pairs)}
+        most = max(MAX_CELLS, *structure.sizes)
+        return Workload.of(structure.domain, list(found.values()), max_cells=most)
+
+    def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
+        """All of it goes to the tables."""
+        own, directed = self.structure.over(workload.domain), False
+        with suppress(StructureError):
+            directed = bool(Dag.of(own))
+        return SelectionPlan(
+            shares={"the tables of the cliques named": budget},
+            deviation=deviation(budget, own, terms),
+            detectable=None,
+            candidates=len(own.cliques),
+            limits={},
+            directed=directed,
+        )
+
+    def select(
+        self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
+    ) -> Selection:
+        """The cliques as they were named, by the bins that were found."""
+        structure = self.structure.over(session.domain)
+        return Selection(structure=structure, measure=dict.fromkeys(structure.cliques, 1.0))
+
+
+def check_named(
+    structure: Structure,
+    budget: Budget,
+    mechanism: object,
+    split: str | Mapping[str, Any],
+    learner: Learner,
+    inference: Inference,
+    terms: Terms,
+) -> Fraction:
+    """The share of a structure check; refuses, before anything is charged, what does not go with private bins.
+
+    Raises OptionError, StructureError and BudgetError.
+    """
+    check_structure(structure)
+    columns = ", ".join(map(repr, structure.domain.undetermined[:5]))
+    tables, share = read_split(split)
+    if tables != "even":
+        raise OptionError(
+            f"split = {tables!r} does not go with private bins, as of {columns}, whose tables get the same noise all; "
+            "leave split out, or give these columns public bins"
+        )
+    drawn = mechanism_of(session_budget(budget))
+    if mechanism not in (MECHANISM, drawn, {"name": drawn}):
+        raise OptionError(
+            f"private bins, as of {columns}, within {budget} go with tables that have exact {drawn} noise; leave the "
+            "mechanism out, or give these columns public bins"
+        )
+    if max(structure.multiplicities) > 1:
+        raise StructureError(
+            f"tied cliques do not go with private bins, as of {columns}, whose sizes differ once they are found; leave "
+            "tied out, or give these columns public bins"
+        )
+    if () in structure.cliques:
+        raise StructureError(f"the empty clique does not go with private bins, as of {columns}; leave () out")
+    if terms.contributions is not None:
+        raise BudgetError(
+            f"private bins, as of {columns}, count each row as 1, and contributions weigh rows; leave contributions "
+            "out, or give these columns public bins"
+        )
+    if share:
+        chosen_pairs(structure, default_rng(0))  # refuses where there is no pair to check
+    learner.check(structure, inference)
+    check_contrast_learner(learner, False)
+    _, left = divided(left_for_tables(structure, budget, terms)[1], share)
+    if first_asked(learner, inference, structure, terms, left) in ("part", "rounds", "session"):
+        name = default_registry().name_of("learner", learner) or type(learner).__name__
+        raise OptionError(
+            f"learner {name} asks more of the records than one release of tables, which is all that private bins, as "
+            f"of {columns}, leave; take another learner, such as 'eb-map', or give these columns public bins"
+        )
+    return share
+
+
+def left_for_tables(structure: Structure, budget: Budget, terms: Terms) -> tuple[Budget, Budget]:
+    """What the private bins of a structure's attributes will cost, and what is left of the session for tables."""
+    whole = session_budget(budget)
+    cost = bins_cost(
+        asked_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms), whole
+    )
+    return cost, whole - cost

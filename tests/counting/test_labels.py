@@ -1,0 +1,100 @@
+"""Persons by label: each person counts once for a label, and for at most r of them."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from attrs import evolve
+
+from dpgm_core.attribute import Attribute
+from dpgm_core.columns.declared import PrivateLabels
+from dpgm_core.columns.matching import Matching
+from dpgm_core.counting.labels import LONGEST, persons_by_label
+from dpgm_core.errors import DataError
+from dpgm_core.sources import as_source
+from dpgm_core.sources.arrow import ArrowSource
+from dpgm_core.sources.contract import RawBatch
+
+OPEN = Attribute.of_labels("a", ["label 1"], unknown="other", null="missing")
+
+
+def counted(values, attribute=OPEN, **more):
+    """The counts of one column."""
+    if not isinstance(values, ArrowSource):
+        values = as_source(pa.table({"a": values, **{name: column for name, column in more.items() if name == "id"}}))
+    return persons_by_label(values, [attribute], "id" if "id" in more else None, more.get("rows", 1))[0]
+
+
+def test_what_is_no_label_counts_for_none():
+    """Null, null texts, labels that are there anyway, and texts that are too long, broken or not printable."""
+    bad = [None, b"", b"other", b"missing", b"a" * (LONGEST + 1), b"\xff", b"a\nb", "\x85".encode(), b"\0"]
+    good = [b"cook", b"a" * LONGEST, "é".encode(), b"label 1", b"cook"]
+    found = counted(pa.array(bad + good, pa.binary()))
+    assert found == {"a" * LONGEST: 1, "cook": 2, "label 1": 1, "é": 1}
+    assert counted(pa.array([1.0, float("nan"), 2.5, 1.0])) == {"1": 2, "2.5": 1}
+    assert counted(pa.array([], pa.string())) == {}
+
+
+def test_spellings_are_one_label():
+    """What is counted, and therefore published, is the form in which texts are compared."""
+    attribute = evolve(OPEN, matching=Matching(case=False, blanks="strip"))
+    assert counted(["Cook", " cook", "COOK ", "Other", "?"], attribute) == {"?": 1, "cook": 3}
+    assert counted(pa.array(["Cook", None, "cook "]).dictionary_encode(), attribute) == {"cook": 2}
+
+
+def test_numbers_are_written_so_that_they_match_themselves():
+    """With the signs of a country in texts, without them in numbers; a label falls on its own code."""
+    attribute = evolve(OPEN, matching=Matching(numbers=True, thousands=".", decimal=","), private=PrivateLabels(keep=9))
+    found = counted(["1.250,50", "1250,5", "1,50", "07", "7"], attribute)
+    assert found == {"1,5": 1, "1250,5": 2, "7": 2}
+    assert counted(pa.array([1.5, 7.0, None, 1.5]), attribute) == {"1,5": 2, "7": 1}
+    pd = pytest.importorskip("pandas")
+    mixed = pd.Series([1.5, "1,5", 7, "x", None], dtype=object)
+    assert counted(as_source(pd.DataFrame({"a": mixed})), attribute) == {"1,5": 2, "7": 1, "x": 1}
+    settled = attribute.with_labels(sorted(found))
+    assert [settled.code(text) for text in (b"1.250,50", b"1,50", b"07", b"1.5")] == [1, 0, 2, 3]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_person_moves_at_most_r_counts_by_one(rows):
+    """With any person taken away no count moves by more than one, and at most r move, whatever the others have."""
+    generator = np.random.default_rng(5)
+    who, what = generator.integers(0, 6, 60), generator.integers(0, 9, 60)
+    keys = [None if one == 0 else "" if one == 1 and place % 2 else f"p{one}" for place, one in enumerate(who)]
+    labels = [f"l{one}" for one in what]
+    whole = counted(labels, id=keys, rows=rows)
+    moved = set()
+    for out in {key or None for key in keys}:
+        kept = [place for place, key in enumerate(keys) if (key or None) != out]
+        less = counted([labels[place] for place in kept], id=[keys[place] for place in kept], rows=rows)
+        gone = {label: whole.get(label, 0) - less.get(label, 0) for label in whole.keys() | less.keys()}
+        assert set(gone.values()) <= {0, 1}
+        moved.add(sum(gone.values()))
+        own = {labels[place] for place, key in enumerate(keys) if (key or None) == out}
+        assert sum(gone.values()) == min(rows, len(own))
+    assert max(moved) == rows
+
+
+def test_order_and_batches_do_not_matter():
+    """The same persons in any order, in any pieces, give the same counts; numbers as keys are their texts."""
+    generator = np.random.default_rng(6)
+    keys, labels = generator.integers(0, 9, 400), [f"l{one}" for one in generator.integers(0, 30, 400)]
+    order = generator.permutation(400)
+    whole = counted(labels, id=keys, rows=4)
+    assert whole == counted([labels[place] for place in order], id=keys[order], rows=4)
+    pieces = pa.chunked_array([labels[:7], [], labels[7:300], labels[300:]])
+    assert whole == counted(pieces, id=pa.array([str(key) for key in keys]), rows=4)
+    assert counted(pieces) == counted(labels)
+
+
+def test_a_source_that_yields_anything_else_is_refused():
+    """Arrays of unequal lengths would shift values to other persons."""
+
+    class Odd:
+        def names(self):
+            return ("a", "id")
+
+        def raw_batches(self, columns):
+            yield RawBatch([pa.array(["x"]), pa.array(["p", "q"])])
+
+    with pytest.raises(DataError, match="one raw array of one length"):
+        persons_by_label(Odd(), [OPEN], "id", 1)

@@ -1,0 +1,30 @@
+"""Ranks and scores of edges, compared with their definition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgm_core.counting.ranks import GridCounts, rank_scores, ranks_of
+from dpgm_core.counting.statistic import summed
+from dpgm_core.privacy.ranks import RankDistance
+
+
+def test_scores_are_those_of_the_definition():
+    """Claim: an edge with r of the node's n persons below it scores -|2 r - n|, in every node of a grid."""
+    codes = np.random.default_rng(0).integers(0, 9, 200)
+    ranks = ranks_of(np.bincount(codes, minlength=9))
+    for first in range(8):
+        for last in range(first + 2, 10):
+            inside = codes[(codes >= first) & (codes < last)]
+            wanted = [-abs(2 * int((inside < edge).sum()) - len(inside)) for edge in range(first + 1, last)]
+            assert rank_scores(ranks, RankDistance(first=first, last=last)).tolist() == wanted
+
+
+def test_counts_are_the_same_in_any_order_and_batch():
+    """Claim: whole numbers, so neither the order of records nor their batches matter."""
+    codes = np.random.default_rng(1).integers(0, 6, 100).astype(np.uint16)
+    counts = GridCounts(column="a", size=7)
+    whole = summed(counts, [([codes], None)])
+    shuffled = np.random.default_rng(2).permutation(codes)
+    assert whole.tolist() == summed(counts, [([shuffled[:31]], None), ([shuffled[31:]], None)]).tolist()
+    assert whole.tolist() == np.bincount(codes, minlength=7).tolist()

@@ -1,0 +1,206 @@
+"""The bins that a session finds before anybody sees it: right without noise, drawn as claimed, paid for, secret."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from attrs import evolve
+from scipy.stats import chisquare
+
+from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Terms, Workload, make
+from dpgm_core.counting.ranks import rank_scores, ranks_of
+from dpgm_core.counting.subsample import Persons
+from dpgm_core.curator.binning import binned, find_bins
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.errors import BudgetError, DomainError
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.noise.bisection import AskedBins
+from dpgm_core.noise.choice import MOST_TEMPERATURE, probabilities
+from dpgm_core.privacy.ranks import RankDistance, nodes_of
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.sources import as_source
+from tests.private_columns import private_bins
+
+ONE = Budget.pure(1)
+
+
+def _asked(column, temperatures):
+    return AskedBins(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
+
+
+def _persons(codes, name="x"):
+    return Persons((name,), [np.asarray(codes, np.uint16)], None)
+
+
+def _curator(data, domain, budget, **more):
+    terms = more.pop("terms", Terms(neighbours="add-remove"))
+    structure = Structure(domain, [(name,) for name in domain.names])
+    mechanism = make("mechanism", "laplace" if budget.kind == "pure" else "gaussian")
+    return LiveCurator(as_source(data), structure, mechanism, terms=terms, budget=budget, **more)
+
+
+def test_bins_are_quantiles_where_noise_is_next_to_nothing():
+    """Claim: with a huge temperature the edges are the medians of medians; a heavy value is a bin of its own, and
+    fewer bins come out."""
+    codes = np.repeat(np.arange(100), 10)
+    (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], _persons(codes), SeededRandomness(0))
+    assert found.places == (0, 25, 50, 75, 100)
+    assert found.attribute.edges == (0, 25, 50, 75, 99.5)
+    assert found.attribute.labels == ("0-24", "25-49", "50-74", "75-99", "missing")
+    assert found.attribute.private is None
+    heavy = np.concatenate([np.full(900, 40), codes[::10]])
+    (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], _persons(heavy), SeededRandomness(0))
+    assert {40, 41} <= set(found.places)
+
+
+def test_missing_values_take_no_part():
+    """Claim: however many there are, the edges are those of the known values, and they keep their label."""
+    codes = np.concatenate([np.repeat(np.arange(100), 10), np.full(5000, 100)])
+    persons = _persons(codes)
+    (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], persons, SeededRandomness(0))
+    assert found.places == (0, 25, 50, 75, 100)
+    ((codes,), _) = next(binned(persons, [found], Domain([found.attribute])).pieces(["x"]))
+    assert np.bincount(codes).tolist() == [250, 250, 250, 250, 5000]
+    assert found.attribute.labels[4] == "missing"
+
+
+def test_choices_are_drawn_with_their_exact_probabilities():
+    """Claim: 3,000 bisections of two levels follow the product of the exponential mechanism's probabilities.
+
+    A right version fails with probability 1e-6; the seed is fixed.
+    """
+    table, h = (3, 1, 4, 2), Fraction(1, 4)
+    randomness, ranks = SeededRandomness(3), ranks_of(np.array(table))
+    asked, persons = _asked(private_bins("x", 4, cells=4), (h, h)), _persons(np.repeat(np.arange(4), table))
+    drawn = Counter(find_bins([asked], persons, randomness)[0].choices for _ in range(3000))
+    wanted = {}
+    for edge, chance in zip(
+        (1, 2, 3), probabilities(rank_scores(ranks, RankDistance(first=0, last=4)), h), strict=True
+    ):
+        inside = [RankDistance(first=a, last=b) for a, b in nodes_of(4, [[edge]]) if b - a > 1]
+        shares = [probabilities(rank_scores(ranks, node), h) for node in inside]
+        for picked in itertools.product(*(range(len(one)) for one in shares)):
+            second = tuple(node.candidates[number] for node, number in zip(inside, picked, strict=True))
+            each = [share[number] for share, number in zip(shares, picked, strict=True)]
+            wanted[((edge,), second)] = float(chance * np.prod(each))
+    assert set(drawn) <= set(wanted)
+    expected = np.array(list(wanted.values())) * 3000
+    assert chisquare([drawn[one] for one in wanted], expected).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp("0.05"), Budget.approx(1, "1e-9")])
+def test_a_session_has_the_bins_that_it_paid_for(budget):
+    """Claim: its domain and workload have the bins, its budget is less their cost, and its codes are those of the
+    bins; the whole session is charged once."""
+    domain = Domain([private_bins("age", 8), Attribute.of_size("b", 2)])
+    ages = np.random.default_rng(0).integers(0, 100, 4000)
+    curator = _curator(
+        {"age": ages, "b": ages % 2},
+        domain,
+        budget,
+        terms=Terms(neighbours="add-remove", total="public"),
+        randomness=SeededRandomness(1),
+    )
+    workload = Workload.all(domain)
+    with curator.session(workload=workload) as session:
+        assert not session.domain.undetermined
+        assert session.workload.domain == session.domain
+        assert session.workload.never == workload.never
+        left = session.budget
+        noisy = session.measure([("age",), ("age", "b")], session.remaining)
+    (found,) = noisy_bins = curator.released[0].session.bins
+    assert left + found.cost == curator.released[0].session.budget
+    assert len(noisy_bins) == 1
+    assert curator.remaining.is_zero
+    truth = np.histogram(ages, bins=np.asarray(found.attribute.edges))[0]
+    spread = float(np.sqrt(noisy.variances[0]))
+    # noise of 9 tables' cells, a right version fails with probability below 1e-6
+    assert np.abs(noisy.tables["age"][: len(truth)] - truth).max() < 14 * spread
+
+
+def test_the_order_of_records_changes_no_bit():
+    """Claim: the same seed gives the same bins and the same noisy numbers, however records are shuffled or batched."""
+    domain = Domain([private_bins("age", 8), private_bins("hours", 4)])
+    codes = np.random.default_rng(0).integers(0, 100, (500, 2))
+
+    def run(rows):
+        curator = _curator(rows, domain, Budget.pure(1), randomness=SeededRandomness(5))
+        with curator.session(workload=Workload.all(domain)) as session:
+            session.measure([("age", "hours")], session.remaining)
+        return curator.released[0]
+
+    one, other = run(codes), run(codes[np.random.default_rng(1).permutation(500)])
+    assert one.session.to_dict() == other.session.to_dict()
+    assert one.tables.values.tolist() == other.tables.values.tolist()
+
+
+def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_path):
+    """Claim: several rows, votes, too little budget, plain releases and rounds are refused with nothing read or
+    charged."""
+    domain = Domain([private_bins("age", 8), Attribute.of_size("b", 2)])
+    read = []
+
+    class Watched:
+        def batches(self, domain, columns):
+            read.append(columns)
+            yield from ()
+
+    def curator(budget, terms=None, **more):
+        terms = terms or Terms(neighbours="add-remove")
+        structure = Structure(domain, [("age", "b")])
+        ledger = Ledger.create(
+            tmp_path / f"{len(list(tmp_path.iterdir()))}.ledger",
+            name="x",
+            budget=budget,
+            neighbours="add-remove",
+            unit=terms.protected,
+            person=terms.person,
+            rows_per_person=terms.rows_per_person,
+        )
+        made = LiveCurator(
+            Watched(), structure, make("mechanism", "laplace"), terms=terms, budget=budget, ledger=ledger
+        )
+        return made, ledger
+
+    def refused(match, ask, budget=ONE, terms=None):
+        made, ledger = curator(budget, terms)
+        with pytest.raises((BudgetError, DomainError), match=match):
+            ask(made)
+        assert ledger.remaining() == budget
+        assert made.remaining == budget
+        assert not read
+
+    refused("'age'.*session|'age'.*selector", lambda made: made.release())
+    refused("'age'", lambda made: made.rounds(3, sampling_rate=0.5))
+    refused(
+        "private bins of 'age' have 0.02",
+        lambda made: made.session(workload=Workload.all(domain)),
+        budget=Budget.pure("0.0001"),
+    )
+    refused(
+        "votes.*'age'",
+        lambda made: made.session(workload=Workload.all(domain), votes=Budget.approx("0.5", "1e-10")),
+        budget=Budget.approx(1, "1e-9"),
+    )
+
+
+def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
+    """Claim: the refusal names the column."""
+    domain = Domain([private_bins("age", 8)])
+    terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
+    curator = _curator({"age": np.arange(5), "id": np.arange(5)}, domain, Budget.pure(1), terms=terms)
+    with pytest.raises(BudgetError, match=r"'age'.*one row per person"):
+        curator.session(workload=Workload.all(domain))
+    assert curator.remaining == Budget.pure(1)
+
+
+def test_unknown_values_on_a_bin_are_refused():
+    """Claim: they would take part in finding the bins, so the domain has to name a label for them."""
+    column = evolve(private_bins("age", 8), unknown=0)
+    curator = _curator({"age": np.arange(5)}, Domain([column]), Budget.pure(1))
+    with pytest.raises(DomainError, match=r"'age'.*label of their own"):
+        curator.session(workload=Workload.all(Domain([column])))

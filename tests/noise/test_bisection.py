@@ -1,0 +1,154 @@
+"""The privacy loss of a bisection, exactly: every outcome of two levels on all tables of a small grid."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dpgm_core import Attribute, Budget, Domain, Terms
+from dpgm_core.counting.ranks import rank_scores, ranks_of
+from dpgm_core.errors import BudgetError, DomainError
+from dpgm_core.noise.bisection import AskedBins, asked_bins, bins_cost, check_determined, settled
+from dpgm_core.noise.choice import probabilities
+from dpgm_core.privacy.ranks import RankDistance, nodes_of
+from dpgm_core.privacy.sensitivity import Neighbours
+from tests.private_columns import private_bins, private_labels
+
+CELLS, H = 4, Fraction(1, 2)
+COUNTS = (0, 1, 5)
+ORDERS = (1.5, 2.0, 8.0, 64.0)
+
+
+@cache
+def _outcomes(table, levels):
+    """Choices of a bisection -> their exact probability."""
+    ranks, found = ranks_of(np.array(table)), {(): Fraction(1)}
+    for _ in range(levels):
+        grown = {}
+        for choices, chance in found.items():
+            nodes = [RankDistance(first=a, last=b) for a, b in nodes_of(CELLS, choices) if b - a > 1]
+            shares = [probabilities(rank_scores(ranks, node), H) for node in nodes]
+            for picked in itertools.product(*(range(len(one)) for one in shares)):
+                level = tuple(node.candidates[number] for node, number in zip(nodes, picked, strict=True))
+                each = (one[number] for one, number in zip(shares, picked, strict=True))
+                grown[(*choices, level)] = chance * math.prod(each)
+        found = grown
+    assert sum(found.values()) == 1
+    return {choices: float(chance) for choices, chance in found.items()}
+
+
+def _neighbours(relation):
+    """All pairs of tables that one person tells apart, both ways."""
+    for table in itertools.product(COUNTS, repeat=CELLS):
+        more = [tuple(count + (place == cell) for place, count in enumerate(table)) for cell in range(CELLS)]
+        pairs = [(table, one) for one in more] if relation == "add-remove" else itertools.permutations(more, 2)
+        for one, other in pairs:
+            yield one, other
+            yield other, one
+
+
+@cache
+def _losses(relation, levels):
+    """The largest loss, and the largest Renyi divergence over its order, of all neighbours."""
+    worst, spread = 0.0, 0.0
+    for one, other in _neighbours(relation):
+        before, after = _outcomes(one, levels), _outcomes(other, levels)
+        p = np.array([before[choices] for choices in before])
+        q = np.array([after[choices] for choices in before])
+        logs = np.log(p / q)
+        worst = max(worst, float(np.abs(logs).max()))
+        for order in ORDERS:
+            divergence = math.log(float(np.sum(p * np.exp((order - 1) * logs)))) / (order - 1)
+            spread = max(spread, divergence / order)
+    return worst, spread
+
+
+def _cost(relation, levels, kind):
+    asked = AskedBins(
+        attribute=private_bins("x", 2**levels, cells=CELLS),
+        temperatures=(H,) * levels,
+        neighbours=Neighbours(relation),
+        kind=kind,
+    )
+    return asked.cost
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("levels", [1, 2])
+def test_no_neighbours_are_told_apart_by_more_than_the_cost(relation, levels):
+    """Claim: the loss of every outcome is within epsilon, and every Renyi divergence within rho times its order."""
+    worst, spread = _losses(relation, levels)
+    assert worst <= float(_cost(relation, levels, "pure").epsilon) + 1e-12
+    assert spread <= float(_cost(relation, levels, "zcdp").rho) + 1e-12
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_wrong_factors_would_be_found_out(levels):
+    """Claim: the exact losses exceed what a cost without the factor 1/2, or replace-one at the price of add-remove,
+    would promise; so the test above fails for both."""
+    own, other = _losses("add-remove", levels), _losses("replace-one", levels)
+    add_remove = [_cost("add-remove", levels, kind) for kind in ("pure", "zcdp")]
+    assert own[0] > float(add_remove[0].epsilon) / 2
+    assert own[1] > float(add_remove[1].rho) / 4
+    assert other[0] > float(add_remove[0].epsilon)
+    assert other[1] > float(add_remove[1].rho) * 2
+
+
+def _terms(relation="add-remove", **more):
+    return Terms(neighbours=relation, **more)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp("0.02")])
+def test_a_column_costs_its_share_and_no_more(relation, budget):
+    """Claim: 2 % by default under both relations, up to rounding; 10 % together; and what is stated where it is."""
+    (one,) = asked_bins(Domain([private_bins("x")]), ["x"], budget, _terms(relation))
+    amount = (
+        {"pure": one.cost.epsilon / budget.epsilon} if budget.kind == "pure" else {"zcdp": one.cost.rho / budget.rho}
+    )
+    (share,) = amount.values()
+    assert Fraction(199, 10_000) < share <= Fraction(1, 50)
+    many = Domain([private_bins(f"x{number}") for number in range(10)])
+    cost = bins_cost(asked_bins(many, many.names, budget, _terms(relation)), budget)
+    assert budget * Fraction(99, 1000) <= cost <= budget * Fraction(1, 10)
+    stated = Domain([private_bins("x", share=Fraction(1, 4))])
+    cost = bins_cost(asked_bins(stated, ["x"], budget, _terms(relation)), budget)
+    assert budget * Fraction(24, 100) <= cost <= budget * Fraction(1, 4)
+
+
+def test_columns_that_need_no_look_cost_nothing():
+    """Claim: as many bins as cells are public, and a column that is not measured keeps its equal bins."""
+    domain = Domain([private_bins("few", 8, cells=8), private_bins("unseen", 4)])
+    assert asked_bins(domain, ["few"], Budget.pure(1), _terms()) == ()
+    found = settled(domain, ["few"])
+    assert not found.undetermined
+    assert found["few"].edges == (0, 1, 2, 3, 4, 5, 6, 7, 7.5)
+    assert found["unseen"].edges == (0, 25, 50, 75, 99)
+
+
+def test_what_cannot_be_paid_for_is_refused_by_name():
+    """Claim: a budget too small to choose by, shares that leave nothing, and persons of several rows."""
+    domain = Domain([private_bins("age"), private_bins("hours", share=Fraction(99, 100))])
+    with pytest.raises(BudgetError, match=r"private bins of 'age', 'hours' take 1.01 of the budget"):
+        asked_bins(domain, domain.names, Budget.pure(1), _terms())
+    with pytest.raises(BudgetError, match=r"private bins of 'age' have 0.02 of .* too little to choose by"):
+        asked_bins(Domain([private_bins("age")]), ["age"], Budget.pure("0.001"), _terms())
+    with pytest.raises(BudgetError, match=r"'age'.*one row per person"):
+        asked_bins(Domain([private_bins("age")]), ["age"], Budget.pure(1), _terms(person="id", rows_per_person=3))
+
+
+def test_labels_to_be_found_are_refused_where_a_session_opens():
+    """Claim: they are found before, and whoever has not is told."""
+    with pytest.raises(DomainError, match="labels of 'job'"):
+        asked_bins(Domain([private_labels("job")]), ["job"], Budget.pure(1), _terms())
+
+
+def test_an_undetermined_domain_is_refused_by_name():
+    """Claim: what no session finds is refused with what would do."""
+    with pytest.raises(BudgetError, match=r"'age'.*named cliques or with a selector"):
+        check_determined(Domain([private_bins("age"), Attribute.of_size("b", 2)]))

@@ -1,0 +1,162 @@
+"""Random constraints, structures and potentials: engines give impossible records nothing, and the others their due."""
+
+import itertools
+import math
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DomainError, InferenceError
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+NAMES = "abcd"
+
+
+@st.composite
+def constrained(draw):
+    """A domain of up to four attributes with up to three constraints, and who breaks them, record by record."""
+    sizes = {name: draw(st.integers(1, 3)) for name in NAMES[: draw(st.integers(2, 4))]}
+    rules, judges = {}, []
+    for number in range(draw(st.integers(1, 3))):
+        columns = draw(st.permutations(list(sizes)))[: draw(st.integers(1, min(3, len(sizes))))]
+        form = draw(st.sampled_from(["impossible", "possible", "map", "order"]))
+        if form in ("map", "order") and len(columns) < 2:
+            form = "impossible"
+        rule = {"columns": columns}
+        if form == "order":
+            rule = {"columns": columns[:2], "order": draw(st.sampled_from(["<=", "<"]))}
+            less = rule["order"] == "<"
+            judges.append(lambda x, c=columns, less=less: x[c[0]] > x[c[1]] or (less and x[c[0]] == x[c[1]]))
+        elif form == "map":
+            rule = {"columns": columns[:2]}
+            to = [draw(st.integers(0, sizes[columns[1]] - 1)) for _ in range(sizes[columns[0]])]
+            rule["map"] = {str(fine): str(coarse) for fine, coarse in enumerate(to)}
+            judges.append(lambda x, c=columns, to=to: to[x[c[0]]] != x[c[1]])
+        else:
+            cells = list(itertools.product(*(range(sizes[column]) for column in columns)))
+            listed = draw(st.lists(st.sampled_from(cells), min_size=1, max_size=len(cells), unique=True))
+            rule[form] = [[str(code) for code in cell] for cell in listed]
+            wanted = form == "impossible"
+            judges.append(lambda x, c=columns, of=frozenset(listed), w=wanted: (tuple(x[n] for n in c) in of) is w)
+        rules[f"rule {number}"] = rule
+    plain = {"attributes": {name: {"size": size} for name, size in sizes.items()}, "constraints": rules}
+    records = [dict(zip(sizes, codes, strict=True)) for codes in itertools.product(*map(range, sizes.values()))]
+    return plain, records, np.array([any(judge(record) for judge in judges) for record in records])
+
+
+@st.composite
+def models(draw):
+    """Potentials over random cliques of such a domain, sometimes tied; and its records and who is impossible."""
+    plain, records, broken = draw(constrained())
+    try:
+        domain = Domain.from_dict(plain)
+    except DomainError:
+        assert broken.all()  # refused only if no record is left
+        assume(False)
+    subsets = [clique for size in (1, 2, 3) for clique in itertools.combinations(domain.names, size)]
+    cliques = draw(st.lists(st.sampled_from(subsets), min_size=1, max_size=4, unique=True))
+    tied = []
+    alike = [one for one in cliques if domain.shape(one) == domain.shape(cliques[0])]
+    if len(alike) > 1 and draw(st.booleans()):
+        tied = [alike]
+        cliques = [one for one in cliques if one not in alike]
+    structure = Structure(domain, cliques, tied=tied)
+    seed = draw(st.integers(0, 2**16))
+    values = np.random.default_rng(seed).normal(size=structure.cells) * draw(st.sampled_from([0.0, 1.0, 20.0]))
+    return Tables(structure, values), records, broken
+
+
+def enumerated(theta, records, broken, names):
+    """p(names) and log Z, summed over the records that break nothing."""
+    weights = np.zeros(len(records))
+    for number, record in enumerate(records):
+        if not broken[number]:
+            logs = [
+                theta.group(n)[tuple(record[name] for name in clique)]
+                for n, group in enumerate(theta.structure.groups)
+                for clique in group
+            ]
+            weights[number] = math.exp(math.fsum(logs))
+    table = np.zeros(theta.structure.domain.shape(names))
+    for record, weight in zip(records, weights, strict=True):
+        table[tuple(record[name] for name in names)] += weight
+    return table / weights.sum(), math.log(weights.sum())
+
+
+@given(models())
+@settings(max_examples=120, deadline=None)
+def test_exact_answers_are_sums_over_possible_records(model):
+    """Marginals, log Z, answers across cliques, the most probable record and its weight; zeros are zeros exactly."""
+    theta, records, broken = model
+    structure, domain = theta.structure, theta.structure.domain
+    engine = JunctionTree().compile(structure)
+    if broken.all():
+        try:
+            engine.infer(theta)
+        except InferenceError:
+            return
+        raise AssertionError("no record is possible, and inference gave marginals")
+    beliefs = engine.infer(theta)
+    whole, log_partition = enumerated(theta, records, broken, domain.names)
+    assert math.isclose(beliefs.log_partition, log_partition, rel_tol=1e-12, abs_tol=1e-9)
+    for group, table in zip(structure.groups, beliefs.marginals.arrays(), strict=True):
+        truth = sum(enumerated(theta, records, broken, clique)[0] for clique in group)
+        np.testing.assert_allclose(table, truth, rtol=1e-7, atol=1e-10)
+        assert not table[truth == 0].any()
+    queries = [domain.names, domain.names[::-1], domain.names[-1:], domain.names[:2]]
+    for names, table in zip(queries, engine.answers(theta, queries), strict=True):
+        truth = enumerated(theta, records, broken, names)[0]
+        np.testing.assert_allclose(table, truth, rtol=1e-7, atol=1e-10)
+        assert not table[truth == 0].any()
+    record, best = engine.maximize(theta)
+    assert not broken[records.index(record)]
+    assert math.isclose(best - log_partition, math.log(whole.max()), rel_tol=1e-9, abs_tol=1e-9)
+    cells = structure.impossible
+    assert cells is None or not beliefs.marginals.values[cells].any()
+
+
+@given(models(), st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_no_record_drawn_breaks_a_constraint(model, seed):
+    """Neither independent records nor rounded ones; both are codes of the domain."""
+    theta, records, broken = model
+    assume(not broken.all())
+    engine = JunctionTree().compile(theta.structure)
+    bad = {tuple(record.values()) for record, wrong in zip(records, broken, strict=True) if wrong}
+    for draw in (engine.sample, engine.rounded):
+        codes = np.stack(draw(theta, 200, np.random.default_rng(seed)), axis=1)
+        assert bad.isdisjoint(map(tuple, codes.tolist()))
+
+
+@given(models())
+@settings(max_examples=40, deadline=None)
+def test_second_derivatives_are_those_of_the_marginals(model):
+    """The curvature along a direction is the covariance of the cells under the enumerated distribution."""
+    theta, _, broken = model
+    assume(not broken.all())
+    engine = JunctionTree().compile(theta.structure)
+    direction = np.random.default_rng(1).normal(size=theta.structure.cells)
+    found = engine.curvature(theta)(direction)
+    step = 1e-5
+    sides = [engine.infer(theta.like(theta.values + sign * step * direction)).marginals.values for sign in (1, -1)]
+    np.testing.assert_allclose(found, (sides[0] - sides[1]) / (2 * step), atol=1e-5)
+
+
+@given(models())
+@settings(max_examples=40, deadline=None)
+def test_loopy_answers_are_exact_on_forests(model):
+    """Where its factor graph, constraints included, is a forest; elsewhere impossible cells still get nothing."""
+    theta, _, broken = model
+    assume(not broken.all())
+    engine = LoopyBP().compile(theta.structure)
+    beliefs = engine.infer(theta)
+    cells = theta.structure.impossible
+    assert cells is None or not beliefs.marginals.values[cells].any()
+    if engine.exact:
+        truth = JunctionTree().compile(theta.structure).infer(theta)
+        np.testing.assert_allclose(beliefs.marginals.values, truth.marginals.values, atol=1e-6)

@@ -1,0 +1,132 @@
+"""What private bins are in a session's file: the same again, and claims that do not fit refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dpgm_core import (
+    Attribute,
+    Budget,
+    Domain,
+    LiveCurator,
+    ModelFileError,
+    SeededRandomness,
+    Structure,
+    Terms,
+    Workload,
+    load_release,
+    make,
+)
+from dpgm_core.sources import as_source
+from tests.private_columns import private_bins
+
+DOMAIN = Domain([private_bins("age", 4, cells=10), Attribute.of_size("b", 2)])
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, members_of):
+    """A session's release with private bins, and the members of its file."""
+    made = LiveCurator(
+        as_source(np.random.default_rng(0).integers(0, [10, 2], (400, 2))),
+        Structure(DOMAIN, [("age",), ("b",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(4),
+        randomness=SeededRandomness(2),
+    )
+    with made.session(workload=Workload.all(DOMAIN)) as session:
+        session.measure([("age", "b")], session.remaining)
+    (release,) = made.released
+    path = tmp_path_factory.mktemp("bins") / "x.dpgm"
+    release.save(path)
+    return release, members_of(path)
+
+
+def test_bins_come_back_as_they_were(tmp_path, found, written, members_of):
+    """Claim: what was found, how, and what it cost; and writing it again gives the same file."""
+    release, members = found
+    again = load_release(written(tmp_path / "x", members))
+    assert again.session.to_dict() == release.session.to_dict()
+    assert again.session.bins[0].cost == release.session.bins[0].cost
+    assert again.structure == release.structure
+    assert again.guarantee() == release.guarantee()
+    assert "the domain but for the bins of 'age', which were found privately" in again.guarantee()
+    again.save(tmp_path / "y")
+    assert members_of(tmp_path / "y") == members
+
+
+def test_codes_are_those_of_the_edges(found):
+    """Claim: each cell's code is that of the bin it lies in, and missing values keep their label."""
+    (bins,) = found[0].session.bins
+    middles = np.arange(10) + 0.5
+    assert bins.recoding[:10].tolist() == bins.attribute.bin_codes(middles).tolist()
+    assert bins.recoding[10:].tolist() == [bins.attribute.null]
+    assert bins.attribute.labels[bins.attribute.null] == "missing"
+
+
+def _edited(document, edit):
+    (bins,) = document["session"]["bins"]
+    edit(document, bins)
+    return document
+
+
+def _set(key, value):
+    return lambda document, bins: bins.update({key: value})
+
+
+def _other_domain(document, bins):
+    table = document["domain"]["attributes"]["age"]
+    table["bins"][1] += 1 if table["bins"][1] + 1 != table["bins"][2] else -1
+    table["labels"] = [f"bin {number}" for number in range(len(table["bins"]) - 1)]
+
+
+EDITED = {
+    "sharper than was paid": _set("temperatures", ["3", "3"]),
+    "a temperature of none": _set("temperatures", ["0", "0"]),
+    "a temperature that takes for ever": _set("temperatures", ["1e99999999", "1"]),
+    "numbers for temperatures": _set("temperatures", [0.01, 0.01]),
+    "fewer levels than choices": lambda document, bins: bins["temperatures"].pop(),
+    "more levels than choices": lambda document, bins: bins["temperatures"].append(bins["temperatures"][0]),
+    "another edge": lambda document, bins: bins["choices"][0].__setitem__(0, bins["choices"][0][0] % 8 + 1),
+    "an edge outside": _set("choices", [[10], [3, 12]]),
+    "an edge too many": lambda document, bins: bins["choices"][1].append(9),
+    "another grid": _set("cells", 11),
+    "another column": _set("column", "b"),
+    "no such column": _set("column", "hours"),
+    "no declaration": _set("declared", {"labels": ["x"], "unknown": "x"}),
+    "something more": _set("free", True),
+    "found twice": lambda document, bins: document["session"]["bins"].append(bins),
+    "no list": lambda document, bins: document["session"].update(bins={"age": bins}),
+    "another domain": _other_domain,
+    "several rows a person": lambda document, bins: document["terms"].update(person="id", rows_per_person=2),
+    "votes beside": lambda document, bins: document["session"].update(votes={"epsilon": "1", "delta": "1e-9"}),
+    "the whole budget for steps": lambda document, bins: document["session"].update(budget={"epsilon": "3.93"}),
+    "replace-one at the price of add-remove": lambda document, bins: document["terms"].update(neighbours="replace-one"),
+}
+
+
+@pytest.mark.parametrize("case", EDITED)
+def test_edited_bins_are_refused(tmp_path, found, written, case):
+    """Claim: one line that names the file, for whatever does not fit the rest."""
+    members = found[1]
+    document = _edited(json.loads(members["release.json"]), EDITED[case])
+    path = written(tmp_path / "x.dpgm", members | {"release.json": json.dumps(document).encode()})
+    with pytest.raises(ModelFileError, match=r"x\.dpgm") as caught:
+        load_release(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_bins_left_out_are_not_free(tmp_path, found, written):
+    """Claim: a file that says nothing of its bins is a session over public ones, and says so; one that says that bins
+    are still to be found is none."""
+    members = found[1]
+    document = json.loads(members["release.json"])
+    declared = document["session"]["bins"][0]["declared"]
+    document["domain"]["attributes"]["age"] = declared
+    document["session"]["bins"] = []
+    path = written(tmp_path / "x.dpgm", members | {"release.json": json.dumps(document).encode()})
+    with pytest.raises(ModelFileError, match="'age'"):
+        load_release(path)
