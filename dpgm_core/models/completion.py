@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from attrs import frozen
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.attribute import Attribute, code_dtype
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, InferenceError
+from dpgm_core.errors import DataError, DomainError, InferenceError
 from dpgm_core.models.conditional import Conditional, conditional
 from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
@@ -187,23 +188,26 @@ def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
     """The code of one value, -1 if it is missing and -2 if it is unknown, and its place on the axis, or NaN."""
     if value is None or value != value:
         return _MISSING, math.nan
-    typed = not isinstance(value, (str, bytes))
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "surrogateescape")
+    typed = not isinstance(value, str)
     rules = attribute.matching.typed if typed else attribute.matching
-    raw = value if isinstance(value, bytes) else _spelled(attribute, value).encode("utf-8", "surrogatepass")
-    form = rules.form(raw)
-    if form in {rules.form(text.encode()) for text in attribute.null_values} or not raw:
+    text = _spelled(attribute, value)
+    form = rules.form(text.encode("utf-8", "surrogateescape"))
+    if not text.strip() or form in {rules.form(null.encode()) for null in attribute.null_values}:
         return _MISSING, math.nan
-    if form in attribute.forms:
-        code = attribute.forms[form]
-        place = attribute.place(str(code) if attribute.coded else attribute.labels[code])
-        return code, math.nan if place is None or attribute.edges is not None else place
-    if attribute.cut is not None:
-        spelled = raw if attribute.values.is_temporal else rules.numeral(raw)
-        number = None if spelled is None else attribute.values.exact(spelled)
-        if number is not None and number == number and (code := attribute.cut.place(number)) >= 0:
-            return code, number / attribute.values.ticks
-    text = raw.decode("utf-8", "replace")
-    return (attribute.labels.index(text), math.nan) if text in attribute.labels else (_MISSING - 1, math.nan)
+    code = attribute.typed_code(text) if typed else attribute.code(text)
+    if code == attribute.unknown and form not in attribute.forms:
+        try:
+            code = attribute.label_code(text)  # a label of the domain, or a value of the bin for unknown ones
+        except DomainError:
+            return _MISSING - 1, math.nan
+    if attribute.edges is None:
+        value = str(code) if attribute.coded else attribute.labels[code]
+    elif isinstance(value, (int, float, Decimal)):
+        value = float(value)
+    place = attribute.place(value)
+    return code, math.nan if place is None else place
 
 
 def _spelled(attribute: Attribute, value: object) -> str:
