@@ -23,9 +23,8 @@ def numeric(tmp_path):
     structure = dpgm.Structure.chain(DOMAIN)
     theta = np.random.default_rng(0).normal(size=structure.cells)
     model = dpgm.Model(structure, dpgm.Tables(structure, theta))
-    model.with_replicates(theta + np.random.default_rng(1).normal(size=(4, structure.cells)) / 9).save(
-        tmp_path / "n.dpgm"
-    )
+    refits = (theta + np.random.default_rng(1).normal(size=(4, structure.cells)) / 9).astype(np.float32)
+    model.with_replicates(refits).save(tmp_path / "n.dpgm")
     return tmp_path / "n.dpgm"
 
 
@@ -33,7 +32,7 @@ def test_statistics_are_the_models(numeric, dpgm_command):
     """Each of each attribute; dates as their column writes them; JSON has the numbers."""
     model = dpgm.load_model(numeric)
     words = ("-s", "mean", "-s", "sd", "-s", "median", "-s", "0.9", "-s", "correlation", "-g", "sex=F")
-    code, out, err = dpgm_command("query", numeric, "age", "seen", *words)
+    code, out, _ = dpgm_command("query", numeric, "age", "seen", *words)
     assert code == 0 and "of age, missing and unknown values are left out" in out
     day = DOMAIN["seen"].values.text(model.quantile("seen", 0.9, {"sex": "F"}))
     assert any(line.split()[:3] == ["seen", "0.9", day] for line in out.splitlines())
