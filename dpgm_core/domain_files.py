@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.columns.edges import bin_edge
 from dpgm_core.columns.tables import FORM, KEYS
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
-from dpgm_core.metadata import read_metadata
+from dpgm_core.metadata.reading import CSV, read_metadata
 from dpgm_core.toml import parse_toml
 
 __all__ = ["domain_tables", "overridden", "plain_file"]
@@ -51,7 +50,7 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     if not isinstance(plain, Mapping) or not plain:
         raise DomainError("a domain must be a non-empty table of attributes")
     if set(plain) == {"schema"} and isinstance(plain["schema"], Mapping):
-        return {"attributes": {name: _nist_table(name, entry) for name, entry in plain["schema"].items()}}
+        return {"attributes": dict(read_metadata(plain).tables)}
     based = isinstance(plain.get("from"), str)
     if not based and not isinstance(plain.get("attributes"), Mapping):
         return {"attributes": {name: _table(name, entry) for name, entry in plain.items()}}
@@ -140,7 +139,9 @@ def _base(folder: Path, name: str, inside: tuple[Path, ...]) -> dict[str, dict[s
 def _metadata(path: Path) -> Mapping[str, Mapping[str, Any]]:
     if not path.exists():
         raise DomainError(f"cannot read the domain file {str(path)!r}: there is no such file")
-    return read_metadata(path).tables
+    # Of a CSV file only a codebook says anything: the first line of records would leave all to do.
+    codebook = path.name.lower().endswith(CSV)
+    return read_metadata(None if codebook else path, codebooks=[path] if codebook else []).tables
 
 
 def _is_domain(plain: object) -> bool:
@@ -177,24 +178,3 @@ def _table(name: str, entry: object) -> dict[str, Any]:
     if isinstance(entry, Mapping):
         return dict(entry)
     raise DomainError(f"attribute {name!r} must be a size, a list of labels or a table, got {entry!r:.80}")
-
-
-def _nist_table(name: str, entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, Mapping) or not ("values" in entry or {"min", "max"} <= set(entry)):
-        raise DomainError(f"NIST schema: column {name!r} has neither values nor min and max")
-    table: dict[str, Any] = {}
-    whole = "int" in str(entry.get("dtype", ""))
-    null = str(entry.get("null_value", "")) if entry.get("has_null") else ""
-    if null:
-        table = {"missing": null, "null_values": ["", null]}
-    if "values" in entry:
-        if not isinstance(entry["values"], list):
-            raise DomainError(f"NIST schema: the values of column {name!r} must be a list, got {entry['values']!r}")
-        if not entry["values"]:
-            raise DomainError(f"NIST schema: column {name!r} has an empty list of values")
-        # The null value is the label of what is null or unknown, and no other.
-        return table | {"labels": [text for value in entry["values"] if (text := str(value)) != null]}
-    low, high = bin_edge(name, entry["min"]), bin_edge(name, entry["max"])
-    whole = whole and low.is_integer() and high.is_integer()
-    table |= {"type": "integer" if whole else "number", "min": entry["min"], "max": entry["max"]}
-    return table if whole and high - low < 200 else table | {"bins": 20}

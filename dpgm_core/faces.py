@@ -22,6 +22,8 @@ FACES = (
     "dpgm_core.selection",
     "dpgm_core.interop",
     "dpgm_core.columns",
+    "dpgm_core.metadata",
+    "dpgm_core.constraints",
 )
 
 
