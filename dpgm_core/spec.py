@@ -295,9 +295,10 @@ def _data(where: str, plain: object, folder: Path) -> Any:
         table = dict(plain)
         if "source" not in table:
             raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
+        _text(where, "data.source", table["source"])
         if isinstance(table.get("path"), str):
             table["path"] = str(folder / _text(where, "data.path", table["path"]))
-        return {"name": table.pop("source"), **table}
+        return table
     raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
 
 

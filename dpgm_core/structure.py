@@ -12,7 +12,8 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core import graphs
-from dpgm_core.constraints import Derived, Mask
+from dpgm_core.constraints.forms import Mask
+from dpgm_core.constraints.resolved import Derived
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import printable

@@ -222,7 +222,7 @@ def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
     assert run.name == "x"
     assert load_spec(path, ["data=/abs/d.csv"]).data == Path("/abs/d.csv")
     assert load_spec(path, ["data={source = 'csv', path = 'e.csv'}"]).data == {
-        "name": "csv",
+        "source": "csv",
         "path": str(path.parent / "e.csv"),
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, records_of, say, say_lines, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
 
 __all__ = ["ledger", "validate"]
 
@@ -21,7 +21,7 @@ def validate(spec: Path) -> None:
     run = load_spec(spec)
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
-    say_lines(check(records_of(run), run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
+    say_lines(check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
 
 
 @click.group()
