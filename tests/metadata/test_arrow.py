@@ -40,13 +40,13 @@ def table() -> pa.Table:
 
 
 EXPECTED = {
-    "flag": {"type": "boolean", "labels": ["false", "true"]},
+    "flag": {"type": "boolean"},
     "count": {"type": "integer", "bins": 32, "todo": "say min = ... and max = ..."},
     "rate": {"type": "number", "bins": 32, "todo": "say min = ... and max = ..."},
     "price": {"type": "number", "decimals": 2, "bins": 32, "todo": "say min = ... and max = ..."},
     "day": {"type": "date", "bins": "month", "todo": "say min = ... and max = ..."},
     "seen": {"type": "datetime", "bins": "month", "todo": "say min = ... and max = ..."},
-    "at": {"type": "time", "bins": "hour", "todo": "say min = ... and max = ..."},
+    "at": {"type": "time", "bins": 24, "todo": "say min = ... and max = ..."},
     "text": {"type": "text", "todo": "say labels = [...]"},
     "nothing": {"todo": "say labels = [...], or type, min, max and bins"},
 }
