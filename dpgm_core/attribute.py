@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
 from dpgm_core.columns.edges import bin_edge, check_edges, grid_edges
+from dpgm_core.columns.given import place_of
 from dpgm_core.columns.labelling import bin_labels
 from dpgm_core.columns.matching import EXACT, Matching
 from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, attribute_table, special_codes
@@ -242,11 +243,6 @@ class Attribute:
         """
         return MappingProxyType(self._codes)
 
-    @property
-    def cut(self) -> Cut | None:
-        """The bins as what finds the bin of a number; None without bins."""
-        return self._cut
-
     def _code(self, text: bytes | str | None, rules: Matching) -> int:
         if text is None:
             return self.null
@@ -279,22 +275,56 @@ class Attribute:
         return codes
 
     def label_code(self, label: object) -> int:
-        """The code of a label, or of a code given as a whole number, as a *user* names it in a query.
+        """The code of a label, of a value in its bin, or of a code given as a whole number, as a *user* names it.
 
-        Raises DomainError with a suggestion: unlike `code`, a query must not fall on `unknown` silently.
+        A text that is no label of a column of numbers or dates is read as one of them, and so are floats, dates and
+        times; whole numbers are codes. Raises DomainError with a suggestion: unlike `code`, a query must not fall on
+        `unknown` silently.
 
         >>> Attribute.of_labels("sex", ["F", "M"], unknown="F").label_code("M")
         1
+        >>> Attribute.of_bins("age", [0, 18, 65], unknown="missing").label_code("37")
+        1
         """
-        if isinstance(label, str):
-            if label in self.labels:
-                return self.labels.index(label)
-            raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
         if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
             if 0 <= label < self.size:
                 return int(label)
             raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}, not {label}")
+        if isinstance(label, str) and label in self.labels:
+            return self.labels.index(label)
+        place = self.place(label)
+        if place is not None:
+            return self._code_at(place, label)
+        if isinstance(label, str):
+            raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
+
+    def place(self, value: object) -> float | None:
+        """Where a number, a date or a time that a user names stands on the axis; None for what is none, as labels are.
+
+        >>> Attribute.of_bins("age", [0, 18, 65], unknown="missing").place("37")
+        37.0
+        """
+        if self.edges is None and not self.values.is_numeric:
+            return None
+        return place_of(self.values, self.matching, value)
+
+    def _code_at(self, place: float, asked: object) -> int:
+        """The code of a place on the axis: its bin, or the label that stands there. Raises DomainError."""
+        if self._cut is None:
+            texts = enumerate(map(str, range(self.size)) if self.coded else self.labels)
+            found = next((code for code, text in texts if self.place(text) == place), -1)
+        else:
+            found = int(self._cut.real(np.array([place]))[0])
+        if found >= 0:
+            return found
+        if self._cut is None:
+            raise DomainError(f"attribute {self.name!r} has no label for the value {asked!r}")
+        last = self.labels[len(self._cut.edges) - 2]
+        raise DomainError(
+            f"attribute {self.name!r}: {asked!r} is outside of its bins, the first of which is {self.labels[0]!r} and "
+            f"the last {last!r}"
+        )
 
     def coarsened(self, codes: Sequence[int]) -> Attribute:
         """The attribute with fewer codes; codes: the new code of each of its own, 0 to the new size - 1, each used.

@@ -8,6 +8,7 @@ is replaced only by a file of its own kind.
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import io
 import json
 import math
@@ -17,9 +18,9 @@ import secrets
 import shutil
 import stat
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ __all__ = [
     "RELEASE_FILE",
     "UAI_FILE",
     "Archive",
+    "atomic_file",
     "atomic_write",
     "bounded_bytes",
     "check_writable",
@@ -159,26 +161,36 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
 
 
 def atomic_write(path: str | Path, content: bytes, replaces: str | None = None) -> None:
-    """Write a whole file or nothing: a temporary file beside it, synced, then given its name.
+    """Write a whole file or nothing, as `atomic_file` does. Raises ModelFileError."""
+    with atomic_file(path, replaces) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | Path, replaces: str | None = None) -> Iterator[IO[bytes]]:
+    """A file to write to, there as a whole or not at all: a temporary one beside it, synced, then given its name.
 
     replaces: the kind of file that may give way, see `check_writable`; such a file hands on its permissions. A file of
-    this very content may stand there as well. Raises ModelFileError for any other file, and when none can be written.
+    this very content may stand there as well. Whatever is raised inside leaves nothing behind. Raises ModelFileError
+    for any other file, and when none can be written.
     """
     path = Path(path)
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
+    if "\0" in str(path):
+        raise ModelFileError(f"cannot write {str(path)!r}: no name holds a NUL")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        if not _named(temporary, path) and not _holds(path, content):
+        if not _named(temporary, path) and not _holds(path, temporary):
             check_writable(path, replaces)
             shutil.copymode(path, temporary)
             temporary.replace(path)
         synced(path.parent)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
         raise ModelFileError(f"cannot write {str(path)!r}: {reason}") from None
     finally:
         with contextlib.suppress(OSError, ValueError):
@@ -207,8 +219,8 @@ def _named(temporary: Path, path: Path) -> bool:
     return True
 
 
-def _holds(path: Path, content: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content
+def _holds(path: Path, other: Path) -> bool:
+    return path.is_file() and filecmp.cmp(path, other, shallow=False)
 
 
 def synced(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -19,7 +20,9 @@ from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, TooLarge
+from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
@@ -83,18 +86,19 @@ def fit(  # noqa: PLR0913 - the verb that has it all
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
-    data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
-    arrays, or a Source. structure: cliques to measure and model; or a selector that chooses them privately within the
-    budget: its name ("auto"), a table with its options, or an object; see `select`. budget: spent in full. mechanism,
-    learner, inference: names, tables with options, or objects. workload: for a selector, what the model is wanted for;
-    a Domain is short for `Workload.default` of it. terms: what is protected and how (see `Terms`); neighbours: short
-    for terms that state only the relation, "add-remove" or "replace-one", in persons. One of the two; no default.
-    randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
-    or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
-    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`), or "contrasts": of binary
-    attributes one noisy sum of products for each set inside a clique is measured in place of tables; "sharper": the one
-    of "contrasts" and "even" that tells the cliques' products better. With {"tables": "even", "check": 0.05} a share is
-    set aside for noisy tables of random pairs, which tell what the structure misses (see `Model.structure_error`).
+    data: a path (CSV, Parquet, Arrow IPC), a table as in a spec file, {"source": "csv", "path": ..., option: ...}, a
+    data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. structure: cliques to measure
+    and model; or a selector that chooses them privately within the budget: its name ("auto"), a table with its options,
+    or an object; see `select`. budget: spent in full. mechanism, learner, inference: names, tables with options, or
+    objects. workload: for a selector, what the model is wanted for; a Domain is short for `Workload.default` of it.
+    terms: what is protected and how (see `Terms`); neighbours: short for terms that state only the relation,
+    "add-remove" or "replace-one", in persons. One of the two; no default. randomness: None takes the operating
+    system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged before any noise
+    is drawn. save_release: file for the release, written before learning. split: how the budget is divided over tables,
+    "even" or "optimal" (see `optimal_split`), or "contrasts": of binary attributes one noisy sum of products for each
+    set inside a clique is measured in place of tables; "sharper": the one of "contrasts" and "even" that tells the
+    cliques' products better. With {"tables": "even", "check": 0.05} a share is set aside for noisy tables of random
+    pairs, which tell what the structure misses (see `Model.structure_error`).
 
     Where the domain leaves labels to be found privately, they are found first, for a share of the (epsilon, delta) in a
     charge of its own, and saved beside the release (`dpgm_core.releases.discovery.labels_file`). labels_from: such a
@@ -120,6 +124,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         structure = selector_of(structure)
     opened, wanted = _opened(ledger), structure if isinstance(structure, Structure) else workload_of(workload)
     wished = None if isinstance(structure, Structure) else workload
+    check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": stated, "randomness": randomness, "split": split, "workload": wished}
     found = found_first(
         as_source(data),
@@ -182,6 +187,7 @@ def select(  # noqa: PLR0913 - and without the learning
         make("inference", inference),
     )
     share, opened = share_only(split, MECHANISM, budget), _opened(ledger)
+    check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": terms, "randomness": randomness, "split": split, "workload": wanted}
     found = found_first(
         as_source(data),
@@ -225,6 +231,7 @@ def release(
         raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
     check_structure(structure)
     check_determined(with_placeholders(structure.domain))
+    check_constraints(structure.domain, None, JunctionTree())
     noise: Mechanism = make("mechanism", mechanism)
     source, opened, stated = as_source(data), _opened(ledger), Terms.stated(terms, neighbours)
     found = found_first(
@@ -300,6 +307,7 @@ def learn(
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
+    check_constraints(curator.structure.domain, engine, JunctionTree())
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
 
 
@@ -328,6 +336,7 @@ def plan(
     """
     check_structure(structure)
     engine: Inference = make("inference", inference)
+    check_constraints(structure.domain, engine, JunctionTree())
     stated = Terms.stated(terms, neighbours)
     asked = asked_labels(structure.domain, budget, stated)
     if asked:
@@ -371,6 +380,7 @@ def plan_selection(
     """
     share = share_only(split, MECHANISM, budget)
     made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
+    check_constraints(wanted.domain, make("inference", inference), JunctionTree())
     asked = asked_labels(wanted.domain, budget, stated)
     if asked:
         rest, over = rest_of(budget, asked), wanted.over(with_placeholders(wanted.domain))
@@ -417,6 +427,7 @@ def check(
         check(source, shown, rest, mechanism, made, engine, workload=goal, terms=terms, **more)
         return
     if isinstance(structure, Structure) and not structure.domain.undetermined:
+        check_constraints(structure.domain, engine, JunctionTree())
         made.check(structure, engine)
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
@@ -426,6 +437,7 @@ def check(
         first_asked(made, engine, structure, terms, curator.budget)
     else:
         selector, wanted, share = _chooser(structure, budget, mechanism, split, made, engine, terms, workload)
+        check_constraints(wanted.domain, engine, JunctionTree())
         curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
         told = planned(selector, wanted, curator, share)
         if not isinstance(selector, NamedCliques):
@@ -455,7 +467,7 @@ def _check_tables(
 def _present(source: Source, structure: Structure, terms: Terms) -> None:
     """Raise what the source would say of its file, names and types."""
     path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).is_file():
+    if path is not None and not Path(path).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,15 +18,16 @@ from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
     from dpgm_core.progress import Progress
-    from dpgm_core.spec import Spec
 
 __all__ = [
-    "records_of",
+    "given_option",
     "json_option",
     "print_json",
     "print_table",
     "progress_bar",
+    "read_given",
     "say",
+    "say_bins",
     "say_left_out",
     "say_lines",
     "settings_option",
@@ -48,6 +49,33 @@ def settings_option(command: F) -> F:
 def json_option(command: F) -> F:
     """`--json`."""
     return click.option("--json", "as_json", is_flag=True, help="JSON for machines.")(command)
+
+
+def given_option(command: F) -> F:
+    """`--given ATTRIBUTE=LABEL`, repeatable."""
+    text = "Condition on a label, or a number or date, which finds its bin; repeatable."
+    return click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help=text)(command)
+
+
+def read_given(pairs: Sequence[str]) -> dict[str, str]:
+    """Attribute -> what is given of it. Raises OptionError."""
+    from dpgm_core.errors import OptionError
+
+    fixed: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, label = pair.partition("=")
+        if not equals or not name:
+            raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
+        if name in fixed:
+            raise OptionError(f"--given names {name!r} twice; fix each attribute once")
+        fixed[name] = label
+    return fixed
+
+
+def say_bins(bins: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """On stderr: the bins in which values that were given lie."""
+    for name, label in bins.items():
+        talk(f"dpgm: {name}={given[name]} is in the bin {label}")
 
 
 def print_json(value: Any) -> None:
@@ -148,13 +176,6 @@ def progress_bar() -> Iterator[Progress]:
             bars.update(tasks[work], description=printable(task), step=step)
 
         yield report
-
-
-def records_of(run: Spec) -> object:
-    """What a run's records are read from: the source its spec names, or a file."""
-    from dpgm_core.components.registry import make
-
-    return make("source", run.data) if isinstance(run.data, dict) else run.data
 
 
 def _json_letter(letter: str) -> str:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm_core.cli.common import (
+    given_option,
     json_option,
     print_json,
     print_table,
+    read_given,
     say,
+    say_bins,
     say_left_out,
     stamp,
     talk,
@@ -21,6 +24,7 @@ from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
 if TYPE_CHECKING:
+    from dpgm_core.models.drawing import Form
     from dpgm_core.models.merged import SampleMethod
     from dpgm_core.models.model import Model
     from dpgm_core.models.standing import Unmeasured
@@ -58,6 +62,8 @@ _file = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Leave out the attributes that no release measured, or draw them uniformly.",
 )
+@given_option
+@click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
 @json_option
 def sample(
     model_file: Path,
@@ -68,14 +74,18 @@ def sample(
     method: SampleMethod,
     datasets: int | None,
     unmeasured: Unmeasured,
+    given: tuple[str, ...],
+    labels: bool,
     as_json: bool,
 ) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
-    Attributes that no release measured are left out, and named on stderr. Of a .csv file the guarantee is in
-    OUTPUT.dpgm.json. Rounded records are for tables, independent ones for whatever looks at how much data vary.
+    Values have their column's own type and format: numbers and dates are drawn inside their bins. Attributes that no
+    release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
+    records are for tables, independent ones for whatever looks at how much data vary.
     """
     from dpgm_core.errors import OptionError
+    from dpgm_core.models.given import given_of
     from dpgm_core.randomness import SeededRandomness
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
@@ -87,32 +97,33 @@ def sample(
         )
     model = _load(model_file).using(inference, unmeasured=unmeasured)
     randomness = None if seed is None else SeededRandomness(seed)
-    kept = [one for one in model.domain if one.name not in model.left_out]
-    texts = [text for one in kept for text in (one.name, *one.labels)]
-    quoted = any(letter in text for text in texts for letter in ',"\r\n')
+    form: Form = "labels" if labels else "texts" if output.suffix == ".csv" else "values"
+    fixed = read_given(given)
     files = [output]
     if datasets is not None:
         files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
     for file in files:
         check_output(file)
-    if datasets is None:
-        write_records(model.sample(count, method=method, randomness=randomness), output, quoted=quoted)
-    else:
+    drawn = [model]
+    if datasets is not None:
         if len(model.replicates) < datasets:
             made = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
             model = made.using(inference, unmeasured=unmeasured)
-        for file, table in zip(files, model.sample_datasets(count, datasets, randomness=randomness), strict=True):
-            write_records(table, file, quoted=quoted)
+        drawn = list(model.replicates[:datasets])
+    for one, file in zip(drawn, files, strict=True):
+        tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
+        write_records(tables, file, quoted=_needs_quotes(model, form))
     approximate = not model.engine.exact
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
         taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
-        drawn = {"inference": inference, "approximate": approximate, "caveats": list(model.caveats)}
-        print_json({"records": count, "method": method, **drawn, **named, **taken, **facts})
+        how = {"inference": inference, "approximate": approximate, "caveats": list(model.caveats)}
+        print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
     say_left_out(model.left_out)
+    say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
     if unmeasured == "uniform" and model.unmeasured:
         talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if approximate:
@@ -187,15 +198,23 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     say(privacy)
 
 
+def _needs_quotes(model: Model, form: Form) -> bool:
+    """Whether some text of a CSV file may hold what ends a field."""
+    texts = []
+    for one in model.domain:
+        if one.name not in model.left_out:
+            written = one.labels if form == "labels" or one.edges is None else (one.matching.decimal,)
+            texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
+    return any(letter in text for text in texts for letter in ',"\r\n')
+
+
 def _records_of(data: Path) -> object:
     """Records named by a file, or by the spec that says how to read them."""
     if data.suffix != ".toml":
         return data
-    from dpgm_core.components.registry import make
     from dpgm_core.spec import load_spec
 
-    named = load_spec(data).data
-    return make("source", named) if isinstance(named, dict) else named
+    return load_spec(data).data
 
 
 def _load(path: Path) -> Model:

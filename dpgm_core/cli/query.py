@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpgm_core.cli.common import (
+    given_option,
     json_option,
     print_json,
     print_table,
+    read_given,
     say,
     say_left_out,
     say_lines,
@@ -52,7 +54,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("attributes", nargs=-1, metavar="[ATTRIBUTE]...")
-@click.option("-g", "--given", multiple=True, metavar="ATTRIBUTE=LABEL", help="Condition on a label; repeatable.")
+@given_option
 @click.option("--map", "most_probable", is_flag=True, help="The most probable record instead of a marginal.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
 @click.option("--top", type=click.IntRange(1), default=None, help="Only the N most probable rows.")
@@ -91,7 +93,7 @@ def query(
 
     loaded = load_model(model_file)
     model = loaded.using(inference, unmeasured=unmeasured)
-    fixed = _given(given)
+    fixed = read_given(given)
     if level is None and (replicates is not None or seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
     if level is not None and (most_probable or not attributes):
@@ -185,20 +187,6 @@ def _rows(
     values = zip(*(column.reshape(-1).tolist() for column in columns), strict=True)
     rows = list(zip(itertools.product(*labels), values, strict=True))
     return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
-
-
-def _given(pairs: tuple[str, ...]) -> dict[str, str]:
-    from dpgm_core.errors import OptionError
-
-    fixed = {}
-    for pair in pairs:
-        name, equals, label = pair.partition("=")
-        if not equals or not name:
-            raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
-        if name in fixed:
-            raise OptionError(f"--given names {name!r} twice; fix each attribute once")
-        fixed[name] = label
-    return fixed
 
 
 def _say_standing(standing: str, found: Interval | None = None) -> None:

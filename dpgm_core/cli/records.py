@@ -2,55 +2,77 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_output", "write_records"]
+__all__ = ["check_output", "take_over", "write_records"]
 
 _LARGEST = 2**20  # bytes that are read of what may be an older stamp
 
 
-def write_records(table: pa.Table, output: Path, *, quoted: bool) -> None:
-    """Write a table of `Model.sample`; a CSV file has quotes only if told, so that `dpgm fit` reads it as it is.
+def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, delimiter: str = ",") -> None:
+    """Write tables of `Model.sample_batches`, one after the other; a CSV file has quotes only if told, so that
+    `dpgm fit` reads it as it is.
 
-    Its stamp is in the schema's metadata. A CSV file has none, and a comment in it would be a record to most readers,
+    Their stamp is in the schema's metadata. A CSV file has none, and a comment in it would be a record to most readers,
     so its stamp is the file NAME.csv.dpgm.json beside it. An earlier sample is replaced, and nothing else.
     """
-    import io
+    from dpgm_core.files import atomic_file
 
+    parts = iter(tables)
+    first = next(parts)
+    with atomic_file(output) as file:
+        with _writer(file, first.schema, output.suffix, quoted, delimiter) as write:
+            for table in itertools.chain([first], parts):
+                write(table)
+        take_over(output, json.loads(first.schema.metadata[b"dpgm"]))
+
+
+def take_over(output: Path, stamp: Mapping[str, Any]) -> None:
+    """Make way for records that are ready: an earlier sample goes, and a CSV file's stamp is put beside it.
+
+    The stamp comes first: whatever ends this halfway, no records are without one, nor with another's.
+    """
     from dpgm_core.files import atomic_write
 
-    buffer = io.BytesIO()
-    if output.suffix == ".csv":
-        import pyarrow.csv
-
-        if quoted:
-            pyarrow.csv.write_csv(table, buffer)
-        else:
-            buffer.write(",".join(table.column_names).encode() + b"\n")
-            plain = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
-            pyarrow.csv.write_csv(table, buffer, plain)
-    elif output.suffix == ".parquet":
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(table, buffer)
-    else:
-        import pyarrow.ipc
-
-        with pyarrow.ipc.new_file(buffer, table.schema) as writer:
-            writer.write_table(table)
     check_output(output)
-    output.unlink(missing_ok=True)  # an earlier sample
+    output.unlink(missing_ok=True)
     if output.suffix == ".csv":
-        # The stamp comes first: whatever ends this halfway, no records are without one, nor with another's.
         beside = _beside(output)
         beside.unlink(missing_ok=True)
-        atomic_write(beside, json.dumps(json.loads(table.schema.metadata[b"dpgm"]), indent=2).encode() + b"\n")
-    atomic_write(output, buffer.getvalue())
+        atomic_write(beside, json.dumps(stamp, indent=2).encode() + b"\n")
+
+
+@contextmanager
+def _writer(
+    file: IO[bytes], schema: pa.Schema, suffix: str, quoted: bool, delimiter: str
+) -> Iterator[Callable[[pa.Table], object]]:
+    """What writes tables of one schema to a file of this kind."""
+    if suffix == ".parquet":
+        import pyarrow.parquet
+
+        with pyarrow.parquet.ParquetWriter(file, schema) as parquet:
+            yield parquet.write_table
+    elif suffix == ".arrow":
+        import pyarrow.ipc
+
+        with pyarrow.ipc.new_file(file, schema) as arrow:
+            yield arrow.write_table
+    else:
+        import pyarrow.csv
+
+        style = "needed" if quoted else "none"
+        names = [f'"{name.replace(chr(34), chr(34) * 2)}"' if quoted else name for name in schema.names]
+        file.write(delimiter.join(names).encode() + b"\n")
+        options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style, delimiter=delimiter)
+        yield lambda table: pyarrow.csv.write_csv(table, file, options)
 
 
 def check_output(path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
+from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import (
     Beliefs,
@@ -67,7 +68,7 @@ class Distribution:
             inference: Inference = make("inference", self.inference)
             if len(self.engines) >= _MOST_ENGINES:
                 self.engines.clear()
-            self.engines[structure] = inference.compile(structure)
+            self.engines[structure] = _honouring(inference.compile(structure))
         return self.engines[structure]
 
     def beliefs(self) -> Beliefs:
@@ -116,21 +117,42 @@ class Distribution:
             raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
         return {**fixed, **engine.maximize(potentials)[0]}
 
-    def sample(self, count: int, generator: np.random.Generator) -> Codes:
-        """Codes of independent records, one array per attribute of the domain. Raises InferenceError."""
-        engine = self.engine(self.structure)
-        if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
-            raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
-        return engine.sample(self.potentials, count, generator)
+    def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
+        """Codes of independent records of p(. | fixed), one array per attribute of the domain.
 
-    def rounded(self, count: int, generator: np.random.Generator) -> Codes:
+        Raises InferenceError, also where `fixed` has probability 0.
+        """
+
+        def draw(engine: Engine, potentials: Tables) -> Codes:
+            if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
+                raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
+            return engine.sample(potentials, count, generator)
+
+        return self._drawn(count, fixed or {}, draw)
+
+    def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
         """Codes of records whose tables are the expected ones up to roundings, as `sample` has them."""
-        engine = self.engine(self.structure)
-        if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
-            raise InferenceError(
-                f"{type(engine).__name__} cannot round expected counts; use junction-tree, or method 'independent'"
-            )
-        return engine.rounded(self.potentials, count, generator)
+
+        def draw(engine: Engine, potentials: Tables) -> Codes:
+            if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
+                raise InferenceError(
+                    f"{type(engine).__name__} cannot round expected counts; use junction-tree, or method 'independent'"
+                )
+            return engine.rounded(potentials, count, generator)
+
+        return self._drawn(count, fixed or {}, draw)
+
+    def _drawn(self, count: int, fixed: Mapping[str, int], draw: Callable[[Engine, Tables], Codes]) -> Codes:
+        """What `draw` makes of the other attributes, and the fixed ones among them in their places."""
+        domain = self.structure.domain
+        found = {name: np.full(count, code, code_dtype(domain[name].size)) for name, code in fixed.items()}
+        if len(fixed) == len(domain):
+            self.most_probable(fixed)  # refuses what has probability 0
+        else:
+            structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
+            codes = draw(self.engine(structure), potentials)
+            found |= dict(zip(structure.domain.names, codes, strict=True))
+        return [found[name] for name in domain.names]
 
     def entropy(self) -> float:
         """Of one record, nats: log Z - theta . mu."""
@@ -148,7 +170,9 @@ class Distribution:
         return max(0.0, other.beliefs().log_partition - expectation(mu, theirs.values) - entropy)
 
     def _log_weight(self, record: Mapping[str, int]) -> float:
-        """theta of one whole record, nats, unnormalised."""
+        """theta of one whole record, nats, unnormalised; -inf where a constraint rules it out."""
+        if any(self.structure.domain.broken({name: np.array([code]) for name, code in record.items()}).values()):
+            return -math.inf
         return math.fsum(
             float(self.potentials.group(number)[tuple(record[name] for name in clique)])
             for number, group in enumerate(self.structure.groups)
@@ -160,8 +184,8 @@ class Distribution:
         if not fixed and max(self.structure.multiplicities) == 1:
             return self.structure, self.potentials
         domain = self.structure.domain
+        pieces = _narrowed(domain, fixed)
         domain = domain.subset(name for name in domain.names if name not in fixed)
-        pieces = []
         for number, group in enumerate(self.structure.groups):
             table = self.potentials.group(number)
             for clique in group:
@@ -199,6 +223,25 @@ class Distribution:
         wider = Structure(structure.domain, [*structure.cliques, names])
         self.engine(wider)  # refuses what does not fit before anything of its size is made
         return wider, potentials.embed(wider)
+
+
+def _honouring(engine: Engine) -> Engine:
+    """Refuse, with InferenceError, an engine that would give impossible records a probability."""
+    if engine.structure.domain.scopes and "constraints" not in engine.capabilities:
+        raise InferenceError(
+            f"{type(engine).__name__} ignores the constraints of the model's domain; use junction-tree or loopy-bp"
+        )
+    return engine
+
+
+def _narrowed(domain: Domain, fixed: Mapping[str, int]) -> list[tuple[Clique, FloatArray]]:
+    """What is left of constraints once some attributes are fixed, as log-potentials of the others."""
+    pieces = []
+    for one in domain.constraints:
+        if not fixed.keys().isdisjoint(one.columns):
+            left = domain.mask(one.name)[tuple(fixed.get(name, slice(None)) for name in one.columns)]
+            pieces.append((tuple(name for name in one.columns if name not in fixed), np.where(left, -np.inf, 0.0)))
+    return pieces
 
 
 def check_potentials(values: Array, replicates: Array | None = None) -> None:

@@ -20,7 +20,7 @@ from dpgm_core.models.levels import Level, Levels
 from dpgm_core.structure import Clique, human_bytes
 from dpgm_core.tables import Tables
 
-__all__ = ["MergedDistribution", "SampleMethod", "divergence", "drawn", "expanded", "law_of"]
+__all__ = ["MergedDistribution", "SampleMethod", "checked_count", "divergence", "drawn", "expanded", "law_of"]
 
 #: How records are drawn: each by itself, or so that their tables are the expected counts, rounded.
 SampleMethod: TypeAlias = Literal["independent", "rounded"]
@@ -79,14 +79,20 @@ class MergedDistribution:
         found |= {name: int(level.likeliest[found[name]]) for name, level in free.items()}
         return {**found, **fixed}
 
-    def sample(self, count: int, generator: np.random.Generator) -> Codes:
-        """Codes of independent records, one array per attribute of the domain. Raises InferenceError."""
+    def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
+        """Codes of independent records of p(. | fixed), an array per attribute of the domain. Raises InferenceError."""
+        fixed = fixed or {}
+        self._check(fixed)
         return self._split(
-            self.below.sample(count, generator), lambda level, blocks: level.drawn(blocks, generator.random(count))
+            self.below.sample(count, generator, self.levels.coarse(fixed)),
+            lambda level, blocks: level.drawn(blocks, generator.random(count)),
+            fixed,
         )
 
-    def rounded(self, count: int, generator: np.random.Generator) -> Codes:
+    def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
         """Codes of records whose tables are the expected ones up to roundings, also inside of blocks."""
+        fixed = fixed or {}
+        self._check(fixed)
         order = generator.permutation(count)
 
         def codes_of(level: Level, blocks: IntArray) -> IntArray:
@@ -95,19 +101,23 @@ class MergedDistribution:
             codes, order = divided(blocks, lambda rows: level.log_weights_in(blocks[rows]), size, order, generator)
             return codes
 
-        return self._split(self.below.rounded(count, generator), codes_of)
+        return self._split(self.below.rounded(count, generator, self.levels.coarse(fixed)), codes_of, fixed)
 
     def entropy(self) -> float:
         """Of one record, nats: that of the blocks, and that inside of them."""
         inside = sum(self._inside(name, level.log_weights) for name, level in self.levels.of.items())
         return max(0.0, self.below.entropy() - inside)
 
-    def _split(self, columns: Codes, codes_of: Callable[[Level, IntArray], IntArray]) -> Codes:
-        """Records with the blocks of merged attributes replaced by codes."""
+    def _split(
+        self, columns: Codes, codes_of: Callable[[Level, IntArray], IntArray], fixed: Mapping[str, int]
+    ) -> Codes:
+        """Records with the blocks of merged attributes replaced by codes; those that are fixed by theirs."""
         found = []
         for one, column in zip(self.levels.fine, columns, strict=True):
             level = self.levels.of.get(one.name)
-            if level is not None:
+            if level is not None and one.name in fixed:
+                column = np.full(len(column), fixed[one.name], code_dtype(one.size))
+            elif level is not None:
                 column = codes_of(level, column.astype(np.int64)).astype(code_dtype(one.size))
             found.append(column)
         return found
@@ -127,18 +137,28 @@ def law_of(below: Distribution, levels: Levels | None) -> Distribution | MergedD
 
 
 def drawn(
-    law: Distribution | MergedDistribution, count: int, method: SampleMethod, generator: np.random.Generator
+    law: Distribution | MergedDistribution,
+    count: int,
+    method: SampleMethod,
+    generator: np.random.Generator,
+    fixed: Mapping[str, int] | None = None,
 ) -> Codes:
-    """Codes of records, one array per attribute of the domain.
+    """Codes of records of p(. | fixed), one array per attribute of the domain.
 
     Raises OptionError for what is no number of records or no method, InferenceError for an engine that cannot.
     """
+    count = checked_count(count, method)
+    draw = law.sample if method == "independent" else law.rounded
+    return draw(count, generator, fixed)
+
+
+def checked_count(count: object, method: object) -> int:
+    """A number of records, and a way to draw them. Raises OptionError."""
     if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
         raise OptionError(f"the number of records to sample must be a whole number of at least 0, got {count!r}")
     if method not in ("independent", "rounded"):
         raise OptionError(f"records can be sampled 'independent' or 'rounded', got {method!r}")
-    draw = law.sample if method == "independent" else law.rounded
-    return draw(int(count), generator)
+    return int(count)
 
 
 def divergence(one: Distribution | MergedDistribution, other: Distribution | MergedDistribution) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,12 @@ from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
+from dpgm_core.models.drawing import Form, batches, writer
 from dpgm_core.models.facts import Facts
+from dpgm_core.models.given import given_of
 from dpgm_core.models.intervals import Interval, checked_level, interval, widened
-from dpgm_core.models.labelled import labelled, records
-from dpgm_core.models.merged import SampleMethod, divergence, drawn, expanded, law_of
+from dpgm_core.models.labelled import labelled
+from dpgm_core.models.merged import SampleMethod, divergence, expanded, law_of
 from dpgm_core.models.misfit import Component
 from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import Unmeasured, refuse
@@ -282,20 +284,47 @@ class Model(Facts):
         return divergence(self._law, other._law)
 
     def sample(
-        self, count: int, *, method: SampleMethod = "independent", randomness: Randomness | None = None
+        self,
+        count: int,
+        *,
+        method: SampleMethod = "independent",
+        given: Mapping[str, object] | None = None,
+        form: Form = "labels",
+        randomness: Randomness | None = None,
     ) -> pa.Table:
-        """`count` synthetic records as an Arrow table of labels.
+        """`count` synthetic records as an Arrow table, a column of labels for each attribute.
 
         method: "independent": rows as people drawn from the model, for whatever looks at how much data vary.
         "rounded": each row alone has the model's distribution, but all together have the expected counts, rounded, in
         every clique: tables of them err less, and standard errors computed from them are too large. Attributes that no
-        release measured are left out, or uniform where `using` says so. The schema has `stamp()` as JSON under the
-        metadata key `dpgm`. randomness: None takes the operating system's. Raises OptionError, InferenceError.
+        release measured are left out, or uniform where `using` says so. given: as `marginal` has it: records of
+        p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
+        drawn inside their bins and null for what is missing; "texts" for these as the columns write them. The schema
+        has `stamp()` as JSON under the metadata key `dpgm`. randomness: None takes the operating system's. Raises
+        OptionError, InferenceError.
         """
-        names = self._answered()
-        codes = drawn(self._law, count, method, given_or_system(randomness).generator())
-        columns = dict(zip(self.domain.names, codes, strict=True))
-        return records([(self.domain[name], columns[name]) for name in names], self.stamp())
+        import pyarrow as pa
+
+        drawn = self.sample_batches(count, method=method, given=given, form=form, randomness=randomness)
+        return pa.concat_tables(list(drawn)).combine_chunks()
+
+    def sample_batches(
+        self,
+        count: int,
+        *,
+        method: SampleMethod = "independent",
+        given: Mapping[str, object] | None = None,
+        form: Form = "labels",
+        randomness: Randomness | None = None,
+    ) -> Iterator[pa.Table]:
+        """What `sample` gives, as tables one after the other, so that memory does not grow with their number.
+
+        At least one, which may be empty. Raises what `sample` does, before the first.
+        """
+        fixed = given_of(self.domain, given)
+        refuse(fixed.codes, self.left_out)
+        write = writer(self.domain, self._answered(), form, self.stamp() | fixed.stamp(self.domain))
+        return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
 
     # --- how sure -----------------------------------------------------------------------------------------------
 

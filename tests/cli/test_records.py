@@ -61,17 +61,17 @@ def test_an_earlier_sample_is_replaced(seeded, tmp_path, monkeypatch, suffix):
     """Its stamp tells; and where only one of records and stamp could be written, no records are without their own."""
     path = tmp_path / f"s{suffix}"
     for count in (3, 5):
-        write_records(seeded.sample(count), path, quoted=False)
+        write_records([seeded.sample(count)], path, quoted=False)
     assert as_source(path).names() and read_stamp(path)["private"] is False
     written: list[str] = []
 
-    def full(path, content):
+    def full(temporary, path):
         written.append(path.name)
-        raise dpgm.ModelFileError("the disk is full")
+        raise OSError("the disk is full")
 
-    monkeypatch.setattr("dpgm_core.files.atomic_write", full)
+    monkeypatch.setattr("dpgm_core.files._named", full)
     with pytest.raises(dpgm.ModelFileError):
-        write_records(seeded.sample(3), path, quoted=False)
+        write_records([seeded.sample(3)], path, quoted=False)
     assert not list(tmp_path.iterdir()) and written == ["s.csv.dpgm.json" if suffix == ".csv" else path.name]
 
 
@@ -80,13 +80,13 @@ def test_what_is_no_sample_is_not_replaced(seeded, tmp_path, suffix):
     """Records, though of the same columns and format, and a link to a sample."""
     path, link = tmp_path / f"s{suffix}", tmp_path / f"link{suffix}"
     write_records(
-        seeded.sample(3).replace_schema_metadata({"dpgm": b'{"dpgm": 1, "guarantee": ""}'}), path, quoted=False
+        [seeded.sample(3).replace_schema_metadata({"dpgm": b'{"dpgm": 1, "guarantee": ""}'})], path, quoted=False
     )
     link.symlink_to(path)
     if suffix == ".csv":
         link.with_name("link.csv.dpgm.json").write_text('{"dpgm": 1, "guarantee": ""}')
     with pytest.raises(dpgm.ModelFileError, match="nothing is replaced there"):
-        write_records(seeded.sample(4), link, quoted=False)
+        write_records([seeded.sample(4)], link, quoted=False)
     records = tmp_path / f"records{suffix}"
     plain = seeded.sample(3).replace_schema_metadata(None)
     if suffix == ".csv":
@@ -98,7 +98,7 @@ def test_what_is_no_sample_is_not_replaced(seeded, tmp_path, suffix):
             writer.write_table(plain)
     before = records.read_bytes()
     with pytest.raises(dpgm.ModelFileError, match="nothing is replaced there"):
-        write_records(seeded.sample(4), records, quoted=False)
+        write_records([seeded.sample(4)], records, quoted=False)
     assert records.read_bytes() == before
 
 
@@ -111,6 +111,6 @@ def test_what_is_no_stamp_is_not_replaced(seeded, tmp_path, content):
     else:
         beside.write_bytes(content)
     with pytest.raises(dpgm.ModelFileError, match="no stamp of dpgm"):
-        write_records(seeded.sample(3), tmp_path / "s.csv", quoted=False)
+        write_records([seeded.sample(3)], tmp_path / "s.csv", quoted=False)
     assert not (tmp_path / "s.csv").exists()
     assert beside.is_dir() if content is None else beside.read_bytes() == content

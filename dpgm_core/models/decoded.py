@@ -1,0 +1,185 @@
+"""Codes as values of their column: numbers inside their bin, dates as dates, labels as what they spell.
+
+A decoder draws each number by the law of `dpgm_core.models.within`; an order that the domain demands of two columns
+holds for what is drawn too. What is missing, and a label that a typed column cannot have, is null. A column of texts
+keeps all its labels but the default one of missing values. A value that is written falls on its own code again.
+Numbers of which no `decimals` are declared have three digits more than their narrowest bin: more would mean nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.attribute import Attribute
+from dpgm_core.columns.values import Values
+from dpgm_core.models.within import Within, missing_code, within
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Decoder", "decoder"]
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+#: Directives that Arrow writes as Python does.
+_PLAIN_FORMAT = re.compile(r"(%[YmdHMSjy]|[^%])*")
+_ISO = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
+
+
+@frozen(kw_only=True, eq=False)
+class Decoder:
+    """One attribute's codes as Arrow arrays. law: of its numbers; None for texts and booleans.
+
+    >>> ages = decoder(Attribute.of_bins("age", [0, 10, 30], unknown="missing"))
+    >>> ages.values(np.array([0, 2, 1]), ages.places(np.array([0, 2, 1]), np.array([0.5, 0.5, 0.5]))).to_pylist()
+    [5.0, None, 20.0]
+    """
+
+    attribute: Attribute
+    law: Within | None
+    _raw: tuple[str | None, ...]
+    _decimals: int | None
+
+    @property
+    def empty(self) -> Array:
+        """(codes,), which are written as null."""
+        if self.law is not None:
+            return ~self.law.present
+        return np.array([text is None for text in self._raw])
+
+    def places(self, codes: IntArray, at: FloatArray) -> FloatArray:
+        """A place on the axis for each code, NaN for codes without one. at: in [0, 1), uniform."""
+        assert self.law is not None
+        return self.rounded(codes, self.law.drawn(codes, at))
+
+    def rounded(self, codes: IntArray, places: FloatArray) -> FloatArray:
+        """Places as they are written, still inside of their bins; NaN for codes without any."""
+        assert self.law is not None
+        if self.law.lattice is None and self._decimals is not None and self.attribute.edges is not None:
+            edges, bins = np.array(self.attribute.edges), np.minimum(codes, len(self.attribute.edges) - 2)
+            parts = 10.0**self._decimals
+            found = np.rint(places * parts)
+            found += found / parts < edges[bins]
+            found -= found / parts >= edges[bins + 1]
+            places = found / parts
+        return np.where(self.law.present[codes], places, np.nan)
+
+    def values(self, codes: IntArray, places: FloatArray | None = None) -> pa.Array:
+        """In the column's own type; places: of `places`, where there is a law."""
+        import pyarrow as pa
+
+        if self.law is None:
+            kind = pa.bool_() if self.attribute.values.kind == "boolean" else pa.string()
+            made: Sequence[object] = self._raw
+            if kind == pa.bool_():
+                made = [None if text is None else _TRUTH[text.lower()] for text in self._raw]
+            return pa.array(made, kind).take(pa.array(codes))
+        assert places is not None
+        return _typed(self.law.values, places)
+
+    def texts(self, codes: IntArray, places: FloatArray | None = None) -> pa.Array:
+        """As they are written in the column's format, for files without types."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.law is None or self.attribute.edges is None:
+            found = pa.array(self._raw, pa.string()).take(pa.array(codes))
+        else:
+            assert places is not None
+            found = _written(self.law.values, places, self._decimals)
+            if self.law.values.decimals is None and self._decimals:
+                found = pc.utf8_rtrim(pc.utf8_rtrim(found, "0"), ".")
+            sign = self.attribute.matching.decimal
+            if sign != "." and self.law.values.kind == "number":
+                found = pc.replace_substring(found, ".", sign)
+        nulls = self.attribute.null_values
+        return found.fill_null(nulls[0]) if nulls and "" not in nulls else found
+
+
+def decoder(attribute: Attribute) -> Decoder:
+    """What decodes an attribute's codes."""
+    law = within(attribute)
+    raw: list[str | None] = list(map(str, range(attribute.size)) if attribute.coded else attribute.labels)
+    if law is not None:
+        raw = [text if there else None for text, there in zip(raw, law.present, strict=True)]
+    elif attribute.values.kind == "boolean":
+        raw = [text if text is not None and text.lower() in _TRUTH else None for text in raw]
+    missing = missing_code(attribute)
+    if missing is not None:
+        raw[missing] = None
+    return Decoder(attribute=attribute, law=law, raw=tuple(raw), decimals=_decimals(attribute, law))
+
+
+def _decimals(attribute: Attribute, law: Within | None) -> int | None:
+    """How many digits after the point a number is written with; None for all it has."""
+    if law is None or law.values.kind != "number" or law.values.decimals is not None or attribute.edges is None:
+        return None if law is None else law.values.decimals
+    edges = np.array(attribute.edges)
+    widths = np.diff(edges[np.isfinite(edges)])
+    digits = max(0, 3 - math.floor(math.log10(widths.min()))) if len(widths) else 0
+    largest = float(np.abs(edges[np.isfinite(edges)]).max(initial=0))
+    return digits if law.values.shape != "lower" and digits <= 15 and largest * 10.0**digits < 2**52 else None
+
+
+def _typed(values: Values, places: FloatArray) -> pa.Array:
+    """Places on the axis as Arrow numbers, dates or times; NaN is null."""
+    import pyarrow as pa
+
+    null = np.isnan(places)
+    if values.kind == "number":
+        return pa.array(places, pa.float64(), mask=null)
+    whole = np.where(null, 0, places).astype(np.int64)
+    if values.kind == "integer":
+        return pa.array(whole, pa.int64(), mask=null)
+    if values.kind == "datetime":
+        return pa.array(whole, pa.timestamp("s"), mask=null)
+    kind = pa.date32() if values.kind == "date" else pa.time32("s")
+    return pa.array(whole.astype(np.int32), pa.int32(), mask=null).view(kind)
+
+
+def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Array:
+    """Places on the axis as texts in the column's format; NaN is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    null = np.isnan(places)
+    if values.kind == "number" and decimals is not None and decimals <= 15:
+        scaled = np.rint(np.where(null, 0, places) * 10.0**decimals)
+        if np.abs(scaled).max(initial=0) < 2**53:
+            return _fixed(scaled.astype(np.int64), decimals, null)
+    typed = _typed(values, places)
+    if values.kind == "integer" or (values.kind == "number" and decimals is None):
+        return typed.cast(pa.string())
+    distinct = typed.dictionary_encode()
+    form = values.format or _ISO.get(values.kind)
+    if form is not None and _PLAIN_FORMAT.fullmatch(form):
+        stamps = distinct.dictionary
+        if values.kind == "time":
+            stamps = stamps.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("s"))
+        texts = pc.strftime(stamps, format=form, locale="C").cast(pa.string())
+    else:
+        stood = distinct.dictionary
+        stood = (
+            stood if values.kind == "number" else stood.cast(pa.int64() if values.kind == "datetime" else pa.int32())
+        )
+        texts = pa.array([values.text(float(place)) for place in stood.to_pylist()], pa.string())
+    return texts.take(distinct.indices)
+
+
+def _fixed(scaled: IntArray, decimals: int, null: Array) -> pa.Array:
+    """Whole numbers of tenths, hundredths, ... as texts with just so many decimals."""
+    import pyarrow as pa
+
+    if decimals == 0:
+        return pa.array(scaled, pa.int64(), mask=null).cast(pa.string())
+    # 128 bits each, the low 64 first: the sign fills the high ones.
+    words = np.stack([scaled, scaled >> 63], axis=1)
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little"))
+    kind = pa.decimal128(18, decimals)
+    return pa.Array.from_buffers(kind, len(scaled), [valid, pa.py_buffer(words)]).cast(pa.string())

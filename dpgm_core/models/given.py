@@ -1,0 +1,53 @@
+"""What is given of records: as labels, codes, or values, which fall into a bin and are kept as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from dpgm_core.domain import Domain
+from dpgm_core.models.questions import coded
+
+__all__ = ["Given", "given_of"]
+
+
+@frozen(kw_only=True)
+class Given:
+    """What all records have in common. codes: attribute -> code. places: of those given as a value, on its axis.
+
+    >>> given_of(Domain.from_dict({"sex": ["F", "M"]}), {"sex": "M"}).codes
+    {'sex': 1}
+    """
+
+    codes: Mapping[str, int]
+    places: Mapping[str, float]
+
+    def stamp(self, domain: Domain) -> dict[str, Any]:
+        """What a stamp says of records that have this in common; nothing of all others."""
+        return {"given": {name: domain[name].labels[code] for name, code in self.codes.items()}} if self.codes else {}
+
+    def bins(self, domain: Domain) -> dict[str, str]:
+        """Attribute -> the label of the bin that a value fell into, of those given as values."""
+        return {name: domain[name].labels[self.codes[name]] for name in self.places}
+
+
+def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
+    """Read what is given as a user writes it. Raises StructureError and DomainError.
+
+    >>> from dpgm_core.attribute import Attribute
+    >>> ages = Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")])
+    >>> found = given_of(ages, {"age": 37.0})
+    >>> found.codes, found.places, found.bins(ages)
+    ({'age': 1}, {'age': 37.0}, {'age': '[18, 65]'})
+    """
+    codes = coded(domain, given or {})
+    places = {}
+    for name, value in (given or {}).items():
+        one = domain[name]
+        place = None if one.edges is None or value in one.labels else one.place(value)
+        if place is not None and math.isfinite(place):
+            places[name] = place
+    return Given(codes=codes, places=places)

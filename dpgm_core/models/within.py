@@ -1,0 +1,197 @@
+"""Where the numbers of a code lie: the public law of a value inside its bin, which drawing and averaging share.
+
+In a bin [e_i, e_(i+1)) they are spread as `Values.shape` says over all values that the column's type can have there
+(`dpgm_core.columns.lattice`): whole numbers over the whole numbers in the bin, each as likely as any other if uniform.
+The last bin is closed. Of a bin without an end nothing is known but its finite edge: all its values stand there, as in
+a table that is coded "65 or more", or at the last value below it where the bin is open downwards. A label that is a
+number is that number. Codes with no number, such as missing ones, are not `present`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.attribute import Attribute
+from dpgm_core.columns.lattice import Lattice, lattice_of
+from dpgm_core.columns.tables import MISSING
+from dpgm_core.columns.values import Values
+
+__all__ = ["Within", "missing_code", "within"]
+
+#: A bin that is open downwards, of any numbers, has its values so far below its edge: a part of the next one's width.
+_BELOW = 1e-3
+#: There is no 24:00.
+_LAST_SECOND = 86_399
+#: Whole numbers of a bin that a sum on a logarithmic scale goes through one by one.
+_TERMS = 2**20
+
+
+@frozen(kw_only=True, eq=False)
+class Within:
+    """The numbers of each code of an attribute. values: the column's, with kind "number" for plain bins.
+
+    present: (codes,), whether the code has numbers. low, high: (codes,), the least and the largest it can have: places
+    on the axis, or numbers of the lattice where there is one; 0 where not present.
+
+    >>> law = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
+    >>> law.present.tolist(), law.low.tolist()
+    ([True, True, True, False], [0.0, 18.0, 65.0, 0.0])
+    """
+
+    values: Values
+    lattice: Lattice | None
+    present: Array
+    low: Array
+    high: Array
+
+    def drawn(self, codes: IntArray, at: FloatArray) -> FloatArray:
+        """Places on the axis of records with these codes, all present. at: in [0, 1), the place in the bin's law."""
+        return self.between(self.low[codes], self.high[codes], at)
+
+    def between(self, low: Array, high: Array, at: FloatArray) -> FloatArray:
+        """The same between ends given as `low` and `high` are: the law of a bin, kept to a part of it."""
+        if self.values.shape == "lower":
+            return self.placed(low)
+        if self.lattice is None:
+            return self._continuous(low, high, at)
+        # High + 1 is not reached, so that floor makes every number as likely as its share of the line is long.
+        reach = (high - low + 1).astype(np.float64)
+        found = low + np.minimum(np.floor(at * reach), reach - 1).astype(np.int64)
+        if self.values.shape == "log":
+            whole, last = np.maximum(low, 1).astype(np.float64), high.astype(np.float64)
+            scaled = np.floor(whole * ((last + 1) / whole) ** at)
+            found = np.where(low > 0, np.clip(scaled, low, high).astype(np.int64), found)
+        return self.lattice.place(found)
+
+    def placed(self, numbers: Array) -> FloatArray:
+        """Places on the axis of `low` and `high`."""
+        return np.asarray(numbers, np.float64) if self.lattice is None else self.lattice.place(numbers)
+
+    def first(self, places: FloatArray) -> Array:
+        """In the terms of `low`: the least value at or above each place."""
+        return places if self.lattice is None else self.lattice.first(places)
+
+    def last(self, places: FloatArray) -> Array:
+        """In the terms of `high`: the largest value at or below each place."""
+        return places if self.lattice is None else self.lattice.last(places)
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """The mean and the variance inside of each code; NaN where not present."""
+        means, variances = np.full(len(self.low), math.nan), np.full(len(self.low), math.nan)
+        for code in np.flatnonzero(self.present):
+            means[code], variances[code] = self._moments(int(code))
+        return means, variances
+
+    def quantile(self, code: int, share: float) -> float:
+        """The least number of a code such that `share` of its values are not above it."""
+        low, high = self.low[[code]], self.high[[code]]
+        if self.lattice is None:
+            return float(self.between(low, high, np.array([min(max(share, 0.0), 1.0)]))[0])
+        # The least of n numbers at or below which lies the share: one more than those that lie wholly below it.
+        return float(self.between(low, high, np.array([np.nextafter(share, 0.0) if share > 0 else 0.0]))[0])
+
+    def _continuous(self, low: FloatArray, high: FloatArray, at: FloatArray) -> FloatArray:
+        found = low * (1 - at) + high * at
+        if self.values.shape == "log":
+            logs = np.log(np.where(low > 0, low, 1.0)), np.log(np.where(low > 0, high, 1.0))
+            found = np.where(low > 0, np.exp(logs[0] * (1 - at) + logs[1] * at), found)
+        return np.asarray(np.clip(found, low, high))
+
+    def _moments(self, code: int) -> tuple[float, float]:
+        low, high, shape = self.low[code], self.high[code], self.values.shape
+        if shape == "lower" or low == high:
+            return float(self.placed(self.low[[code]])[0]), 0.0
+        logarithmic = shape == "log" and low > 0
+        if self.lattice is None:
+            low, high = float(low), float(high)
+            if not logarithmic:
+                return low / 2 + high / 2, (high - low) ** 2 / 12
+            span = math.log(high / low)
+            mean = (high - low) / span
+            return mean, max(0.0, (high - low) * (high + low) / (2 * span) - mean**2)
+        count = int(high) - int(low) + 1
+        places: Callable[[IntArray], FloatArray] = self.lattice.place
+        if count > _TERMS:
+            # So many that they are as good as a line of that many parts, each at its lower end.
+            numbers = np.linspace(float(low), float(high), _TERMS).astype(np.int64)
+        else:
+            numbers = np.arange(low, high + 1)
+        weights = np.log1p(1 / numbers) if logarithmic else np.ones(len(numbers))
+        line = places(numbers)
+        mean = float(line @ weights / weights.sum())
+        return mean, float((line - mean) ** 2 @ weights / weights.sum())
+
+
+def within(attribute: Attribute) -> Within | None:
+    """The law of each code's numbers; None for an attribute of texts or booleans, which has none.
+
+    >>> ages = within(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
+    >>> ages.drawn(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
+    [20.0, 2.5]
+    """
+    if attribute.edges is None:
+        return _of_labels(attribute) if attribute.values.is_numeric else None
+    values = attribute.values if attribute.values.is_numeric else Values(kind="number")
+    lattice = lattice_of(values)
+    edges = np.array(attribute.edges)
+    below, above = edges[:-1].copy(), np.nextafter(edges[1:], -math.inf)
+    above[-1] = min(edges[-1], _LAST_SECOND) if values.kind == "time" else edges[-1]
+    _end(below, above, edges, lattice)
+    low: Array = below if lattice is None else lattice.first(below)
+    high: Array = above if lattice is None else lattice.last(above)
+    if lattice is not None:
+        high[np.isinf(edges[1:])] = low[np.isinf(edges[1:])]
+        low[np.isinf(edges[:-1])] = high[np.isinf(edges[:-1])]
+    present = low <= high
+    none = attribute.size - len(low)
+    return Within(
+        values=values,
+        lattice=lattice,
+        present=np.append(present, np.zeros(none, bool)),
+        low=np.append(np.where(present, low, 0), np.zeros(none, low.dtype)),
+        high=np.append(np.where(present, high, 0), np.zeros(none, high.dtype)),
+    )
+
+
+def missing_code(attribute: Attribute) -> int | None:
+    """The code of values that are missing, which are written as such; None where null values have a real label.
+
+    >>> missing_code(Attribute.of_labels("a", ["0"], unknown="missing")), missing_code(Attribute.of_size("a", 2))
+    (1, None)
+    """
+    return attribute.null if attribute.labels[attribute.null] == MISSING else None
+
+
+def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Lattice | None) -> None:
+    """Put the ends of bins that have none where their values are taken to stand, in place."""
+    if np.isinf(edges[0]) and np.isinf(edges[-1]) and len(edges) == 2:
+        below[0] = above[0] = 0.0
+        return
+    if np.isinf(edges[-1]):
+        above[-1] = below[-1]
+    if np.isinf(edges[0]):
+        if lattice is None:
+            width = edges[2] - edges[1] if len(edges) > 2 and np.isfinite(edges[2]) else max(abs(edges[1]), 1.0)
+            above[0] = min(above[0], edges[1] - _BELOW * width)
+        below[0] = above[0]
+
+
+def _of_labels(attribute: Attribute) -> Within:
+    """Labels that are numbers, dates or times, as they stand; those that the type cannot have are none."""
+    texts = map(str, range(attribute.size)) if attribute.coded else iter(attribute.labels)
+    found = [attribute.place(text) for text in texts]
+    places = np.array([math.nan if number is None else number for number in found], np.float64)
+    if (missing := missing_code(attribute)) is not None:
+        places[missing] = math.nan
+    lattice = lattice_of(attribute.values)
+    finite = np.isfinite(places)
+    filled = np.where(finite, places, 0.0)
+    numbers = filled if lattice is None else lattice.first(filled)
+    present = finite if lattice is None else finite & (lattice.place(numbers) == filled)
+    numbers = np.where(present, numbers, 0)
+    return Within(values=attribute.values, lattice=lattice, present=present, low=numbers, high=numbers)
