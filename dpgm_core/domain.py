@@ -120,7 +120,7 @@ class Domain:
         Constraints among the names count, and what others leave of them; what only several together rule out an engine
         tells.
 
-        >>> plain = {"a": {"size": 2}, "b": {"size": 2}}
+        >>> plain = {"a": {"size": 2, "unknown": 0}, "b": {"size": 2, "unknown": 0}}
         >>> rules = {"x": {"columns": ["a", "b"], "impossible": [["0", "1"]]}}
         >>> domain = Domain.from_dict({"attributes": plain, "constraints": rules})
         >>> domain.impossible(("b", "a")).tolist(), domain.impossible(("a",))
@@ -335,7 +335,7 @@ def _check_settled(entries: Mapping[str, Any]) -> None:
 
 def _short_attribute(name: str, entry: object) -> Attribute:
     if isinstance(entry, int) and not isinstance(entry, bool):
-        return Attribute.from_dict(name, {"size": entry})
+        return Attribute.from_dict(name, {"size": entry, "unknown": 0})
     if isinstance(entry, list):
         if any(isinstance(value, (Mapping, list)) for value in entry):
             raise DomainError(

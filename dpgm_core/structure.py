@@ -311,8 +311,9 @@ class Structure:
         What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
         then those of constraints, tied groups last. Columns that are `derived` are left alone.
 
-        >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
-        >>> domain = Domain.from_dict({"attributes": {n: {"size": 2} for n in "abc"}, "constraints": rules})
+        >>> from dpgm_core.constraints import Ordered
+        >>> plain = Domain.from_sizes(dict.fromkeys("abc", 2))
+        >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
         >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
         (('a', 'c'), ('b', 'c'), ('a', 'b'))
         """

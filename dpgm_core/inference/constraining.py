@@ -45,8 +45,9 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
-    >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
-    >>> domain = Domain.from_dict({"attributes": {name: {"size": 2} for name in "ab"}, "constraints": rules})
+    >>> from dpgm_core.constraints import Ordered
+    >>> plain = Domain.from_sizes(dict.fromkeys("ab", 2))
+    >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
     >>> structure = Structure(domain, [("a",), ("b",)])
     >>> LoopyBP().compile(structure).infer(Tables.zeros(structure), total=3).marginals["a"].round(6).tolist()
     [2.0, 1.0]
