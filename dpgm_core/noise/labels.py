@@ -96,8 +96,7 @@ def _check(attribute: Attribute) -> None:
     share: object = _declared(attribute).share
     if not isinstance(share, Fraction) or not 0 < share < 1:
         raise DomainError(
-            f"attribute {attribute.name!r}: share, of the budget, must be a Fraction between 0 and 1, "
-            f"got {share!r:.60}"
+            f"attribute {attribute.name!r}: share, of the budget, must be a Fraction between 0 and 1, got {share!r:.60}"
         )
 
 
