@@ -167,7 +167,7 @@ def test_a_structure_is_named_or_chosen(tmp_path):
         ("structure.cliques=[['a']]", "has both select and cliques; name the cliques or have them chosen"),
         ("structure.graph=chain", "both select and graph"),
         ("structure.tied=[[['a'], ['b']]]", "both select and tied"),
-        ("structure={}", "needs cliques, a graph, parents or bif, or select = 'auto'"),
+        ("structure={}", "needs cliques, a graph, parents, bif or singletons, or select = 'auto'"),
         ("structure.select=3", "structure.select must be a text"),
         ("structure.select={order = 2}", "structure.select.name must be a text"),
         ("workload.ordr=2", "did you mean 'order'"),
@@ -222,7 +222,7 @@ def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
     assert run.name == "x"
     assert load_spec(path, ["data=/abs/d.csv"]).data == Path("/abs/d.csv")
     assert load_spec(path, ["data={source = 'csv', path = 'e.csv'}"]).data == {
-        "name": "csv",
+        "source": "csv",
         "path": str(path.parent / "e.csv"),
     }
 
@@ -380,3 +380,20 @@ def test_what_does_not_go_with_a_bif_file_is_refused_by_name(asia, change, words
     with pytest.raises(DpgmError, match=words) as refusal:
         load_spec(asia, [change])
     assert "\n" not in str(refusal.value)
+
+
+def test_singletons_go_with_named_cliques_and_with_a_selector(tmp_path):
+    """Named cliques get the rest alone; a selector is to measure all attributes, which it does for those of its
+    workload."""
+    path = tmp_path / "x.toml"
+    path.write_text(CHOSEN)
+    weights = "workload={weights=[{clique=['a']}]}"
+    domain = load_spec(path).domain
+    assert load_spec(path, [weights]).workload.attributes == ("a",)
+    assert load_spec(path, [weights, "structure.singletons=true"]).workload.attributes == domain.names
+    with pytest.raises(DpgmError, match="singletons must be true or false"):
+        load_spec(path, ["structure.singletons=1"])
+    path.write_text(
+        CHOSEN.replace(CHOSEN[CHOSEN.index("structure") :].split("\n")[0], "structure = { singletons = true }")
+    )
+    assert load_spec(path).structure.cliques == tuple((name,) for name in domain.names)

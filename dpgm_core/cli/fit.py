@@ -11,7 +11,6 @@ from dpgm_core.cli.common import (
     json_option,
     print_json,
     progress_bar,
-    records_of,
     say,
     settings_option,
     stamp,
@@ -54,7 +53,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
         say_remarks(run)
         with telling_what_is_kept():
             done = fit_records(
-                records_of(run),
+                run.data,
                 wanted(run),
                 run.budget,
                 run.mechanism,
@@ -103,7 +102,7 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
         say_remarks(run)
         noisy = release_records(
-            records_of(run),
+            run.data,
             run.structure,
             run.budget,
             run.mechanism,

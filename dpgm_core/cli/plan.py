@@ -11,7 +11,6 @@ from dpgm_core.cli.common import (
     json_option,
     print_json,
     print_table,
-    records_of,
     say,
     say_lines,
     settings_option,
@@ -45,7 +44,7 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
 
     run = load_spec(spec, settings)
     learner = make("learner", run.learner)
-    as_source(records_of(run))
+    as_source(run.data)
     asked: dict[str, Any] = {
         "terms": run.terms,
         "records": run.terms.declared if records is None else records,

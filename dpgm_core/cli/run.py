@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import records_of, talk
+from dpgm_core.cli.common import talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +155,7 @@ def _check_before_creating(run: Spec) -> None:
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
     check(
-        records_of(run),
+        run.data,
         wanted(run),
         run.budget,
         run.mechanism,

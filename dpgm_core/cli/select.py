@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, records_of, say, settings_option, stamp
+from dpgm_core.cli.common import json_option, print_json, progress_bar, say, settings_option, stamp
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.report import print_chosen, session_facts
 from dpgm_core.cli.run import opened_ledger, say_remarks, say_where, selector_of, telling_what_is_kept, terms_of
@@ -40,7 +40,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json:
         say_remarks(run)
         with telling_what_is_kept():
             noisy, selection = select_records(
-                records_of(run),
+                run.data,
                 run.select,
                 run.budget,
                 learner=run.learner,

@@ -1,8 +1,8 @@
 """Choosing the structure privately: the contract of selectors, and how one is run against a session.
 
-The face is for those who write selectors: how large a model grows with each clique, parts of a budget
-and the noise that they buy, the gradients of regressions that a
-session can descend by, and the voters of core with what votes come to and how much it takes to be heard.
+The face is for those who write selectors: how large a model grows with each clique, parts of a budget and the noise
+that they buy, the gradients of regressions that a session can descend by, the voters of core with what votes come to
+and how much it takes to be heard, and the labels that were found privately before.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.regressions import Loss, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
     from dpgm_core.releases.descents import Descent
+    from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
     from dpgm_core.releases.verdict import Verdict
     from dpgm_core.selection.contract import VotingSelector
     from dpgm_core.selection.shares import deviation, share_of
@@ -30,6 +31,7 @@ _LAZY = {
     "dpgm_core.privacy.regressions": ["Loss", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
     "dpgm_core.releases.descents": ["Descent"],
+    "dpgm_core.releases.discovery": ["Discovery", "FoundLabels", "load_discovery"],
     "dpgm_core.releases.verdict": ["Verdict"],
     "shares": ["deviation", "share_of"],
     "sizes": ["Limits", "ModelSize"],
@@ -37,7 +39,9 @@ _LAZY = {
 
 __all__ = [
     "Descent",
+    "Discovery",
     "EdgeVotes",
+    "FoundLabels",
     "Limits",
     "Loss",
     "ModelSize",
@@ -48,6 +52,7 @@ __all__ = [
     "Voter",
     "VotingSelector",
     "deviation",
+    "load_discovery",
     "likely_distance",
     "share_of",
 ]

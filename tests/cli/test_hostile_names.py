@@ -116,7 +116,6 @@ def test_runs_and_ledgers_are_shown_harmlessly(spec, dpgm_command):
         (0, ("-v", "fit", spec)),
         (0, ("release", spec)),
         (0, ("ledger", "show", ledger)),
-        (0, ("ledger", "history", ledger)),
         (2, ("fit", spec)),
     ):
         code, out, err = dpgm_command(*words)

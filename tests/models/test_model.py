@@ -109,8 +109,8 @@ def test_many_marginals_agree_with_the_table_of_all_records(name, zeros, inferen
 
 def test_many_marginals_take_one_inference(monkeypatch):
     """All pairs of a model take one inference on its clusters besides the model's own, and compile two structures."""
-    compiled, inferred = mock.Mock(side_effect=JunctionTree.compile), mock.Mock(side_effect=JunctionTreeEngine.infer)
-    monkeypatch.setattr(JunctionTree, "compile", lambda self, structure: compiled(self, structure))
+    compiled, inferred = mock.Mock(side_effect=JunctionTree.plain), mock.Mock(side_effect=JunctionTreeEngine.infer)
+    monkeypatch.setattr(JunctionTree, "plain", lambda self, structure: compiled(self, structure))
     monkeypatch.setattr(JunctionTreeEngine, "infer", lambda self, potentials: inferred(self, potentials))
     model = model_of("chain")
     pairs = list(itertools.combinations(NAMES, 2))
