@@ -18,7 +18,7 @@ __all__ = ["HAND", "binned", "off_numbers", "spread"]
 #: none, equal ones for the survey's weight.
 HAND: Mapping[str, tuple[int, ...]] = {
     "age": (0, 4, 9, 14, 19, 24, 29, 34, 39, 44, 49, 54, 59, 64, 84),
-    "fnlwgt": tuple(range(0, 100, 5)) + (99,),
+    "fnlwgt": (*range(0, 100, 5), 99),
     "capital-gain": (0, 1, 3, 5, 8, 10, 15, 20, 50, 99),
     "capital-loss": (0, 1, 30, 35, 40, 45, 50, 60, 99),
     "hours-per-week": (0, 9, 19, 24, 29, 34, 39, 40, 44, 49, 54, 59, 69, 98),
@@ -38,7 +38,7 @@ def binned(codes: Domain, bins: int | None) -> Domain:
 
 
 def spread(attribute: Attribute, size: int) -> FloatArray:
-    """What share of each label falls on each whole number from 0 to size - 1: even inside a bin, none if it has none."""
+    """What share of each label falls on each whole number from 0 to size - 1: even inside a bin."""
     found = np.zeros((attribute.size, size))
     if attribute.edges is None:
         np.fill_diagonal(found, 1)
