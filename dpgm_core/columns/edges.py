@@ -16,7 +16,7 @@ from dpgm_core.errors import DomainError
 
 __all__ = [
     "UNITS",
-    "UNITUNIT_DAYS",
+    "UNIT_DAYS",
     "bin_edge",
     "bounds",
     "calendar_edges",
