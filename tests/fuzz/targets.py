@@ -58,7 +58,7 @@ DOMAIN = Domain.from_dict(
         "attributes": {
             "p": {"labels": ["x", "y", "é"], "unknown": "?", "null": "none"},
             "q": {"bins": [0, 1, 5], "unknown": "?"},
-            "r": {"size": 3},
+            "r": {"size": 3, "unknown": 0},
         }
     }
 )
