@@ -232,7 +232,7 @@ class Model(Facts):
         `intervals` do, StructureError where an attribute has the name of a column.
 
         >>> from dpgm_core.domain import Domain
-        >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
+        >>> structure = Structure(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), [("sex",)])
         >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
         [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
          {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
