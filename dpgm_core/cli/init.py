@@ -26,6 +26,8 @@ _SPEC = """\
 name = {name}
 {data}
 domain = "domain.toml"
+# After a look with dpgm validate: refuse to run on a domain that was changed since.
+# validated = "spec.validated.json"
 
 # Whose data are protected: one row each. If a person has several, name their key and how many rows may count:
 # person = "COLUMN"
