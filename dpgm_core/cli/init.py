@@ -114,7 +114,7 @@ def init(
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if one is not None])
     _tell(metadata, output, left_out, data)
-    if data is not None and data == source:
+    if data is not None and data == source and not codebooks:
         _tell_of_records(data, metadata)
 
 
