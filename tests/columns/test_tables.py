@@ -110,6 +110,6 @@ def test_all_that_is_left_to_do_is_named_at_once():
     """One error for all columns, with where to look."""
     tables = {name: {"todo": "which labels?"} for name in "abc"} | {"d": {"labels": ["x"]}}
     with pytest.raises(
-        DomainError, match=r"3 attributes of the domain are still to be settled: 'a', 'b', 'c'; see todo"
+        DomainError, match=r"3 attributes of the domain still to be settled: 'a', 'b', 'c'; see todo"
     ):
         Domain.from_dict({"attributes": tables})
