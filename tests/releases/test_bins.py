@@ -62,8 +62,8 @@ def test_codes_are_those_of_the_edges(found):
     """Claim: each cell's code is that of the bin it lies in, and missing values keep their label."""
     (bins,) = found[0].session.bins
     middles = np.arange(10) + 0.5
-    assert bins.recoding[:10].tolist() == bins.attribute.bin_codes(middles).tolist()
-    assert bins.recoding[10:].tolist() == [bins.attribute.null]
+    assert bins.recoding(DOMAIN["age"].grid())[:10].tolist() == bins.attribute.bin_codes(middles).tolist()
+    assert bins.recoding(DOMAIN["age"].grid())[10:].tolist() == [bins.attribute.null]
     assert bins.attribute.labels[bins.attribute.null] == "missing"
 
 
