@@ -7,7 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from dpgm_core import graphs
+from dpgm_core.arrays import FloatArray
+from dpgm_core.constraints.forms import Mask
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge, did_you_mean
 from dpgm_core.structure import Clique, Structure
@@ -16,6 +20,8 @@ __all__ = ["MOST_CELLS", "Dag", "check_dag"]
 
 #: Of one family's table.
 MOST_CELLS = 10**7
+#: Of the probability of what a constraint rules out.
+_ROUNDING = 1e-9
 
 
 class Dag:
@@ -160,6 +166,60 @@ class Dag:
         for child in self.children[name]:
             around.update(self.parents[child])
         return frozenset(around - {name})
+
+    def possible(self, child: str) -> Mask | None:
+        """Which cells of its family's table constraints of the domain leave possible; None where all are."""
+        found = self.domain.impossible((child, *self.parents[child]))
+        return None if found is None else ~found
+
+    def check_constraints(self, cpds: Mapping[str, FloatArray] | None = None) -> None:
+        """Refuse a graph in whose networks constraints would not be conditional probabilities of 0.
+
+        Each constraint must lie in the family of one of its attributes, and each state of parents that the other
+        families leave possible needs a possible code of the child: then, drawn parents first, a record never comes to
+        where nothing is possible, and tables with zeros there have log Z = 0. That is sufficient, and told without
+        inference. cpds: P(child | parents) by child, which must have these zeros. Raises StructureError.
+
+        >>> from dpgm_core.constraints import Ordered
+        >>> plain = Domain.from_sizes(dict.fromkeys("ab", 2))
+        >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
+        >>> Dag(domain, {"b": ["a"]}).check_constraints()
+        >>> Dag(domain, {}).check_constraints()
+        Traceback (most recent call last):
+        dpgm_core.errors.StructureError: constraint 'x' lies in no family of the graph; make one of its columns ...
+        """
+        for one in self.domain.constraints:
+            if not set(self.domain.undetermined).isdisjoint(one.columns):
+                raise StructureError(
+                    f"constraint {one.name!r} is about bins or labels that are still to be found, so that conditional "
+                    "tables may not hold it; take a learner of cliques, such as 'eb-map'"
+                )
+            if not any(set(one.columns) <= set(family) and family[0] in one.columns for family in self.families):
+                raise StructureError(
+                    f"constraint {one.name!r} lies in no family of the graph; make one of its columns a child of the "
+                    "others, or take a learner of cliques, such as 'eb-map'"
+                )
+        for child, above in self.parents.items():
+            there = self.possible(child) if self.domain.constraints else None
+            if there is None:
+                continue
+            reached = np.ones(self.domain.shape(above), dtype=bool)
+            for other in above:
+                held = [name for name in above if name == other or name in self.parents[other]]
+                ruled = self.domain.impossible(held)
+                if ruled is not None:
+                    reached &= ~ruled.reshape([self.domain[name].size if name in held else 1 for name in above])
+            if (reached & ~there.any(axis=0)).any():
+                raise StructureError(
+                    f"constraints leave {child!r} no label for some of its parents' labels, which the graph leaves "
+                    "possible; make its parents children of each other, or take a learner of cliques, such as 'eb-map'"
+                )
+            lost = 0.0 if cpds is None else np.where(there, 0.0, cpds[child]).sum(axis=0)
+            if (np.asarray(lost > _ROUNDING) & there.any(axis=0)).any():
+                raise StructureError(
+                    f"the conditional table of {child!r} gives a probability to what a constraint rules out; it must "
+                    "be 0 there"
+                )
 
     def structure(self) -> Structure:
         """Its families as cliques, children first, in the domain's order; `Dag.of` reads it back."""

@@ -18,7 +18,6 @@ from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
     from dpgm_core.progress import Progress
-    from dpgm_core.spec import Spec
 
 __all__ = [
     "given_option",
@@ -27,7 +26,6 @@ __all__ = [
     "print_table",
     "progress_bar",
     "read_given",
-    "records_of",
     "say",
     "say_bins",
     "say_left_out",
@@ -36,6 +34,7 @@ __all__ = [
     "stamp",
     "talk",
     "unmeasured_note",
+    "validated_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +44,15 @@ def settings_option(command: F) -> F:
     """`--set KEY=VALUE`, repeatable."""
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
+    )(command)
+
+
+def validated_option(command: F) -> F:
+    """`--validated FILE`."""
+    return click.option(
+        "--validated",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="The file of dpgm validate; it must name this domain, and nothing else is asked of it.",
     )(command)
 
 
@@ -178,13 +186,6 @@ def progress_bar() -> Iterator[Progress]:
             bars.update(tasks[work], description=printable(task), step=step)
 
         yield report
-
-
-def records_of(run: Spec) -> object:
-    """What a run's records are read from: the source its spec names, or a file."""
-    from dpgm_core.components.registry import make
-
-    return make("source", run.data) if isinstance(run.data, dict) else run.data
 
 
 def _json_letter(letter: str) -> str:

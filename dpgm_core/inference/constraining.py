@@ -46,7 +46,8 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
     >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
-    >>> domain = Domain.from_dict({"attributes": {name: {"size": 2} for name in "ab"}, "constraints": rules})
+    >>> binary = {name: {"size": 2, "unknown": 0} for name in "ab"}
+    >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
     >>> structure = Structure(domain, [("a",), ("b",)])
     >>> LoopyBP().compile(structure).infer(Tables.zeros(structure), total=3).marginals["a"].round(6).tolist()
     [2.0, 1.0]
@@ -56,14 +57,13 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
     return ConstrainedEngine(structure, compiled(structure.constrained))
 
 
-def check_constraints(structure: Structure, inference: Inference, exact: Inference) -> None:
+def check_constraints(domain: Domain, inference: Inference | None, exact: Inference) -> None:
     """Refuse, before a charge, what cannot be honoured: constraints that rule out every record, and an engine that
     ignores them.
 
-    exact: the engine that tells whether a record is possible; where it does not fit, nothing is said of that. Raises
-    DomainError, and OptionError that names the engine.
+    inference: None where nothing is learned. exact: the engine that tells whether a record is possible; where it does
+    not fit, nothing is said of that. Raises DomainError, and OptionError that names the engine.
     """
-    domain = structure.domain
     if not domain.scopes:
         return
     rules = Structure(domain, domain.scopes)
@@ -74,11 +74,12 @@ def check_constraints(structure: Structure, inference: Inference, exact: Inferen
         pass
     except InferenceError as error:
         raise DomainError(
-            f"constraints {names} together leave no record possible; each alone does not, so two of them contradict"
+            f"constraints {names} leave no record possible together, though each does alone; change one of them"
         ) from error
-    small = Structure(domain, [domain.scopes[0]])
-    engine = inference.compile(small)
-    if "constraints" not in engine.capabilities:
+    if inference is None:
+        return
+    small = domain.subset(min(domain.scopes, key=lambda scope: math.prod(domain.shape(scope))))
+    if "constraints" not in inference.compile(Structure(small, [small.names[:1]])).capabilities:
         raise OptionError(
             f"inference {type(inference).__name__} ignores constraints, and the domain has {names}; use junction-tree "
             "or loopy-bp, or leave the constraints out"

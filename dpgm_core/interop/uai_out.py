@@ -39,7 +39,8 @@ def write_uai(
 
     Tables are exp(potentials), each number with the digits that identify its double. kind: of "MARKOV" a table with
     finite potentials beyond +-700 is written as a product of n equal factors exp(potentials / n) on the same variables,
-    so nothing overflows and no possible record becomes impossible; tied groups are written out clique by clique.
+    so nothing overflows and no possible record becomes impossible; tied groups are written out clique by clique, and
+    constraints of the domain as factors of 0 and 1.
     "BAYES" is for networks, that is structures of families (`Dag.of`) whose potentials are log P(child | parents): one
     factor for each attribute, in the domain's order, parents first and the child last, as the format wants it. stamp:
     what the sidecar says of the model besides, plain values, such as `Model.stamp()`.
@@ -99,6 +100,8 @@ def _factors(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
         times = max(1, math.ceil(widest / WIDEST))
         root = np.exp(table / times)
         found += [(clique, root) for clique in group for _ in range(times)]
+    domain = potentials.structure.domain
+    found += [(one.columns, np.where(domain.mask(one.name), 0.0, 1.0)) for one in domain.constraints]
     return found
 
 
@@ -121,4 +124,5 @@ def _network(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
                 "out; kind 'MARKOV' holds it"
             )
         found.append(((*above, child), np.moveaxis(table, 0, -1)))
+    Dag.of(potentials.structure).check_constraints({names[-1]: np.moveaxis(table, -1, 0) for names, table in found})
     return found

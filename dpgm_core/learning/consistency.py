@@ -13,6 +13,10 @@ from dpgm_core.tables import Tables
 
 __all__ = ["consistent"]
 
+#: Projections on tables that agree, and on those without impossible cells, until these hold no more than this part.
+_ROUNDS = 200
+_ROUNDING = 1e-9
+
 
 def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     """The nearest tables (least squares over all cells) whose shared margins agree.
@@ -23,7 +27,8 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     no maximum-likelihood fit, but takes out the directions along which the likelihood would fall forever; weighted it
     lets quiet tables count for more where they contradict loud ones. With e_S^C the pure interaction of attributes S in
     table C, K the cells of C outside S and v its variance, the agreed interaction is sum_C e_S^C / (K v) over
-    sum_C 1 / (K v).
+    sum_C 1 / (K v). Where constraints of the domain allow no record the result is 0 as well: the nearest tables of both
+    kinds, by projecting on one and the other in turn (von Neumann 1950).
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -32,6 +37,20 @@ def consistent(tables: Tables, variances: FloatArray | None = None) -> Tables:
     >>> bool(np.allclose(both["a"], both["a", "b"].sum(axis=1)))
     True
     """
+    impossible = tables.structure.impossible
+    if impossible is None:
+        return _agreed(tables, variances)
+    scale = float(np.abs(tables.values).max())
+    for _ in range(_ROUNDS):
+        tables = _agreed(tables, variances)
+        left = float(np.abs(tables.values[impossible]).max())
+        tables = tables.like(np.where(impossible, 0.0, tables.values))
+        if left <= _ROUNDING * scale:
+            break
+    return tables
+
+
+def _agreed(tables: Tables, variances: FloatArray | None) -> Tables:
     structure = tables.structure
     values = tables.values.astype(np.float64)
     # Relative to the loudest: exactly 1 where all are the same, so that then weights change no digit.

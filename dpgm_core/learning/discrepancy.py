@@ -11,6 +11,7 @@ from dpgm_core.noise.contract import Noise
 from dpgm_core.releases.levelled import ScaledNoise
 from dpgm_core.releases.pool import PooledNoise
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Structure
 
 __all__ = ["expected_absolute", "expected_distance"]
 
@@ -75,11 +76,19 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     return middle
 
 
+def _possible(structure: Structure) -> tuple[int, ...]:
+    """Cells of each table that constraints leave possible."""
+    if structure.impossible is None:
+        return structure.sizes
+    return tuple(int(np.count_nonzero(~structure.impossible[part])) for part in structure.slices)
+
+
 def expected_distance(release: NoisyTables) -> tuple[float, float]:
     """Mean and standard deviation of |y - n|_1, the distance of the noisy tables from the true ones; records. Of
     contrasts that of the noisy contrasts from the true ones.
 
-    The true tables are within the model's reach, so a fit that is much further from the noisy ones has not ended.
+    Where constraints of the domain allow no record both are 0. The true tables are within the model's reach, so a fit
+    that is much further from the noisy ones has not ended.
 
     >>> from dpgm_core import Budget, Domain, SeededRandomness, Structure, release
     >>> structure = Structure(Domain.from_sizes({"a": 100}), [("a",)])
@@ -90,7 +99,7 @@ def expected_distance(release: NoisyTables) -> tuple[float, float]:
     """
     alike = [expected_absolute(one.noise) for one in release.calibrations]
     means = [alike[number] for number in release.measurement.of_group]
-    sizes = (1,) * len(means) if release.contrasts else release.structure.sizes
+    sizes = (1,) * len(means) if release.contrasts else _possible(release.structure)
     scatter = sum(
         size * max(0.0, noise.variance - mean**2) for size, noise, mean in zip(sizes, release.noise, means, strict=True)
     )

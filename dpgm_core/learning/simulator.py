@@ -17,6 +17,7 @@ from dpgm_core.inference.contract import Engine, Sampler
 from dpgm_core.learning.table_draws import TableDraws, cells_of_junction_tree
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.levelled import levelled
+from dpgm_core.releases.plausible import emptied
 from dpgm_core.releases.release import NoisyTables, estimate_total
 from dpgm_core.sources.codes import CodesSource
 from dpgm_core.tables import Tables
@@ -72,6 +73,8 @@ class Simulator:
         total = release.total
         if release.total_policy == "estimated":
             total = estimate_total(tables, release.variances, contrasts=release.contrasts)[0]
+        if not release.contrasts:
+            tables = emptied(tables)  # as learners see it
         made = evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
         return evolve(made, original=None, pooled=(), session=None, steps=())
 

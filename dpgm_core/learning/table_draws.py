@@ -27,7 +27,7 @@ def cells_of_junction_tree(structure: Structure) -> int:
     >>> cells_of_junction_tree(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))))
     8
     """
-    return sum(math.prod(structure.domain.shape(clique)) for clique in structure.junction_tree[0])
+    return sum(math.prod(structure.domain.shape(clique)) for clique in structure.constrained.junction_tree[0])
 
 
 class TableDraws:
@@ -43,7 +43,7 @@ class TableDraws:
     """
 
     def __init__(self, potentials: Tables, measured: Structure) -> None:
-        cliques, edges = potentials.structure.junction_tree
+        cliques, edges = potentials.structure.constrained.junction_tree
         domain = potentials.structure.domain
         wider = Structure(domain, cliques)
         marginals = JunctionTree().compile(wider).infer(potentials.embed(wider)).marginals

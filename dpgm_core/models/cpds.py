@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
+from dpgm_core.constraints.forms import Mask
 from dpgm_core.dag import Dag, check_dag
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.tables import Tables
@@ -17,11 +18,13 @@ __all__ = ["cpds_of", "log_cpds"]
 _ROUNDING = 1e-9
 
 
-def cpds_of(joints: Mapping[str, FloatArray]) -> tuple[dict[str, FloatArray], int]:
+def cpds_of(
+    joints: Mapping[str, FloatArray], possible: Mapping[str, Mask] | None = None
+) -> tuple[dict[str, FloatArray], int]:
     """P(child | parents) from tables of child and parents, child's axis first, and how many rows had no mass.
 
     joints: child -> anything non-negative and proportional to the joint, counts among them. Rows without mass are
-    uniform.
+    uniform. possible: child -> where constraints allow records, over which such rows are uniform if they have any.
 
     >>> found, empty = cpds_of({"a": np.array([[3.0, 0.0], [1.0, 0.0]])})
     >>> found["a"].tolist(), empty
@@ -32,6 +35,9 @@ def cpds_of(joints: Mapping[str, FloatArray]) -> tuple[dict[str, FloatArray], in
         mass = joint.sum(axis=0, keepdims=True)
         there = np.broadcast_to(mass > 0, joint.shape)
         table = np.full(joint.shape, 1 / len(joint))
+        if possible is not None and child in possible:
+            room = possible[child].sum(axis=0, keepdims=True)
+            np.divide(possible[child], room, out=table, where=np.broadcast_to(room > 0, joint.shape))
         np.divide(joint, mass, out=table, where=there)
         found[child] = table
         empty += int(mass.size - np.count_nonzero(mass > 0))
@@ -42,7 +48,8 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
     """The logarithms, nats, over the graph's structure; -inf for zeros.
 
     Raises StructureError for a missing or surplus table, a wrong shape, and for what are no probabilities: negative,
-    NaN or infinite values, rows that do not sum to 1 within 1e-9.
+    NaN or infinite values, rows that do not sum to 1 within 1e-9; and where constraints of the domain are not zeros of
+    conditional tables, see `Dag.check_constraints`.
 
     >>> from dpgm_core.domain import Domain
     >>> log_cpds(Dag(Domain.from_sizes({"a": 2}), {}), {"a": np.array([1.0, 0.0])})["a"].tolist()
@@ -82,5 +89,6 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
                 "rounded are divided by table.sum(axis=0)"
             )
         parts.append(table.reshape(-1))
+    dag.check_constraints({child: np.asarray(table, dtype=np.float64) for child, table in cpds.items()})
     with np.errstate(divide="ignore"):
         return Tables(dag.structure(), np.log(np.concatenate(parts)))

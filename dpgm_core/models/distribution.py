@@ -9,7 +9,7 @@ import numpy as np
 
 from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
-from dpgm_core.domain import code_dtype
+from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import (
     Beliefs,
@@ -68,7 +68,7 @@ class Distribution:
             inference: Inference = make("inference", self.inference)
             if len(self.engines) >= _MOST_ENGINES:
                 self.engines.clear()
-            self.engines[structure] = inference.compile(structure)
+            self.engines[structure] = _honouring(inference.compile(structure))
         return self.engines[structure]
 
     def beliefs(self) -> Beliefs:
@@ -170,7 +170,9 @@ class Distribution:
         return max(0.0, other.beliefs().log_partition - expectation(mu, theirs.values) - entropy)
 
     def _log_weight(self, record: Mapping[str, int]) -> float:
-        """theta of one whole record, nats, unnormalised."""
+        """theta of one whole record, nats, unnormalised; -inf where a constraint rules it out."""
+        if any(self.structure.domain.broken({name: np.array([code]) for name, code in record.items()}).values()):
+            return -math.inf
         return math.fsum(
             float(self.potentials.group(number)[tuple(record[name] for name in clique)])
             for number, group in enumerate(self.structure.groups)
@@ -182,8 +184,8 @@ class Distribution:
         if not fixed and max(self.structure.multiplicities) == 1:
             return self.structure, self.potentials
         domain = self.structure.domain
+        pieces = _narrowed(domain, fixed)
         domain = domain.subset(name for name in domain.names if name not in fixed)
-        pieces = []
         for number, group in enumerate(self.structure.groups):
             table = self.potentials.group(number)
             for clique in group:
@@ -221,6 +223,25 @@ class Distribution:
         wider = Structure(structure.domain, [*structure.cliques, names])
         self.engine(wider)  # refuses what does not fit before anything of its size is made
         return wider, potentials.embed(wider)
+
+
+def _honouring(engine: Engine) -> Engine:
+    """Refuse, with InferenceError, an engine that would give impossible records a probability."""
+    if engine.structure.domain.scopes and "constraints" not in engine.capabilities:
+        raise InferenceError(
+            f"{type(engine).__name__} ignores the constraints of the model's domain; use junction-tree or loopy-bp"
+        )
+    return engine
+
+
+def _narrowed(domain: Domain, fixed: Mapping[str, int]) -> list[tuple[Clique, FloatArray]]:
+    """What is left of constraints once some attributes are fixed, as log-potentials of the others."""
+    pieces = []
+    for one in domain.constraints:
+        if not fixed.keys().isdisjoint(one.columns):
+            left = domain.mask(one.name)[tuple(fixed.get(name, slice(None)) for name in one.columns)]
+            pieces.append((tuple(name for name in one.columns if name not in fixed), np.where(left, -np.inf, 0.0)))
+    return pieces
 
 
 def check_potentials(values: Array, replicates: Array | None = None) -> None:

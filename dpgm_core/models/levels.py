@@ -159,7 +159,7 @@ def levels_of(domain: Domain, releases: Sequence[NoisyTables]) -> Levels | None:
                 codes[name], fine[name] = tuple(new), whole
     if not codes:
         return None
-    measured = Domain(fine.values())
+    measured = Domain(fine.values(), domain.constraints)
     return Levels(fine=measured, of={name: _level(measured, name, new, merged) for name, new in codes.items()})
 
 

@@ -39,7 +39,8 @@ def project(model: Model, dag: Dag) -> Model:
 
     Its tables are the model's own P(attribute | parents); it has the model's releases and facts, but no refits
     (`replicates`), and log Z = 0. dag: over the domain of `model.structure`. Rows of parents' states that the model
-    rules out are uniform, and a note among its provenance counts them. Free in privacy.
+    rules out are uniform, and a note among its provenance counts them. Free in privacy. Raises StructureError where the
+    graph does not hold the domain's constraints (`Dag.check_constraints`).
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.structure import Structure
@@ -52,6 +53,7 @@ def project(model: Model, dag: Dag) -> Model:
     """
     if check_dag(dag).domain != _checked(model).structure.domain:
         raise StructureError("a model is projected on a graph over the domain of its structure; this is over another")
+    dag.check_constraints()
     tables, uniform = _conditionals(model, dag)
     made = Model.from_cpds(
         dag,
@@ -79,6 +81,7 @@ def network_of(model: Model) -> tuple[Dag, dict[str, FloatArray]]:
             tables = {family[0]: np.exp(model.potentials[family]) for family in dag.families}
         if any(abs(table.sum(axis=0) - 1).max() > _ROUNDING for table in tables.values()):
             raise StructureError("its tables are no conditional probabilities")
+        dag.check_constraints(tables)
     except StructureError as error:
         raise StructureError(
             f"the model is no Bayesian network: {error}; learner 'bayes-net' makes one, and project(model, dag)"
@@ -102,4 +105,5 @@ def _conditionals(model: Model, dag: Dag) -> tuple[dict[str, FloatArray], int]:
     if dag.domain != asked.domain:
         raise StructureError("the graph is over another domain than the model: attributes or labels differ")
     joints = asked.marginals_of(dag.families)
-    return cpds_of({family[0]: joints[family] for family in dag.families})
+    possible = {child: there for child in dag.parents if (there := dag.possible(child)) is not None}
+    return cpds_of({family[0]: joints[family] for family in dag.families}, possible)

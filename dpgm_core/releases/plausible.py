@@ -1,8 +1,10 @@
-"""Noisy tables as learners see them: no cell further from what N records allow than its noise ever reaches.
+"""Noisy tables as learners see them: no cell further from what N records allow than its noise ever reaches, and none
+where a constraint of the domain allows no record.
 
 A file may hold any number, and a public total may be wrong. One cell of 2^62 among counts of some hundred says nothing
 that a model could follow, but keeps a learner busy. A release that is what it says is never changed: by the noise's own
-law a cell is beyond its reach with a chance below 1e-24.
+law a cell is beyond its reach with a chance below 1e-24. What is counted where no record can be is noise alone, and
+taken as 0; files keep what was drawn.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dpgm_core.releases.coarse import SummedNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.tables import Tables
 
-__all__ = ["implausible", "plausible"]
+__all__ = ["emptied", "implausible", "plausible"]
 
 #: How much less likely than no noise is never seen, nats; at the reach of Laplace or Gaussian noise e^-60 is 1e-26.
 _NEVER = 60.0
@@ -31,7 +33,8 @@ _MOST_RECORDS = 2.0**62
 
 
 def plausible(release: NoisyTables) -> NoisyTables:
-    """The release with cells that its noise cannot have made moved to where it can; itself if there are none.
+    """The release with cells that its noise cannot have made moved to where it can, and 0 where constraints allow no
+    record; itself if there are none.
 
     A cell of group g lies within m_g N and 0 and the reach of its noise beyond, a contrast within N and -N; of sums of
     clipped scores nothing is known. Raises InferenceError for a total above 2^62 records.
@@ -47,6 +50,29 @@ def plausible(release: NoisyTables) -> NoisyTables:
     >>> plausible(evolve(noisy, tables=Tables(structure, np.array([2**62, 1])))).tables.values.tolist()
     [119, 1]
     """
+    near = _within(release)
+    if near.contrasts or not _of_counts(near):  # of products of codes every record has its part
+        return near
+    tables = emptied(near.tables)
+    return near if tables is near.tables else evolve(near, tables=tables, original=near.original or near)
+
+
+def emptied(tables: Tables) -> Tables:
+    """The tables with 0 in all cells that constraints of the domain rule out; the same ones where that is so.
+
+    >>> from dpgm_core import Domain, Structure
+    >>> rule = {"x": {"columns": ["a"], "impossible": [["1"]]}}
+    >>> domain = Domain.from_dict({"attributes": {"a": {"size": 2, "unknown": 0}}, "constraints": rule})
+    >>> emptied(Tables(Structure(domain, [("a",)]), np.array([3, -2])))["a"].tolist()
+    [3, 0]
+    """
+    impossible = tables.structure.impossible
+    if impossible is None or not tables.values[impossible].any():
+        return tables
+    return tables.like(np.where(impossible, tables.values.dtype.type(0), tables.values))
+
+
+def _within(release: NoisyTables) -> NoisyTables:
     if release.total > _MOST_RECORDS:
         raise InferenceError(
             f"the release states {release.total:.3g} records, more than can be counted; it is damaged or made up"
@@ -66,8 +92,8 @@ def plausible(release: NoisyTables) -> NoisyTables:
 
 
 def implausible(release: NoisyTables) -> int:
-    """How many cells, or contrasts, `plausible` moves."""
-    seen = plausible(release)
+    """How many cells, or contrasts, `plausible` moves because its noise cannot have made them."""
+    seen = _within(release)
     return 0 if seen is release else int(np.sum(seen.measured != release.measured))
 
 

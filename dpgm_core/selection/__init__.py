@@ -1,9 +1,8 @@
 """Choosing the structure privately: the contract of selectors, and how one is run against a session.
 
-The face is for those who write selectors: how large a model grows with each clique, parts of a budget
-and the noise that they buy, the gradients of regressions that a
-session can descend by, the private bins that it found, and the voters of core with what votes come to and how much it
-takes to be heard.
+The face is for those who write selectors: how large a model grows with each clique, parts of a budget and the noise
+that they buy, the gradients of regressions that a session can descend by, the voters of core with what votes come to
+and how much it takes to be heard, and the bins and labels that were found privately before.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
     from dpgm_core.releases.bins import FoundBins
     from dpgm_core.releases.descents import Descent
+    from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
     from dpgm_core.releases.verdict import Verdict
     from dpgm_core.selection.contract import VotingSelector
     from dpgm_core.selection.shares import deviation, share_of
@@ -35,6 +35,7 @@ _LAZY = {
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
     "dpgm_core.releases.bins": ["FoundBins"],
     "dpgm_core.releases.descents": ["Descent"],
+    "dpgm_core.releases.discovery": ["Discovery", "FoundLabels", "load_discovery"],
     "dpgm_core.releases.verdict": ["Verdict"],
     "shares": ["deviation", "share_of"],
     "sizes": ["Limits", "ModelSize"],
@@ -43,8 +44,10 @@ _LAZY = {
 __all__ = [
     "AskedBins",
     "Descent",
+    "Discovery",
     "EdgeVotes",
     "FoundBins",
+    "FoundLabels",
     "Limits",
     "Loss",
     "ModelSize",
@@ -55,6 +58,7 @@ __all__ = [
     "Voter",
     "VotingSelector",
     "deviation",
+    "load_discovery",
     "likely_distance",
     "share_of",
 ]

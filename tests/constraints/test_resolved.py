@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from dpgm_core.attribute import Attribute
-from dpgm_core.constraints import Resolved
+from dpgm_core.constraints.resolved import Resolved
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError
 
 
 def domain(sizes, **rules):
     return Domain.from_dict(
-        {"attributes": {name: {"size": size} for name, size in sizes.items()}, "constraints": rules}
+        {"attributes": {name: {"size": size, "unknown": 0} for name, size in sizes.items()}, "constraints": rules}
     )
 
 

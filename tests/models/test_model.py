@@ -109,8 +109,8 @@ def test_many_marginals_agree_with_the_table_of_all_records(name, zeros, inferen
 
 def test_many_marginals_take_one_inference(monkeypatch):
     """All pairs of a model take one inference on its clusters besides the model's own, and compile two structures."""
-    compiled, inferred = mock.Mock(side_effect=JunctionTree.compile), mock.Mock(side_effect=JunctionTreeEngine.infer)
-    monkeypatch.setattr(JunctionTree, "compile", lambda self, structure: compiled(self, structure))
+    compiled, inferred = mock.Mock(side_effect=JunctionTree.plain), mock.Mock(side_effect=JunctionTreeEngine.infer)
+    monkeypatch.setattr(JunctionTree, "plain", lambda self, structure: compiled(self, structure))
     monkeypatch.setattr(JunctionTreeEngine, "infer", lambda self, potentials: inferred(self, potentials))
     model = model_of("chain")
     pairs = list(itertools.combinations(NAMES, 2))
@@ -190,7 +190,9 @@ def test_rounded_samples_repeat_and_are_refused_by_name():
 
 def test_labels_come_back():
     """A model over labels answers in labels."""
-    domain = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B"]})
+    domain = Domain.from_dict(
+        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "town": {"labels": ["A", "B"], "unknown": "A"}}
+    )
     structure = Structure(domain, [("sex", "town")])
     model = Model(structure, Tables.from_arrays(structure, {("sex", "town"): np.log([[0.1, 0.2], [0.3, 0.4]])}))
     assert model.map_assignment() == {"sex": "M", "town": "B"}

@@ -76,9 +76,11 @@ class BayesNet:
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse a structure that is no directed graph, StructureError; a learner that divides a budget itself,
-        OptionError; and what the other learner refuses."""
+        """Refuse a structure that is no directed graph, or whose conditional tables could not hold the domain's
+        constraints, StructureError; a learner that divides a budget itself, OptionError; and what the other learner
+        refuses."""
         inner = self._inner()
+        Dag.of(structure).check_constraints()  # or the network nearest to the model would be none
         inner.check(self._modelled(inner, structure), inference)
 
     def foreseen(self, structure: Structure) -> tuple[Structure, str | None]:

@@ -45,12 +45,13 @@ class Local:
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse a structure that is no directed graph, StructureError. No engine is made: there is no inference."""
-        Dag.of(structure)
+        """Refuse a structure that is no directed graph, StructureError, and one whose conditional tables could not hold
+        the domain's constraints. No engine is made: there is no inference."""
+        Dag.of(structure).check_constraints()
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take one release and read the conditional tables off it. Raises StructureError for no directed graph."""
-        Dag.of(curator.structure)  # before anything is paid
+        Dag.of(curator.structure).check_constraints()  # before anything is paid
         return self._fit(curator.release(), curator.structure)
 
     def fitter(self, inference: Inference) -> Callable[[NoisyTables, Structure, Fit | None], Fit]:
@@ -64,7 +65,7 @@ class Local:
     def _fit(self, release: NoisyTables, structure: Structure) -> Fit:
         dag = Dag.of(structure)
         counts = counts_of(*agreeing(release), dag.families)
-        network = Model.from_cpds(dag, conditionals(counts, self.smoothing))
+        network = Model.from_cpds(dag, conditionals(counts, self.smoothing, dag))
         return Fit(model=over(network, structure), notes=_notes(dag, counts))
 
 

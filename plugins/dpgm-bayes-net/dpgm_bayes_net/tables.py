@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import Clique, FloatArray, Model, NoisyTables, Structure, StructureError, Tables
+from dpgm_core import Clique, Dag, FloatArray, Model, NoisyTables, Structure, StructureError, Tables
 from dpgm_core.learning import consistent
+
+BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 __all__ = ["Counts", "agreeing", "clip", "conditionals", "counts_of", "faint_rows", "finite", "matched", "over"]
 
@@ -108,31 +111,36 @@ def finite(variances: FloatArray) -> FloatArray:
     return np.maximum(variances, most * _QUIETEST) if most > 0 else np.ones_like(variances)
 
 
-def clip(table: FloatArray) -> FloatArray:
+def clip(table: FloatArray, possible: BoolArray | None = None) -> FloatArray:
     """P(child | parents) in proportion to the counts, those below 0 taken as 0; rows without counts are uniform.
 
-    table: any finite numbers, the child's axis first; the same shape.
+    table: any finite numbers, the child's axis first; the same shape. possible: where constraints allow records; the
+    rest is 0 in each row that has something possible.
 
     >>> clip(np.array([[3.0, -1.0], [1.0, 0.0]])).tolist()
     [[0.75, 0.5], [0.25, 0.5]]
     """
     counts = np.maximum(np.asarray(table, dtype=np.float64), 0.0)
+    room = np.ones(counts.shape)
+    if possible is not None:
+        counts, room = np.where(possible, counts, 0.0), np.where(possible.any(axis=0), possible, 1.0)
     most = counts.max(axis=0, keepdims=True)
     # Relative to the row's largest, so that no sum overflows.
-    shares = np.divide(counts, most, out=np.ones_like(counts), where=np.broadcast_to(most > 0, counts.shape))
+    shares = np.divide(counts, most, out=room, where=np.broadcast_to(most > 0, counts.shape))
     found: FloatArray = shares / shares.sum(axis=0, keepdims=True)
     return found
 
 
-def matched(table: FloatArray, sd: float, smoothing: float = 0.25) -> FloatArray:
+def matched(table: FloatArray, sd: float, smoothing: float = 0.25, possible: BoolArray | None = None) -> FloatArray:
     """P(child | parents) from noisy counts with a pseudo-count in each cell that matches the noise: smoothing * sd.
 
-    sd: of the noise in a cell, in the unit of the table. smoothing 0 is `clip`. Else no probability is 0.
+    sd: of the noise in a cell, in the unit of the table. smoothing 0 is `clip`. Else no probability is 0 but of what is
+    not possible.
 
     >>> matched(np.array([[3.0, -1.0], [1.0, 0.0]]), sd=4.0).tolist()
     [[0.6666666666666666, 0.5], [0.3333333333333333, 0.5]]
     """
-    return clip(np.maximum(table, 0.0) + smoothing * sd)
+    return clip(np.maximum(table, 0.0) + smoothing * sd, possible)
 
 
 def faint_rows(counts: Mapping[str, Counts], rows: Mapping[str, FloatArray] | None = None) -> list[str]:
@@ -150,9 +158,10 @@ def faint_rows(counts: Mapping[str, Counts], rows: Mapping[str, FloatArray] | No
     ]
 
 
-def conditionals(counts: Mapping[str, Counts], smoothing: float) -> dict[str, FloatArray]:
-    """P(child | parents) of every family, `matched`."""
-    return {child: matched(one.table, one.sd, smoothing) for child, one in counts.items()}
+def conditionals(counts: Mapping[str, Counts], smoothing: float, dag: Dag | None = None) -> dict[str, FloatArray]:
+    """P(child | parents) of every family, `matched`. dag: of the families; what its domain rules out gets 0."""
+    possible = {child: None if dag is None else dag.possible(child) for child in counts}
+    return {child: matched(one.table, one.sd, smoothing, possible[child]) for child, one in counts.items()}
 
 
 def over(network: Model, structure: Structure) -> Model:

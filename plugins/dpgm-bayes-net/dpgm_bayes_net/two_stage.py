@@ -92,8 +92,9 @@ class BayesNetTwoStage:
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
-        """Refuse a structure that is no directed graph, StructureError. No engine is made: there is no inference."""
-        Dag.of(structure)
+        """Refuse a structure that is no directed graph, StructureError, and one whose conditional tables could not hold
+        the domain's constraints. No engine is made: there is no inference."""
+        Dag.of(structure).check_constraints()
 
     def learn(self, curator: Curator, inference: Inference, *, randomness: Randomness, progress: Progress) -> Fit:
         """Take the two releases and read the conditional tables off them.
@@ -102,6 +103,7 @@ class BayesNetTwoStage:
         directed graph, BudgetError for (epsilon, delta), and for subsampling under zCDP; all before any record is read.
         """
         dag = Dag.of(curator.structure)
+        dag.check_constraints()
         cliques = dag.maximal if self.measure == "maximal" else dag.families
         whole = curator.remaining
         self._check_budget(whole, curator.replayed)
@@ -193,7 +195,7 @@ class BayesNetTwoStage:
             *faint_rows(counts),
         ]
         return Fit(
-            model=Model.from_cpds(dag, conditionals(counts, self.smoothing)),
+            model=Model.from_cpds(dag, conditionals(counts, self.smoothing, dag)),
             trace=_trace(needs, given, one, two),
             notes=notes,
         )

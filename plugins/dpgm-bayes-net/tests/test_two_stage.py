@@ -282,7 +282,7 @@ def test_a_first_stage_that_was_paid_for_is_kept_when_the_second_fails():
 def test_both_stages_are_kept_when_the_learning_fails_after_them(monkeypatch):
     """And the two-stage learner learns from them again."""
     with monkeypatch.context() as broken:
-        broken.setattr(two_stage, "conditionals", lambda counts, smoothing: 1 / 0)
+        broken.setattr(two_stage, "conditionals", lambda counts, smoothing, dag: 1 / 0)
         with pytest.raises(dpgm.LearningFailed, match="2 releases are paid for and kept") as failed:
             fitted()
     again = dpgm.learn(failed.value.releases, "bayes-net-two-stage")

@@ -40,7 +40,7 @@ class Base:
         """The structure, and the cliques of the base that none of its own holds. Raises OptionError for other domains
         and tied cliques."""
         own = self.potentials.structure
-        if own.domain != structure.domain:
+        if own.domain.attributes != structure.domain.attributes:
             raise OptionError(
                 f"eb-map: the base, {self.name}, is over other attributes or labels than the model; a base must have "
                 "the model's domain"
@@ -148,7 +148,7 @@ def _coarsened(potentials: Tables, merges: Mapping[str, Sequence[int]]) -> Table
     """The model with codes merged: the law of each cluster of its junction tree is kept, and what they leave open is
     as independent as they allow."""
     structure = potentials.structure
-    clusters, edges = structure.junction_tree
+    clusters, edges = structure.constrained.junction_tree
     laws = [
         _merged(table, cluster, merges)
         for cluster, table in zip(clusters, Model(structure, potentials).marginals_of(clusters).values(), strict=True)

@@ -144,7 +144,8 @@ class NaiveMLE:
 
 def _zeros(target: Tables, l2: float) -> list[str]:
     """Say when the maximum-likelihood estimate does not exist, and what stands in for it."""
-    empty = int(np.sum(target.values <= 0))
+    impossible = target.structure.impossible  # which the engine rules out, whatever their potentials
+    empty = int(np.sum(target.values <= 0 if impossible is None else (target.values <= 0) & ~impossible))
     if not empty:
         return []
     done = (

@@ -34,14 +34,13 @@ def targets(release: NoisyTables, *, project: bool) -> Tables:
 
     project: move each table to the nearest one without negative cells first; otherwise only its sum is set right, by
     spreading the excess evenly. Then overlapping tables are made to agree, by the noise of each; what is left of their
-    disagreement no fit could follow (see `consistent`).
+    disagreement no fit could follow (see `consistent`). Cells that constraints of the domain rule out stay 0.
     """
-    parts = []
-    for table, tied in zip(release.tables.arrays(), release.structure.multiplicities, strict=True):
-        share = table.astype(np.float64) / release.total
-        if project:
-            part = project_to_simplex(share, float(tied))
-        else:
-            part = share + (tied - share.sum()) / share.size
-        parts.append(part.reshape(-1))
-    return consistent(Tables(release.structure, np.concatenate(parts)), release.variances)
+    structure = release.structure
+    values = release.tables.values.astype(np.float64) / release.total
+    possible = np.ones(structure.cells, dtype=bool) if structure.impossible is None else ~structure.impossible
+    for place, tied in zip(structure.slices, structure.multiplicities, strict=True):
+        left = possible[place]
+        share = values[place][left]
+        values[place][left] = project_to_simplex(share, tied) if project else share + (tied - share.sum()) / share.size
+    return consistent(Tables(structure, values), release.variances)

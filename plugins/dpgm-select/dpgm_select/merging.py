@@ -47,9 +47,12 @@ def merged(counts: FloatArray, deviation: float) -> tuple[int, ...] | None:
 
 
 def coarsened(session: Session, alone: NoisyTables) -> list[str]:
-    """Merge the rare codes of a session's one-way tables; what was merged, in words."""
+    """Merge the rare codes of a session's one-way tables; what was merged, in words. Codes that constraints are about
+    stay as they are."""
     merges = {}
     for number, (name,) in enumerate(alone.structure.cliques):
+        if name in alone.structure.domain.constrained:
+            continue  # what constraints say of a label would be lost
         found = merged(alone.tables.group(number).astype(np.float64), math.sqrt(float(alone.variances[number])))
         if found is not None:
             merges[name] = found
