@@ -33,7 +33,9 @@ def people(tmp_path):
     """A folder with 4,000 records, among them one whose values are nobody else's."""
     rng = np.random.default_rng(0)
     incomes = np.where(rng.random(4000) < 0.6, 0, rng.lognormal(9.5, 1, 4000).clip(0, 99_999)).round(1)
-    rows = [f"{income},{hours},{'FM'[hours % 2]}" for income, hours in zip(incomes, rng.integers(20, 60, 4000))]
+    rows = [
+        f"{income},{hours},{'FM'[hours % 2]}" for income, hours in zip(incomes, rng.integers(20, 60, 4000), strict=True)
+    ]
     (tmp_path / "people.csv").write_text("\n".join(["income,hours,sex", *rows, "73193.8125,41.40625,ZZ-PLANTED"]))
     return tmp_path
 
