@@ -97,6 +97,8 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         neighbours=neighbours,
         kind=kind,
     )
+    if len(asked.temperatures) > attribute.private.count.bit_length() - 1:
+        raise ModelFileError(f"the private bins of {attribute.name!r} have more levels than bins; it was edited")
     choices = tuple(map(tuple, converter.structure(plain["choices"], list[list[int]])))
     if asked.cells != converter.structure(plain["cells"], int) or len(choices) != len(asked.temperatures):
         raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
@@ -105,8 +107,6 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         found = FoundBins.of(asked, choices, grid)
     except StructureError as error:
         raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
-    if len(found.edges) - 1 > max(1, attribute.private.count):
-        raise ModelFileError(f"the private bins of {attribute.name!r} are more than were asked for; it was edited")
     return found
 
 

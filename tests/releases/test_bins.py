@@ -90,6 +90,10 @@ EDITED = {
     "numbers for temperatures": _set("temperatures", [0.01, 0.01]),
     "fewer levels than choices": lambda document, bins: bins["temperatures"].pop(),
     "more levels than choices": lambda document, bins: bins["temperatures"].append(bins["temperatures"][0]),
+    "levels for more bins than were asked for": lambda document, bins: (
+        bins["temperatures"].append("1/1000"),
+        bins["choices"].append([]),
+    ),
     "another edge": lambda document, bins: bins["choices"][0].__setitem__(0, bins["choices"][0][0] % 8 + 1),
     "an edge outside": _set("choices", [[10], [3, 12]]),
     "an edge too many": lambda document, bins: bins["choices"][1].append(9),
