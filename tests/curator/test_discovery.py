@@ -288,3 +288,24 @@ def test_plans_and_checks_count_both_parts():
         source, Domain.from_sizes({"a": 2}), BUDGET, terms=Terms(neighbours="add-remove"), check=lambda: None
     )
     assert (found.discovery, found.budget) == (None, BUDGET)
+
+
+def test_one_persons_labels_come_out_as_often_as_delta_says():
+    """Through the whole door: two labels of one person, of three in the rows, are told in 1 - (1 - q)^2 of all runs.
+
+    250 runs, seeded; with fresh noise four standard deviations are passed in 6 of 100,000. Without the limit to two
+    labels it would be 1 - (1 - q)^3 of them, which is further away.
+    """
+    table = pa.table({"job": ["a", "b", "c"], "sex": ["F"] * 3, "id": ["one"] * 3})
+    terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
+    opened = Domain.from_dict({"attributes": {"job": {"labels": {"private": True, "keep": 5, "share": 0.9}}}})
+    budget = Budget.approx(3, "0.999")
+    source, random, seen = as_source(table), SeededRandomness(4), 0
+    (asked,) = asked_labels(opened, budget, terms)
+    q = float(asked.noise.published)
+    chance = 1 - (1 - q) ** 2
+    for _ in range(250):
+        found = found_first(source, opened, budget, terms=terms, check=lambda: None, randomness=random)
+        seen += bool(found.discovery.columns[0].labels)
+    room = 4 * (chance * (1 - chance) / 250) ** 0.5
+    assert abs(seen / 250 - chance) < room < 1 - (1 - q) ** 3 - chance
