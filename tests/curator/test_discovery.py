@@ -63,7 +63,10 @@ def test_two_charges_and_one_guarantee(tmp_path):
     first, second = book.history()
     assert (first.cost, second.cost) == (BUDGET * Fraction(1, 10), BUDGET * Fraction(9, 10))
     assert (first.note, first.status) == ("labels of 'job', found privately before the tables", "released")
-    assert found.provenance == {"ledger": "x", "entry": 1} and done.release.provenance["entry"] == 2
+    assert (
+        found.provenance | {"mark": ""} == {"ledger": "x", "entry": 1, "mark": ""}
+        and done.release.provenance["entry"] == 2
+    )
     assert model.cost == BUDGET and found.cost == first.cost and done.release.cost == second.cost
     assert "the domain but for the labels of 'job', which were found privately" in model.guarantee()
     assert "Finding the labels of 'job' is (epsilon, delta) = (0.2, 1e-06) of it." in done.release.guarantee()
@@ -176,6 +179,14 @@ def test_releases_of_one_discovery_count_it_once(tmp_path):
     assert model.cost == BUDGET * Fraction(1, 10) + 2 * (BUDGET * Fraction(9, 10))
     assert model.guarantee().count("Finding the labels") == 1
     assert str(model.cost) in model.guarantee() and str(model.cost) in model.release.guarantee()
+
+
+def test_two_that_found_the_same_are_two_charges():
+    """Without a ledger nothing but the mark tells them apart, such as two that found nothing."""
+    rare = table([f"j{n}" for n in range(300)])
+    both = [fitted(rare, seed=seed).release for seed in (1, 2)]
+    assert [one.discovery.columns[0].labels for one in both] == [(), ()]
+    assert dpgm.learn(both).model.cost == 2 * BUDGET
 
 
 def refused(error, words, tmp_path, **more):
