@@ -1,6 +1,7 @@
 """Settings for every test of the tree: one BLAS thread each, Hypothesis without deadlines, repeatable randomness."""
 
 import functools
+import gc
 import hashlib
 import os
 from collections.abc import Iterator
@@ -85,3 +86,12 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef, request: pytest.FixtureR
         return (yield)
     finally:
         _STREAM.generator = outer
+
+
+def pytest_collection_finish() -> None:
+    """What there is before the first test stays: the collector, which some tests call often, need not look again.
+
+    Twelve thousand tests are half a million objects, a quarter of a second for each call.
+    """
+    gc.collect()
+    gc.freeze()

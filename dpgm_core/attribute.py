@@ -243,11 +243,6 @@ class Attribute:
         """
         return MappingProxyType(self._codes)
 
-    @property
-    def cut(self) -> Cut | None:
-        """The bins as what finds the bin of a number; None without bins."""
-        return self._cut
-
     def _code(self, text: bytes | str | None, rules: Matching) -> int:
         if text is None:
             return self.null
@@ -297,28 +292,39 @@ class Attribute:
             raise DomainError(f"attribute {self.name!r} has codes 0 to {self.size - 1}, not {label}")
         if isinstance(label, str) and label in self.labels:
             return self.labels.index(label)
-        place = None
-        if self.edges is not None or self.values.is_numeric:
-            place = place_of(self.values if self.values.is_numeric else Values(kind="number"), label)
+        place = self.place(label)
         if place is not None:
             return self._code_at(place, label)
         if isinstance(label, str):
             raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
 
+    def place(self, value: object) -> float | None:
+        """Where a number, a date or a time that a user names stands on the axis; None for what is none, as labels are.
+
+        >>> Attribute.of_bins("age", [0, 18, 65], unknown="missing").place("37")
+        37.0
+        """
+        if self.edges is None and not self.values.is_numeric:
+            return None
+        return place_of(self.values, self.matching, value)
+
     def _code_at(self, place: float, asked: object) -> int:
         """The code of a place on the axis: its bin, or the label that stands there. Raises DomainError."""
-        if self.edges is None:
+        if self._cut is None:
             texts = enumerate(map(str, range(self.size)) if self.coded else self.labels)
-            found = next((code for code, text in texts if self.values.number(text) == place), None)
-            if found is None:
-                raise DomainError(f"attribute {self.name!r} has no label for the value {asked!r}")
+            found = next((code for code, text in texts if self.place(text) == place), -1)
+        else:
+            found = int(self._cut.real(np.array([place]))[0])
+        if found >= 0:
             return found
-        if not self.edges[0] <= place <= self.edges[-1]:
-            bins = len(self.edges) - 1
-            ends = f"from {self.labels[0]} to {self.labels[bins - 1]}" if bins > 1 else f"{self.labels[0]} alone"
-            raise DomainError(f"attribute {self.name!r}: {asked!r} is outside of its bins, which are {ends}")
-        return int(self.bin_codes(np.array([place]))[0])
+        if self._cut is None:
+            raise DomainError(f"attribute {self.name!r} has no label for the value {asked!r}")
+        last = self.labels[len(self._cut.edges) - 2]
+        raise DomainError(
+            f"attribute {self.name!r}: {asked!r} is outside of its bins, the first of which is {self.labels[0]!r} and "
+            f"the last {last!r}"
+        )
 
     def coarsened(self, codes: Sequence[int]) -> Attribute:
         """The attribute with fewer codes; codes: the new code of each of its own, 0 to the new size - 1, each used.

@@ -6,25 +6,21 @@ choose labels would be a leak. Every raw value, however broken, lands on exactly
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.attribute import MAX_SIZE, Attribute, bin_edge, code_dtype, repeated
+from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, repeated
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
 from dpgm_core.constraints.resolved import Derived, Resolved
+from dpgm_core.domain_files import domain_tables, plain_file
 from dpgm_core.errors import DomainError, did_you_mean
-from dpgm_core.files import bounded_bytes
 from dpgm_core.printable import printable
-from dpgm_core.toml import parse_toml
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
-
-
-MAX_BYTES = 2**26  # of a domain file
 
 
 class Domain:
@@ -242,28 +238,25 @@ class Domain:
     def from_dict(cls, plain: Mapping[str, Any], *, folder: Path | None = None) -> Domain:
         """Read a domain from plain values; folder: where files that it names are. Four shapes are understood:
 
-        `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it), `{name: size}`,
-        `{name: [label, ...]}`, and the NIST schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`).
-        Null and unknown values have a label of their own, `missing`, where nothing else is said. In a NIST schema a
-        declared null value is the label of null; a range becomes whole numbers, at most 200 of them, else 20 bins.
+        `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it, and "from", a file whose columns the
+        tables change key by key), `{name: size}`, `{name: [label, ...]}`, and the NIST schema (`{"schema": {name:
+        {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a label of their own, `missing`,
+        where nothing else is said. In a NIST schema a declared null value is their label.
 
         >>> Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"], "unknown": "?"}}})
         Domain(a: 3)
         """
-        if not isinstance(plain, Mapping) or not plain:
-            raise DomainError("a domain must be a non-empty table of attributes")
-        if set(plain) == {"schema"} and isinstance(plain["schema"], Mapping):
-            return cls(Attribute.from_dict(name, _nist_table(name, entry)) for name, entry in plain["schema"].items())
-        if "attributes" in plain and isinstance(plain["attributes"], Mapping):
-            _check_sizes(plain["attributes"])
-            _check_settled(plain["attributes"])
-            for key in plain:
-                if key not in ("attributes", "constraints"):
-                    raise DomainError(f"a domain has no setting {key!r}; attributes stand under [attributes.NAME]")
-            read = {name: Attribute.from_dict(name, entry) for name, entry in plain["attributes"].items()}
-            return cls(read.values(), read_constraints(plain.get("constraints", {}), read, folder))
-        _check_sizes(plain)
-        return cls(_short_attribute(name, entry) for name, entry in plain.items())
+        tables = domain_tables(plain, folder)
+        _check_sizes(tables["attributes"])
+        _check_settled(tables["attributes"])
+        read: dict[str, Attribute] = {}
+        declared = 0
+        for name, entry in tables["attributes"].items():
+            read[name] = Attribute.from_dict(name, entry)
+            declared += 0 if isinstance(entry.get("labels"), (list, tuple)) else read[name].size
+            if declared > 2 * MAX_SIZE:  # bins of a calendar, which nobody counted before
+                raise DomainError(f"the bins of a domain are more than {2 * MAX_SIZE:,}; make them coarser")
+        return cls(read.values(), read_constraints(tables.get("constraints", {}), read, folder))
 
     def to_dict(self) -> dict[str, Any]:
         """The domain as plain values; `from_dict` reads it back exactly.
@@ -279,24 +272,12 @@ class Domain:
 
     @classmethod
     def load(cls, path: str | Path) -> Domain:
-        """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot."""
+        """Read a `.toml` or `.json` domain file (see `from_dict` for the shapes). DomainError if it cannot.
+
+        A top-level `from = "nist.json"` names any metadata file, beside this one, that it starts from.
+        """
         path = Path(path)
-        try:
-            content = bounded_bytes(path, MAX_BYTES)
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            reason = getattr(error, "strerror", None) or error
-            raise DomainError(f"cannot read the domain file {str(path)!r}: {reason}") from None
-        try:
-            if path.suffix == ".json":
-                plain = json.loads(content)
-            elif path.suffix == ".toml":
-                plain = parse_toml(content.decode())
-            else:
-                raise DomainError(f"domain file {path}: the name must end in .toml or .json")
-        except (ValueError, RecursionError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
-            raise DomainError(f"domain file {path} is not valid {path.suffix[1:].upper()}: {reason}") from None
-        return cls.from_dict(plain, folder=path.parent)
+        return cls.from_dict(plain_file(path), folder=path.parent)
 
 
 def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constraint]) -> Resolved | None:
@@ -316,7 +297,8 @@ def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constra
 
 def _check_sizes(entries: Mapping[str, Any]) -> None:
     """Refuse what a few letters declare and no memory holds; labels that are spelled out are bounded by their text."""
-    sizes = (entry.get("size") if isinstance(entry, Mapping) else entry for entry in entries.values())
+    known = [entry for entry in entries.values() if isinstance(entry, Mapping)]
+    sizes = itertools.chain.from_iterable((entry.get("size"), entry.get("bins")) for entry in known)
     declared = sum(size for size in sizes if isinstance(size, int) and size <= MAX_SIZE)  # a larger one is named
     if declared > MAX_SIZE:
         raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
@@ -331,41 +313,3 @@ def _check_settled(entries: Mapping[str, Any]) -> None:
             f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain are still to be settled: {shown}; "
             "see todo under [attributes.NAME], say labels or bins there, and delete the line"
         )
-
-
-def _short_attribute(name: str, entry: object) -> Attribute:
-    if isinstance(entry, int) and not isinstance(entry, bool):
-        return Attribute.from_dict(name, {"size": entry, "unknown": 0})
-    if isinstance(entry, list):
-        if any(isinstance(value, (Mapping, list)) for value in entry):
-            raise DomainError(
-                f"attribute {name!r} has a table among its labels; the attributes of a domain stand under "
-                "[attributes.NAME], each with its labels or bins"
-            )
-        labels = [value if isinstance(value, str) else json.dumps(value, default=str) for value in entry]
-        if not labels:
-            raise DomainError(f"attribute {name!r} has no labels; give at least one")
-        return Attribute.from_dict(name, {"labels": labels})
-    if isinstance(entry, Mapping):
-        return Attribute.from_dict(name, entry)
-    raise DomainError(f"attribute {name!r} must be a size, a list of labels or a table, got {entry!r}")
-
-
-def _nist_table(name: str, entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, Mapping) or not ("values" in entry or {"min", "max"} <= set(entry)):
-        raise DomainError(f"NIST schema: column {name!r} has neither values nor min and max")
-    table: dict[str, Any] = {}
-    whole = "int" in str(entry.get("dtype", ""))
-    null = str(entry.get("null_value", "")) if entry.get("has_null") else ""
-    if null:
-        table = {"missing": null, "null_values": ["", null]}
-    if "values" in entry:
-        if not isinstance(entry["values"], list):
-            raise DomainError(f"NIST schema: the values of column {name!r} must be a list, got {entry['values']!r}")
-        if not entry["values"]:
-            raise DomainError(f"NIST schema: column {name!r} has an empty list of values")
-        return table | {"labels": [str(value) for value in entry["values"]]}
-    low, high = bin_edge(name, entry["min"]), bin_edge(name, entry["max"])
-    whole = whole and low.is_integer() and high.is_integer()
-    table |= {"type": "integer" if whole else "number", "min": entry["min"], "max": entry["max"]}
-    return table if whole and high - low < 200 else table | {"bins": 20}

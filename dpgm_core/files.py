@@ -176,13 +176,11 @@ def atomic_file(path: str | Path, replaces: str | None = None) -> Iterator[IO[by
     """
     path = Path(path)
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
+    if "\0" in str(path):
+        raise ModelFileError(f"cannot write {str(path)!r}: no name holds a NUL")
     try:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = temporary.open("xb")
-        except ValueError as error:  # a NUL in the name
-            raise OSError(None, type(error).__name__) from None
-        with file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

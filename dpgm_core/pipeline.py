@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
@@ -13,6 +14,7 @@ from attrs import evolve
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.counting.statistic import columns_of
+from dpgm_core.curator.discovery import check_open, found_first, rest_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.shield import shielded
@@ -29,6 +31,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import check_determined
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
+from dpgm_core.noise.labels import asked_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.noise.split import may_be_contrasts
 from dpgm_core.planning import Plan, checked_records, make_plan
@@ -79,21 +82,27 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     save_release: str | Path | None = None,
     progress: Progress = silent,
     split: str | Mapping[str, Any] = "even",
+    labels_from: str | Path | None = None,
 ) -> Fit:
     """Learn a private model from records: release noisy tables once, then learn from them.
 
-    data: a path (CSV, Parquet, Arrow IPC), a data frame or any object with `__arrow_c_stream__`, integer code
-    arrays, or a Source. structure: cliques to measure and model; or a selector that chooses them privately within the
-    budget: its name ("auto"), a table with its options, or an object; see `select`. budget: spent in full. mechanism,
-    learner, inference: names, tables with options, or objects. workload: for a selector, what the model is wanted for;
-    a Domain is short for `Workload.default` of it. terms: what is protected and how (see `Terms`); neighbours: short
-    for terms that state only the relation, "add-remove" or "replace-one", in persons. One of the two; no default.
-    randomness: None takes the operating system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger
-    or its path, charged before any noise is drawn. save_release: file for the release, written before learning. split:
-    how the budget is divided over tables, "even" or "optimal" (see `optimal_split`), or "contrasts": of binary
-    attributes one noisy sum of products for each set inside a clique is measured in place of tables; "sharper": the one
-    of "contrasts" and "even" that tells the cliques' products better. With {"tables": "even", "check": 0.05} a share is
-    set aside for noisy tables of random pairs, which tell what the structure misses (see `Model.structure_error`).
+    data: a path (CSV, Parquet, Arrow IPC), a table as in a spec file, {"source": "csv", "path": ..., option: ...}, a
+    data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. structure: cliques to measure
+    and model; or a selector that chooses them privately within the budget: its name ("auto"), a table with its options,
+    or an object; see `select`. budget: spent in full. mechanism, learner, inference: names, tables with options, or
+    objects. workload: for a selector, what the model is wanted for; a Domain is short for `Workload.default` of it.
+    terms: what is protected and how (see `Terms`); neighbours: short for terms that state only the relation,
+    "add-remove" or "replace-one", in persons. One of the two; no default. randomness: None takes the operating
+    system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged before any noise
+    is drawn. save_release: file for the release, written before learning. split: how the budget is divided over tables,
+    "even" or "optimal" (see `optimal_split`), or "contrasts": of binary attributes one noisy sum of products for each
+    set inside a clique is measured in place of tables; "sharper": the one of "contrasts" and "even" that tells the
+    cliques' products better. With {"tables": "even", "check": 0.05} a share is set aside for noisy tables of random
+    pairs, which tell what the structure misses (see `Model.structure_error`).
+
+    Where the domain leaves labels to be found privately, they are found first, for a share of the (epsilon, delta) in a
+    charge of its own, and saved beside the release (`dpgm_core.releases.discovery.labels_file`). labels_from: such a
+    file of a run that ended after that; its labels are taken as they are, and their cost is a part of the budget.
 
     Everything that can be refused is refused before anything is charged. A learner that fails afterwards raises
     LearningFailed: the paid release is in `save_release` and in the error's `releases`.
@@ -111,45 +120,45 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     stated = Terms.stated(terms, neighbours)
     if isinstance(structure, Structure) and workload is not None:
         raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
-    if not isinstance(structure, Structure) or structure.domain.undetermined:
-        selector, wanted, share = _chooser(structure, budget, mechanism, split, made, engine, stated, workload)
-        noisy, selection = _selected(
-            data,
-            selector,
-            budget,
-            wanted,
-            made,
-            engine,
-            share,
-            terms=stated,
-            randomness=randomness,
-            ledger=ledger,
-            save_release=save_release,
-            progress=progress,
-        )
-        done = chosen_fit(noisy, selection, selector, made, engine, randomness=randomness, progress=progress)
-        return judged(done, engine)
-    check_constraints(structure.domain, engine, JunctionTree())
-    made.check(structure, engine)  # what it cannot learn is refused before anything is charged
-    opened = _opened(ledger)
-    curator = LiveCurator(
+    if not isinstance(structure, Structure):
+        structure = selector_of(structure)
+    opened, wanted = _opened(ledger), structure if isinstance(structure, Structure) else workload_of(workload)
+    wished = None if isinstance(structure, Structure) else workload
+    check_constraints(wanted.domain, engine, JunctionTree())
+    asked: dict[str, Any] = {"terms": stated, "randomness": randomness, "split": split, "workload": wished}
+    found = found_first(
         as_source(data),
-        structure,
-        make("mechanism", mechanism),
+        wanted.domain,
+        budget,
         terms=stated,
-        budget=budget,
+        check=lambda: check(data, structure, budget, mechanism, made, engine, **asked),
         randomness=randomness,
         ledger=opened,
-        save_to=save_release,
-        split=split,
-        progress=progress,
+        save_release=save_release,
+        labels_from=labels_from,
     )
-    if opened is not None:
-        opened.check(budget)  # of several releases the first would be paid for where the ledger lacks the rest
-    return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
+    more: dict[str, Any] = {"randomness": randomness, "progress": progress}
+    kept: dict[str, Any] = {"terms": stated, "ledger": opened, "save_to": save_release, "discovery": found.discovery}
+    with found.kept():
+        if isinstance(structure, Structure) and found.discovery is not None:
+            structure = structure.over(found.domain)
+        if not isinstance(structure, Structure) or structure.domain.undetermined:
+            over = None if isinstance(wanted, Structure) else found.over(wanted)
+            selector, over, share = _chooser(structure, found.budget, mechanism, split, made, engine, stated, over)
+            curator = _choosing(as_source(data), over, found.budget, **kept, **more)
+            noisy, selection = select_structure(selector, curator, over, made, engine, share=share, **more)
+            return judged(chosen_fit(noisy, selection, selector, made, engine, **more), engine)
+        made.check(structure, engine)  # what it cannot learn is refused before anything is charged
+        noise: Mechanism = make("mechanism", mechanism)
+        curator = LiveCurator(as_source(data), structure, noise, budget=found.budget, split=split, **kept, **more)
+        if opened is not None:
+            opened.check(
+                found.budget
+            )  # of several releases the first would be paid for where the ledger lacks the rest
+        return judged(run(made, curator, engine, **more), engine)
 
 
-def select(
+def select(  # noqa: PLR0913 - and without the learning
     data: object,
     selector: str | Mapping[str, Any] | Selector,
     budget: Budget,
@@ -163,6 +172,7 @@ def select(
     save_release: str | Path | None = None,
     progress: Progress = silent,
     split: str | Mapping[str, Any] = "even",
+    labels_from: str | Path | None = None,
 ) -> tuple[NoisyTables, Selection]:
     """Only the choice of a structure, and what was measured on the way; `learn` makes a model of the release, free.
 
@@ -170,20 +180,32 @@ def select(
     arguments as in `fit`. The file of `save_release` is written anew after each step, so that a run that is killed
     loses no noise that was paid for.
     """
-    return _selected(
-        data,
+    chooser, wanted, made, engine = (
         selector_of(selector),
-        budget,
         workload_of(workload),
         make("learner", learner),
         make("inference", inference),
-        share_only(split, MECHANISM, budget),
-        terms=terms,
-        randomness=randomness,
-        ledger=ledger,
-        save_release=save_release,
-        progress=progress,
     )
+    share, opened = share_only(split, MECHANISM, budget), _opened(ledger)
+    check_constraints(wanted.domain, engine, JunctionTree())
+    asked: dict[str, Any] = {"terms": terms, "randomness": randomness, "split": split, "workload": wanted}
+    found = found_first(
+        as_source(data),
+        wanted.domain,
+        budget,
+        terms=terms,
+        check=lambda: check(data, chooser, budget, MECHANISM, made, engine, **asked),
+        randomness=randomness,
+        ledger=opened,
+        save_release=save_release,
+        labels_from=labels_from,
+    )
+    more: dict[str, Any] = {"randomness": randomness, "progress": progress}
+    kept: dict[str, Any] = {"terms": terms, "ledger": opened, "save_to": save_release, "discovery": found.discovery}
+    with found.kept():
+        over = found.over(wanted)
+        curator = _choosing(as_source(data), over, found.budget, **kept, **more)
+        return select_structure(chooser, curator, over, made, engine, share=share, **more)
 
 
 def release(
@@ -199,6 +221,7 @@ def release(
     save_release: str | Path | None = None,
     progress: Progress = silent,
     split: str | Mapping[str, Any] = "even",
+    labels_from: str | Path | None = None,
 ) -> NoisyTables:
     """Only the release: noisy tables of the structure's cliques, for `learn` now or later. Arguments as in `fit`.
 
@@ -207,27 +230,44 @@ def release(
     if read_split(split)[1]:
         raise OptionError("a release was asked to set a share aside for a structure check, which is part of a fit")
     check_structure(structure)
-    check_determined(structure.domain)
+    check_determined(with_placeholders(structure.domain))
     check_constraints(structure.domain, None, JunctionTree())
-    curator = LiveCurator(
-        as_source(data),
-        structure,
-        make("mechanism", mechanism),
-        terms=Terms.stated(terms, neighbours),
-        budget=budget,
+    noise: Mechanism = make("mechanism", mechanism)
+    source, opened, stated = as_source(data), _opened(ledger), Terms.stated(terms, neighbours)
+    found = found_first(
+        source,
+        structure.domain,
+        budget,
+        terms=stated,
+        check=lambda: _check_tables(source, structure, noise, budget, stated, randomness, split),
         randomness=randomness,
-        ledger=_opened(ledger),
-        save_to=save_release,
-        split=split,
-        progress=progress,
+        ledger=opened,
+        save_release=save_release,
+        labels_from=labels_from,
     )
-    try:
-        curator.release()
-    except DpgmError as error:
-        if not curator.released:
-            raise
-        raise LearningFailed(f"the release is paid for but not saved: {error}", releases=curator.released) from error
-    return curator.released[-1]
+    with found.kept():
+        curator = LiveCurator(
+            source,
+            structure if found.discovery is None else structure.over(found.domain),
+            noise,
+            terms=stated,
+            budget=found.budget,
+            randomness=randomness,
+            ledger=opened,
+            save_to=save_release,
+            split=split,
+            progress=progress,
+            discovery=found.discovery,
+        )
+        try:
+            curator.release()
+        except DpgmError as error:
+            if not curator.released:
+                raise
+            raise LearningFailed(
+                f"the release is paid for but not saved: {error}", releases=curator.released
+            ) from error
+        return curator.released[-1]
 
 
 def learn(
@@ -298,6 +338,12 @@ def plan(
     engine: Inference = make("inference", inference)
     check_constraints(structure.domain, engine, JunctionTree())
     stated = Terms.stated(terms, neighbours)
+    asked = asked_labels(structure.domain, budget, stated)
+    if asked:
+        rest, over = rest_of(budget, asked), structure.over(with_placeholders(structure.domain))
+        told = plan(over, rest, mechanism, engine, terms=stated, records=records, split=split, learner=learner)
+        cost, notes = told.cost + (budget - rest), [one.note() for one in asked]
+        return evolve(told, asked=budget, cost=cost, notes=(*notes, *told.notes))
     if structure.domain.undetermined:
         return _plan_of_bins(structure, budget, mechanism, engine, stated, records, split, learner)
     noise: Mechanism = make("mechanism", mechanism)
@@ -313,8 +359,8 @@ def plan(
     except TooLarge:  # of the engine, which the learner's check did not ask
         done = price(inference=None)
     first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
-    told = _OTHERWISE.get(first) if measured is None else None
-    return done if told is None else evolve(done, notes=(*done.notes, told))
+    otherwise = _OTHERWISE.get(first) if measured is None else None
+    return done if otherwise is None else evolve(done, notes=(*done.notes, otherwise))
 
 
 def plan_selection(
@@ -335,6 +381,12 @@ def plan_selection(
     share = share_only(split, MECHANISM, budget)
     made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
     check_constraints(wanted.domain, make("inference", inference), JunctionTree())
+    asked = asked_labels(wanted.domain, budget, stated)
+    if asked:
+        rest, over = rest_of(budget, asked), wanted.over(with_placeholders(wanted.domain))
+        told = plan_selection(made, rest, over, learner, inference, terms=stated, records=records, split=split)
+        costs = {f"labels of {one.column!r}": one.budget for one in asked}
+        return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
@@ -362,6 +414,18 @@ def check(
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
     source = as_source(data)
+    if not isinstance(structure, Structure):
+        structure = selector_of(structure)
+    wanted = structure if isinstance(structure, Structure) else workload_of(workload)
+    asked = asked_labels(wanted.domain, budget, terms)
+    if asked:
+        check_open(source, asked, randomness)
+        held = with_placeholders(wanted.domain)
+        shown, goal = (structure, wanted.over(held)) if isinstance(wanted, Workload) else (wanted.over(held), None)
+        rest = rest_of(budget, asked)
+        more: dict[str, Any] = {"randomness": randomness, "split": split}
+        check(source, shown, rest, mechanism, made, engine, workload=goal, terms=terms, **more)
+        return
     if isinstance(structure, Structure) and not structure.domain.undetermined:
         check_constraints(structure.domain, engine, JunctionTree())
         made.check(structure, engine)
@@ -380,8 +444,30 @@ def check(
             _, left = divided_for(selector, budget)
             check_learner(made, engine, curator.structure, told, curator.terms, left)
         structure = curator.structure
+    _present(source, structure, terms)
+
+
+def _check_tables(
+    source: Source,
+    structure: Structure,
+    mechanism: Mechanism,
+    budget: Budget,
+    terms: Terms,
+    randomness: Randomness | None,
+    split: str | Mapping[str, Any],
+) -> None:
+    """Raise what a release would raise, apart from labels, before it charges."""
+    asked = asked_labels(structure.domain, budget, terms)
+    over, rest = structure.over(with_placeholders(structure.domain)), rest_of(budget, asked)
+    LiveCurator(source, over, mechanism, terms=terms, budget=rest, randomness=randomness, split=split)
+    measure(mechanism, over, terms, rest, read_split(split)[0])
+    _present(source, over, terms)
+
+
+def _present(source: Source, structure: Structure, terms: Terms) -> None:
+    """Raise what the source would say of its file, names and types."""
     path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).is_file():
+    if path is not None and not Path(path).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
 
@@ -432,37 +518,6 @@ def _foreseen(
     """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
     measured, own = foreseen(learner, structure)
     return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
-
-
-def _selected(
-    data: object,
-    selector: Selector,
-    budget: Budget,
-    workload: Workload,
-    learner: Learner,
-    inference: Inference,
-    share: Fraction,
-    *,
-    ledger: Ledger | str | Path | None,
-    save_release: str | Path | None,
-    progress: Progress,
-    terms: Terms,
-    randomness: Randomness | None,
-) -> tuple[NoisyTables, Selection]:
-    check_constraints(workload.domain, inference, JunctionTree())
-    curator = _choosing(
-        as_source(data),
-        workload,
-        budget,
-        terms=terms,
-        randomness=randomness,
-        ledger=_opened(ledger),
-        save_to=save_release,
-        progress=progress,
-    )
-    return select_structure(
-        selector, curator, workload, learner, inference, share=share, randomness=randomness, progress=progress
-    )
 
 
 def _choosing(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:

@@ -22,7 +22,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.settings import apply_setting
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Structure, checked_singletons
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
 
@@ -51,6 +51,7 @@ _KEYS = (
     "output",
     "intervals",
     "check",
+    "labels_from",
     "simulation",
 )
 _REQUIRED = {
@@ -89,7 +90,8 @@ class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
 
     Either structure is stated, or select is, a selector as `make` takes it, and then workload says what it is for.
-    remarks: what the owner should know of what was made of the file, one line each.
+    labels_from: the file of labels that an earlier run found. remarks: what the owner should know of what was made of
+    the file, one line each.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Spec:
     output: Path = field(factory=Path)
     intervals: IntervalsSpec | None = None
     check: Fraction = Fraction(0)
+    labels_from: Path | None = None
     seed: int | None = None
     remarks: tuple[str, ...] = ()
 
@@ -154,7 +157,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         domain=read,
         structure=structure,
         select=select,
-        workload=None if select is None else Workload.from_dict(read, plain.get("workload", {})),
+        workload=None if select is None else _workload(read, plain),
         budget=budget,
         terms=Terms(
             neighbours=plain["neighbours"],
@@ -172,6 +175,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         output=folder / _text(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
+        labels_from=folder / _text(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
         remarks=tuple(dict.fromkeys(remarks)),
     )
@@ -211,9 +215,11 @@ def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | N
                 "out, or say select = 'auto' instead of the cliques"
             )
         if table == {}:
-            raise OptionError(f"{where}: [structure] needs cliques, a graph, parents or bif, or select = 'auto'")
+            raise OptionError(
+                f"{where}: [structure] needs cliques, a graph, parents, bif or singletons, or select = 'auto'"
+            )
         return None
-    other = next((key for key in table if key != "select"), None)
+    other = next((key for key in table if key not in ("select", "singletons")), None)
     if other is not None:
         raise OptionError(
             f"{where}: [structure] has both select and {other}; name the cliques or have them chosen, as in "
@@ -224,6 +230,12 @@ def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | N
         _text(where, "structure.select.name", select.get("name"))
         return select
     return _text(where, "structure.select", select)
+
+
+def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
+    """What a structure is chosen for; selectors measure each attribute of it alone before they choose."""
+    found = Workload.from_dict(domain, plain.get("workload", {}))
+    return found.with_singletons() if checked_singletons(plain["structure"]) else found
 
 
 def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
@@ -287,9 +299,10 @@ def _data(where: str, plain: object, folder: Path) -> Any:
         table = dict(plain)
         if "source" not in table:
             raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
+        _text(where, "data.source", table["source"])
         if isinstance(table.get("path"), str):
             table["path"] = str(folder / _text(where, "data.path", table["path"]))
-        return {"name": table.pop("source"), **table}
+        return table
     raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
 
 

@@ -18,7 +18,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, did_you_mean
 from dpgm_core.printable import printable
 
-__all__ = ["Clique", "Structure", "StructureReport"]
+__all__ = ["Clique", "Structure", "StructureReport", "checked_singletons"]
 
 Clique = tuple[str, ...]
 
@@ -311,9 +311,9 @@ class Structure:
         What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
         then those of constraints, tied groups last. Columns in no clique that a map tells are left alone.
 
-        >>> from dpgm_core.constraints import Ordered
-        >>> plain = Domain.from_sizes(dict.fromkeys("abc", 2))
-        >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
+        >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+        >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
+        >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
         >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
         (('a', 'c'), ('b', 'c'), ('a', 'b'))
         """
@@ -392,6 +392,16 @@ class Structure:
         """The maximal cliques of the triangulated graph and the edges of a junction forest over them."""
         return graphs.junction_tree(self.elimination)
 
+    def with_singletons(self) -> Structure:
+        """The structure with a clique of its own for each attribute in no clique, so that every attribute is measured.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")]).with_singletons().cliques
+        (('a', 'b'), ('c',))
+        """
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        tied = [group for group in self.groups if len(group) > 1]
+        return Structure(self.domain, [*plain, *((name,) for name in self.uncovered)], tied=tied)
+
     def untied(self) -> Structure:
         """The structure with each clique on its own table, duplicates merged."""
         return Structure(self.domain, self.cliques)
@@ -461,7 +471,8 @@ class Structure:
         """Read `{"cliques": [...], "tied": [...]}`, a graph helper such as `{"graph": "chain", "order": 3}`, or
         `{"parents": {"b": ["a"]}}`, the families of a directed graph over the whole domain, each child first.
 
-        Helpers, families and cliques add up. Raises StructureError.
+        Helpers, families and cliques add up. With `{"singletons": True}` each attribute in none of them gets a clique
+        of its own; with nothing else, every attribute does. Raises StructureError.
 
         >>> Structure.from_dict(Domain.from_sizes({"a": 2, "b": 2}), {"graph": "chain"}).cliques
         (('a', 'b'),)
@@ -481,7 +492,11 @@ class Structure:
             raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
         if "parents" in plain:
             cliques = [*graphs.families(domain.names, plain["parents"]), *cliques]
-        return cls(domain, cliques, tied=tied)
+        if not checked_singletons(plain):
+            return cls(domain, cliques, tied=tied)
+        if not cliques and not tied:
+            return cls(domain, [(name,) for name in domain.names])
+        return cls(domain, cliques, tied=tied).with_singletons()
 
     def __iter__(self) -> Iterator[Clique]:
         return iter(self.cliques)
@@ -502,7 +517,19 @@ class Structure:
         return f"Structure({len(self.domain)} attributes, {len(self.cliques)} cliques, {self.cells} cells)"
 
 
-_KEYS = ("cliques", "tied", "graph", "parents")
+def checked_singletons(plain: Mapping[str, Any]) -> bool:
+    """What a [structure] table says of singletons. Raises StructureError.
+
+    >>> checked_singletons({"singletons": True}), checked_singletons({})
+    (True, False)
+    """
+    asked = plain.get("singletons", False)
+    if not isinstance(asked, bool):
+        raise StructureError(f"singletons must be true or false, got {asked!r:.80}")
+    return asked
+
+
+_KEYS = ("cliques", "tied", "graph", "parents", "singletons")
 _GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
     # name -> (function, {argument: required})
     "chain": (graphs.chain, {"order": False}),

@@ -196,6 +196,29 @@ class Workload:
         """
         return evolve(self, domain=domain)
 
+    def with_singletons(self) -> Workload:
+        """The same with every attribute in it, those in no clique alone and with the least of its weights.
+
+        Raises StructureError for an attribute that no table may hold.
+
+        >>> domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
+        >>> Workload.of(domain, {("a", "b"): 2}).with_singletons().attributes
+        ('a', 'b', 'c')
+        """
+        left = [name for name in self.domain.names if name not in self.attributes]
+        if not left:
+            return self
+        least = min(self.weights.values())
+        every: dict[Clique, Amount] = {**self.weights, **dict.fromkeys(((name,) for name in left), least)}
+        found = Workload.of(self.domain, every, max_cells=self.max_cells, never=self.never)
+        lacking = next((name for name in left if name not in found.attributes), None)
+        if lacking is not None:
+            raise StructureError(
+                f"singletons: {lacking!r} alone has more than {self.max_cells:,} cells, or stands under `never`; raise "
+                "max_cells, or leave it out of the domain"
+            )
+        return found
+
     def weight(self, clique: Sequence[str]) -> Fraction:
         """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so
         scaled that no candidate has more than 1. Source: McKenna et al. (2022), AIM."""

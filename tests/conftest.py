@@ -68,7 +68,8 @@ def environment_with() -> Callable[..., Path]:
     """
 
     def make(folder: Path, wheels: list[Path]) -> Path:
-        libraries = folder / "libraries"
+        # Hypothesis takes constants out of whatever source is not called like this: seconds for numpy and scipy.
+        libraries = folder / "libraries" / "site-packages"
         libraries.mkdir(parents=True)
         for site in (Path(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))):
             for entry in site.iterdir():

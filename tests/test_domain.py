@@ -113,7 +113,7 @@ def test_nist_schema_and_short_forms():
             }
         }
     )
-    assert nist.sizes == {"PUMA": 3, "AGE": 5, "INCOME": 21}
+    assert nist.sizes == {"PUMA": 3, "AGE": 5, "INCOME": 33}
     assert nist["AGE"].labels == ("0", "1", "2", "3", "missing") and nist["AGE"].values.kind == "integer"
     assert nist["PUMA"].code(b"") == nist["PUMA"].code(b"N") == nist["PUMA"].code(b"?") == 2
     assert Domain.from_dict({"a": 3, "b": ["x", 2, None]})["b"].labels == ("x", "2", "null", "missing")

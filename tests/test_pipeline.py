@@ -29,9 +29,9 @@ def test_the_signature_of_fit():
     assert (defaults["mechanism"], defaults["learner"]) == ("laplace", "eb-map")
     assert (defaults["inference"], defaults["split"]) == ("junction-tree", "even")
     assert defaults["randomness"] is defaults["ledger"] is None
-    assert len(parameters) <= 14 and len(inspect.signature(dpgm.release).parameters) <= 11
+    assert len(parameters) <= 15 and len(inspect.signature(dpgm.release).parameters) <= 12
     assert len(inspect.signature(dpgm.plan).parameters) <= 9
-    assert len(inspect.signature(dpgm.LiveCurator).parameters) <= 10
+    assert len(inspect.signature(dpgm.LiveCurator).parameters) <= 11
 
 
 def test_the_relation_is_stated_once():

@@ -167,7 +167,7 @@ def test_a_structure_is_named_or_chosen(tmp_path):
         ("structure.cliques=[['a']]", "has both select and cliques; name the cliques or have them chosen"),
         ("structure.graph=chain", "both select and graph"),
         ("structure.tied=[[['a'], ['b']]]", "both select and tied"),
-        ("structure={}", "needs cliques, a graph, parents or bif, or select = 'auto'"),
+        ("structure={}", "needs cliques, a graph, parents, bif or singletons, or select = 'auto'"),
         ("structure.select=3", "structure.select must be a text"),
         ("structure.select={order = 2}", "structure.select.name must be a text"),
         ("workload.ordr=2", "did you mean 'order'"),
@@ -222,7 +222,7 @@ def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
     assert run.name == "x"
     assert load_spec(path, ["data=/abs/d.csv"]).data == Path("/abs/d.csv")
     assert load_spec(path, ["data={source = 'csv', path = 'e.csv'}"]).data == {
-        "name": "csv",
+        "source": "csv",
         "path": str(path.parent / "e.csv"),
     }
 
@@ -267,7 +267,10 @@ probability ( asia ) { table 0.01, 0.99; }
 probability ( tub | asia ) { (yes) 0.05, 0.95; (no) 0.01, 0.99; }
 """
 FAMILIES = (("asia",), ("tub", "asia"), ("xray", "tub", "asia"))
-NAMES = "domain={asia=['yes','no'], tub=['no','yes'], xray=2}"
+NAMES = (
+    "domain={asia={labels=['yes','no'], unknown='yes'}, tub={labels=['no','yes'], unknown='no'}, "
+    "xray={size=2, unknown=0}}"
+)
 IGNORED = "the probabilities in asia.bif are ignored: what is learned comes from the records alone"
 
 
@@ -307,7 +310,7 @@ def test_a_graph_is_read_from_a_bif_file(asia):
 
 def test_attributes_that_a_bif_file_lacks_have_no_parents(asia):
     """They are measured by themselves, and named."""
-    run = load_spec(asia, [NAMES.replace("xray=2", "xray=2, age=4")])
+    run = load_spec(asia, [NAMES.removesuffix("}") + ", age=4}"])
     assert run.structure is not None and run.structure.cliques == (*FAMILIES, ("age",))
     assert run.remarks[0] == IGNORED
     assert run.remarks[1].startswith("independent of all others, as asia.bif does not have them: age; ")
@@ -348,7 +351,7 @@ def test_an_attribute_may_be_called_bif(tmp_path):
     path.write_text(SPEC)
     for plain in ("3", "['x','y','z']", "{size=3}"):
         run = load_spec(path, ["domain={a=2, b=3, bif=" + plain + "}"])
-        assert run.domain["bif"].size == 3 and run.remarks == ()
+        assert run.domain["bif"].size == 4 and run.remarks == ()
 
 
 @pytest.mark.parametrize(
@@ -367,7 +370,7 @@ def test_an_attribute_may_be_called_bif(tmp_path):
         ("workload.order=2", "workload"),
         ("domain={asia=2, tub=2, xrays=2}", "asia.bif has the variable 'xray', which is no attribute .*'xrays'"),
         ("domain='none.bif'", r"cannot read .*none\.bif"),
-        ("domain={asia=300, tub=300, xray=300}", "family of 'xray' .* 27,000,000 cells"),
+        ("domain={asia=300, tub=300, xray=300}", "family of 'xray' .* 27,270,901 cells"),
         ("domain={bif='nets/asia.bif', size=2}", r"\[domain\] has no setting 'size'"),
         ("domain={bif='nets/asia.bif', unknown=2}", "domain.unknown: a label in quotes"),
         ("domain={bif='nets/asia.bif', unknown=''}", "domain.unknown: a label in quotes"),
@@ -380,3 +383,20 @@ def test_what_does_not_go_with_a_bif_file_is_refused_by_name(asia, change, words
     with pytest.raises(DpgmError, match=words) as refusal:
         load_spec(asia, [change])
     assert "\n" not in str(refusal.value)
+
+
+def test_singletons_go_with_named_cliques_and_with_a_selector(tmp_path):
+    """Named cliques get the rest alone; a selector is to measure all attributes, which it does for those of its
+    workload."""
+    path = tmp_path / "x.toml"
+    path.write_text(CHOSEN)
+    weights = "workload={weights=[{clique=['a']}]}"
+    domain = load_spec(path).domain
+    assert load_spec(path, [weights]).workload.attributes == ("a",)
+    assert load_spec(path, [weights, "structure.singletons=true"]).workload.attributes == domain.names
+    with pytest.raises(DpgmError, match="singletons must be true or false"):
+        load_spec(path, ["structure.singletons=1"])
+    path.write_text(
+        CHOSEN.replace(CHOSEN[CHOSEN.index("structure") :].split("\n")[0], "structure = { singletons = true }")
+    )
+    assert load_spec(path).structure.cliques == tuple((name,) for name in domain.names)

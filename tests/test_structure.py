@@ -179,3 +179,25 @@ def test_a_hopeless_structure_is_priced_not_attempted():
     report = Structure.complete(domain).describe()
     assert report.treewidth == 399
     assert report.peak_cells == 10**400
+
+
+def test_singletons_measure_what_is_in_no_clique():
+    """Alone; what a clique or a tied group holds, or what has one label, stays as it is."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 3, "d": 2, "e": 1, "f": 2, "g": 2})
+    structure = Structure(domain, [("a", "b")], tied=[[("f",), ("g",)]])
+    assert structure.with_singletons().groups == ((("a", "b"),), (("c",),), (("d",),), (("f",), ("g",)))
+    plain = {"cliques": [["a", "b"]], "tied": [[["f"], ["g"]]], "singletons": True}
+    assert Structure.from_dict(domain, plain) == structure.with_singletons()
+    assert Structure.from_dict(domain, plain | {"singletons": False}) == structure
+    assert structure.with_singletons().with_singletons() == structure.with_singletons()
+
+
+def test_singletons_alone_are_the_model_of_independent_attributes():
+    """The only key of a structure."""
+    domain = Domain.from_sizes({"a": 2, "b": 3})
+    assert Structure.from_dict(domain, {"singletons": True}).cliques == (("a",), ("b",))
+    with pytest.raises(StructureError, match="at least one clique"):
+        Structure.from_dict(domain, {"singletons": False})
+    for wrong in (1, "true", None):
+        with pytest.raises(StructureError, match="singletons must be true or false"):
+            Structure.from_dict(domain, {"cliques": [["a"]], "singletons": wrong})

@@ -140,3 +140,15 @@ def test_settings_in_python_are_held_to_the_same():
         with pytest.raises((StructureError, OptionError)) as caught:
             make()
         assert "\n" not in str(caught.value)
+
+
+def test_singletons_are_added_where_a_workload_leaves_attributes_out():
+    """Alone, with the least weight; what is in it already changes nothing, what cannot be measured is named."""
+    domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "big": 50})
+    narrow = Workload.of(domain, {("a", "b"): 2, ("b", "c"): 3})
+    wide = narrow.with_singletons()
+    assert wide.attributes == ("a", "b", "c", "big") and wide.weights[("big",)] == 2
+    assert {clique: wide.weights[clique] for clique in narrow.weights} == dict(narrow.weights)
+    assert Workload.all(domain).with_singletons() == Workload.all(domain)
+    with pytest.raises(StructureError, match="'big' alone has more than 10 cells"):
+        Workload.of(domain, [("a", "b")], max_cells=10).with_singletons()

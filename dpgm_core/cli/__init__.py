@@ -23,6 +23,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLI
 
 # command -> (module under dpgm_core.cli, its one-line help); modules load when their command runs
 _COMMANDS = {
+    "init": ("init", "From public metadata to a domain and a spec file."),
     "fit": ("fit", "Run the whole way: count, charge, add noise, save, learn."),
     "plan": ("plan", "Say cost, sizes and expected errors; touches no data."),
     "release": ("fit", "Only the noisy release, to learn from later."),
@@ -30,11 +31,12 @@ _COMMANDS = {
     "learn": ("fit", "Learn a model from a saved release; free in privacy."),
     "query": ("query", "Marginals and conditionals of a model."),
     "sample": ("model", "Draw synthetic records from a model."),
+    "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "A model for other programs, as BIF or UAI."),
     "evaluate": ("model", "Distances between models, or (not private) records."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),
-    "ledger": ("ledger", "Create, show and list a budget ledger."),
+    "ledger": ("ledger", "Create and show a budget ledger."),
     "plugins": ("plugins", "List every component, and plugins that are broken."),
     "show": ("plugins", "Every option of one component."),
     "new": ("plugins", "Make a folder with a plugin that works as it stands."),

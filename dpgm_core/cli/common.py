@@ -18,7 +18,6 @@ from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
     from dpgm_core.progress import Progress
-    from dpgm_core.spec import Spec
 
 __all__ = [
     "given_option",
@@ -27,7 +26,6 @@ __all__ = [
     "print_table",
     "progress_bar",
     "read_given",
-    "records_of",
     "say",
     "say_bins",
     "say_left_out",
@@ -178,13 +176,6 @@ def progress_bar() -> Iterator[Progress]:
             bars.update(tasks[work], description=printable(task), step=step)
 
         yield report
-
-
-def records_of(run: Spec) -> object:
-    """What a run's records are read from: the source its spec names, or a file."""
-    from dpgm_core.components.registry import make
-
-    return make("source", run.data) if isinstance(run.data, dict) else run.data
 
 
 def _json_letter(letter: str) -> str:

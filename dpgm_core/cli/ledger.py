@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, records_of, say, say_lines, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
 
 __all__ = ["ledger", "validate"]
 
@@ -21,12 +21,12 @@ def validate(spec: Path) -> None:
     run = load_spec(spec)
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
-    say_lines(check(records_of(run), run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
+    say_lines(check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
 
 
 @click.group()
 def ledger() -> None:
-    """Create, show and list the budget ledger of a data set."""
+    """Create and show the budget ledger of a data set."""
 
 
 @ledger.command()
@@ -72,31 +72,21 @@ def create(
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def show_ledger(path: Path, as_json: bool) -> None:
-    """Say what the ledger PATH promises, what was spent and what is left."""
+    """Say what the ledger PATH promises, what was spent and what is left, and list every charge."""
     from dpgm_core.ledger.ledger import Ledger
 
     opened = Ledger.open(path)
+    entries = opened.history()
     if as_json:
-        print_json(opened.to_dict())
-    else:
-        say_lines(opened.describe())
-
-
-@ledger.command()
-@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
-@json_option
-def history(path: Path, as_json: bool) -> None:
-    """List every charge of the ledger PATH."""
-    from dpgm_core.ledger.ledger import Ledger
-
-    entries = Ledger.open(path).history()
-    if as_json:
-        print_json([entry.to_dict() for entry in entries])
+        print_json({**opened.to_dict(), "charges": [entry.to_dict() for entry in entries]})
         return
-    print_table(
-        ["entry", "when (UTC)", "cost", "state", "conditions", "note"],
-        [
-            [entry.id, entry.when, str(entry.cost), entry.status, "; ".join(entry.conditions) or "none", entry.note]
-            for entry in entries
-        ],
-    )
+    say_lines(opened.describe())
+    if entries:
+        say()
+        print_table(
+            ["entry", "when (UTC)", "cost", "state", "conditions", "note"],
+            [
+                [entry.id, entry.when, str(entry.cost), entry.status, "; ".join(entry.conditions) or "none", entry.note]
+                for entry in entries
+            ],
+        )

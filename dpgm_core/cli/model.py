@@ -212,11 +212,9 @@ def _records_of(data: Path) -> object:
     """Records named by a file, or by the spec that says how to read them."""
     if data.suffix != ".toml":
         return data
-    from dpgm_core.components.registry import make
     from dpgm_core.spec import load_spec
 
-    named = load_spec(data).data
-    return make("source", named) if isinstance(named, dict) else named
+    return load_spec(data).data
 
 
 def _load(path: Path) -> Model:

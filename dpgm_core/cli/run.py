@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import records_of, talk
+from dpgm_core.cli.common import talk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "learn_again",
     "opened_ledger",
+    "paid",
     "paid_before",
     "saved_files",
     "say_remarks",
@@ -56,6 +57,8 @@ def paid_before(error: BaseException) -> Sequence[NoisyTables]:
 @contextmanager
 def telling_what_is_kept() -> Iterator[None]:
     """Where what is done inside fails after a charge, say how to learn from what was saved."""
+    from dpgm_core.errors import LearningFailed
+
     try:
         yield
     except BaseException as error:
@@ -63,6 +66,8 @@ def telling_what_is_kept() -> Iterator[None]:
         files = saved_files(paid)
         if files:
             talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
+        elif isinstance(error.__cause__, LearningFailed) and error.__cause__.discovery is not None:
+            talk(f"dpgm: {error.__cause__}")
         raise
 
 
@@ -86,12 +91,17 @@ def terms_of(run: Spec) -> dict[str, Any]:
     """What the curator is told, apart from the budget; with a selector also what it chooses for."""
     from dpgm_core.randomness import SeededRandomness
 
-    told = {
+    told: dict[str, Any] = {
         "terms": run.terms,
         "randomness": None if run.seed is None else SeededRandomness(run.seed),
         "split": {"tables": run.split, "check": run.check},
     }
     return told if run.select is None else {**told, "workload": run.workload}
+
+
+def paid(run: Spec) -> dict[str, Any]:
+    """The same, and labels that were found and paid for before: for what is charged."""
+    return {**terms_of(run), "labels_from": run.labels_from}
 
 
 def say_remarks(run: Spec) -> None:
@@ -155,7 +165,7 @@ def _check_before_creating(run: Spec) -> None:
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
     check(
-        records_of(run),
+        run.data,
         wanted(run),
         run.budget,
         run.mechanism,

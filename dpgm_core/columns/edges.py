@@ -14,14 +14,14 @@ import numpy as np
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
 
-__all__ = ["UNITS", "bin_edge", "bounds", "calendar_edges", "check_edges", "equal_edges", "grid_edges"]
+__all__ = ["UNITS", "bin_edge", "bounds", "calendar_edges", "check_edges", "equal_edges", "grid_cells", "grid_edges"]
 
 #: The grid of private bins has at most so many cells.
 CELLS = 2**16
 #: Calendar bins, the coarsest first.
 UNITS = ("year", "quarter", "month", "week", "day", "hour")
 
-_MOST = 2**20  # bins of a calendar
+_MOST = 2**17  # bins of a calendar
 
 
 def bin_edge(name: str, edge: object, values: Values | None = None) -> float:
@@ -107,7 +107,7 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
     places = [float(place) for place in inner]
     if discrete:
         places = _apart(places, low, high)
-        last = high if not places or high > places[-1] else high + 0.5
+        last = high if high > (places[-1] if places else low) else high + 0.5
     else:
         places, last = _rounded([low, *places, high], whole=values.is_temporal)[1:-1], high
     edges = (low, *places, last)
@@ -151,9 +151,12 @@ def grid_edges(name: str, low: float, high: float, values: Values) -> tuple[floa
     >>> len(grid_edges("x", 0.0, 94.0, Values(kind="integer"))) - 1
     95
     """
-    discrete = values.kind in ("integer", "date")
-    count = int(min(high - low + 1, CELLS)) if discrete else CELLS
-    return equal_edges(name, low, high, count, values)
+    return equal_edges(name, low, high, grid_cells(low, high, values), values)
+
+
+def grid_cells(low: float, high: float, values: Values) -> int:
+    """How many cells the grid between two bounds has."""
+    return int(min(high - low + 1, CELLS)) if values.kind in ("integer", "date") else CELLS
 
 
 def check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:

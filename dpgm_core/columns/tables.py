@@ -9,13 +9,13 @@ from datetime import date, datetime, time
 from typing import Any, TypeVar
 
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels, exact_share
-from dpgm_core.columns.edges import UNITS, bin_edge, bounds, calendar_edges, equal_edges, grid_edges
+from dpgm_core.columns.edges import UNITS, bin_edge, bounds, calendar_edges, equal_edges, grid_cells
 from dpgm_core.columns.labelling import bin_labels
 from dpgm_core.columns.matching import EXACT, Matching
 from dpgm_core.columns.values import PLAIN, Values
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["KEYS", "MAX_SIZE", "MISSING", "attribute_fields", "attribute_table", "special_codes"]
+__all__ = ["FORM", "KEYS", "MAX_SIZE", "MISSING", "attribute_fields", "attribute_table", "special_codes"]
 
 T = TypeVar("T")
 
@@ -26,9 +26,10 @@ MISSING = "missing"
 
 _VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
 _MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
-_FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
+#: What says which labels there are.
+FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.
-KEYS = (*_FORM, *_VALUES, *_MATCHING, "null_values", "unknown", "missing", "null", "todo")
+KEYS = (*FORM, *_VALUES, *_MATCHING, "null_values", "unknown", "missing", "null", "todo")
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
@@ -223,8 +224,8 @@ def _cut(
     bins = plain.get("bins")
     if "min" not in plain:
         raise DomainError(
-            f"{where}: bins must be a list of edges, or a number, a calendar unit or private with min and "
-            f"max, got {bins!r:.60}"
+            f"{where}: bins must be a list of edges, or stand with min and max, as bins = 32, 'month' or "
+            f"{{ private = 32 }} do; got {bins!r:.60}"
         )
     low, high = bounds(name, plain["min"], plain["max"], values)
     if bins is None:
@@ -242,7 +243,7 @@ def _cut(
     if "private" not in bins:
         raise DomainError(f"{where}: bins as a table needs private, as in bins = {{ private = 32 }}")
     share = _named(where, lambda: exact_share(bins["share"])) if "share" in bins else None
-    cells = len(grid_edges(name, low, high, values)) - 1
+    cells = grid_cells(low, high, values)
     private = _named(where, lambda: PrivateBins(count=bins["private"], low=low, high=high, cells=cells, share=share))
     return equal_edges(name, low, high, private.count, values), private
 

@@ -53,14 +53,14 @@ def dpgm_components() -> Iterable[Component]:
             kind="source",
             name="csv",
             target="dpgm_core.sources.csv:CsvSource",
-            summary="a CSV file, plain or gzipped; every line is one record, however broken",
+            summary="a CSV file of any dialect, plain or gzipped; every line is one record, however broken",
             records="dpgm_core.testing.core_sources:csv",
         ),
         Component(
             kind="source",
             name="parquet",
-            target="dpgm_core.sources.arrow:ParquetSource",
-            summary="a Parquet file",
+            target="dpgm_core.sources.parquet:ParquetSource",
+            summary="a Parquet file, or a folder of them, partitioned or not",
             records="dpgm_core.testing.core_sources:parquet",
         ),
         Component(

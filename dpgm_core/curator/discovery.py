@@ -28,6 +28,7 @@ from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import RawValues, Source
+from dpgm_core.workload import Workload
 
 __all__ = ["Found", "check_open", "found_first", "rest_of"]
 
@@ -42,6 +43,10 @@ class Found:
     budget: Budget
     discovery: Discovery | None = None
     saved: Path | None = None
+
+    def over(self, workload: Workload) -> Workload:
+        """The workload over the domain with its labels."""
+        return workload if self.discovery is None else workload.over(self.domain)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -117,18 +122,17 @@ def found_first(
         return _taken_up(labels_from, domain, budget, terms, randomness, check)
     _check_ledger(ledger, terms, budget, asked)
     saved = None if save_release is None else labels_file(save_release)
-    if saved is not None:
-        check_writable(saved)
+    for path in (save_release, saved):
+        if path is not None:
+            check_writable(path)
     check()
     discovery = _discovered(source, domain, asked, terms, randomness, ledger)
-    settled = discovery.domain(domain)
-    if saved is not None:
-        try:
+    with Found(domain=domain, budget=budget, discovery=discovery).kept():
+        settled = discovery.domain(domain)
+        if saved is not None:
             discovery.save(saved, settled)
-        except DpgmError as error:
-            raise _failed(discovery, None, error) from error
-        if ledger is not None:
-            ledger.mark_released(discovery.provenance["entry"])
+            if ledger is not None:
+                ledger.mark_released(discovery.provenance["entry"])
     return Found(domain=settled, budget=rest_of(budget, asked), discovery=discovery, saved=saved)
 
 
@@ -220,7 +224,7 @@ def _failed(discovery: Discovery, saved: Path | None, error: BaseException) -> L
     kept = (
         "kept in the error's discovery, which can be saved"
         if saved is None
-        else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved)!r}"
+        else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved.absolute())!r}"
     )
     failed = LearningFailed(f"{kind}{error}; the labels of {names} are found and paid for ({discovery.cost}), {kept}")
     failed.discovery = discovery

@@ -47,9 +47,9 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
 
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
-    >>> from dpgm_core.constraints import Ordered
-    >>> plain = Domain.from_sizes(dict.fromkeys("ab", 2))
-    >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
+    >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+    >>> binary = {name: {"size": 2, "unknown": 0} for name in "ab"}
+    >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
     >>> structure = Structure(domain, [("a",), ("b",)])
     >>> LoopyBP().compile(structure).infer(Tables.zeros(structure), total=3).marginals["a"].round(6).tolist()
     [2.0, 1.0]

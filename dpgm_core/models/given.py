@@ -8,10 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
-from dpgm_core.columns.given import place_of
 from dpgm_core.domain import Domain
 from dpgm_core.models.questions import coded
-from dpgm_core.models.within import within
 
 __all__ = ["Given", "given_of"]
 
@@ -20,7 +18,7 @@ __all__ = ["Given", "given_of"]
 class Given:
     """What all records have in common. codes: attribute -> code. places: of those given as a value, on its axis.
 
-    >>> given_of(Domain.from_dict({"sex": ["F", "M"]}), {"sex": "M"}).codes
+    >>> given_of(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
     {'sex': 1}
     """
 
@@ -49,9 +47,7 @@ def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
     places = {}
     for name, value in (given or {}).items():
         one = domain[name]
-        law = within(one)
-        if law is not None and one.edges is not None and value not in one.labels:
-            place = place_of(law.values, value)
-            if place is not None and math.isfinite(place):
-                places[name] = place
+        place = None if one.edges is None or value in one.labels else one.place(value)
+        if place is not None and math.isfinite(place):
+            places[name] = place
     return Given(codes=codes, places=places)

@@ -18,12 +18,10 @@ from attrs import frozen
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.columns.lattice import Lattice, lattice_of
+from dpgm_core.columns.tables import MISSING
 from dpgm_core.columns.values import Values
 
-__all__ = ["MISSING", "Within", "missing_code", "within"]
-
-#: The label of null values, unless a domain says otherwise.
-MISSING = "missing"
+__all__ = ["Within", "missing_code", "within"]
 
 #: A bin that is open downwards, of any numbers, has its values so far below its edge: a part of the next one's width.
 _BELOW = 1e-3
@@ -186,7 +184,7 @@ def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Latti
 def _of_labels(attribute: Attribute) -> Within:
     """Labels that are numbers, dates or times, as they stand; those that the type cannot have are none."""
     texts = map(str, range(attribute.size)) if attribute.coded else iter(attribute.labels)
-    found = [attribute.values.number(text) for text in texts]
+    found = [attribute.place(text) for text in texts]
     places = np.array([math.nan if number is None else number for number in found], np.float64)
     if (missing := missing_code(attribute)) is not None:
         places[missing] = math.nan

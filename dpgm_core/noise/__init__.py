@@ -1,7 +1,8 @@
 """From a sensitivity and a budget to calibrated noise, and its exact samplers.
 
 The face is for those who write mechanisms and selectors: exact samplers, exact accounting of discrete noise, what
-noises share, the least that a choice can be made by, and contrasts of binary attributes in place of tables.
+noises share, the least that a choice can be made by, contrasts of binary attributes in place of tables, and labels from
+a threshold on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from dpgm_core.noise.descent import descent_temperature
     from dpgm_core.noise.exactness import Exactness, residuals
     from dpgm_core.noise.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
+    from dpgm_core.noise.labels import AskedLabels
     from dpgm_core.noise.samplers import bounded_variance, discrete_gaussian, discrete_laplace
+    from dpgm_core.noise.threshold import ThresholdNoise, threshold_noise
 
 # module -> its public names
 _LAZY = {
@@ -27,11 +30,15 @@ _LAZY = {
     "descent": ["descent_temperature"],
     "exactness": ["Exactness", "residuals"],
     "gaussian": ["discrete_delta", "discrete_variance", "least_variance", "log_normaliser"],
+    "labels": ["AskedLabels"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
+    "threshold": ["ThresholdNoise", "threshold_noise"],
 }
 
 __all__ = [
+    "AskedLabels",
     "Exactness",
+    "ThresholdNoise",
     "analytic_delta",
     "bounded_variance",
     "descent_temperature",
@@ -46,6 +53,7 @@ __all__ = [
     "residuals",
     "spread",
     "temperature",
+    "threshold_noise",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

@@ -55,8 +55,15 @@ def open_columns(domain: Domain) -> tuple[Attribute, ...]:
 
 
 def with_placeholders(domain: Domain) -> Domain:
-    """The domain as if each open column had the labels that hold its places: for sizes, and for checks."""
-    return domain.with_attributes({one.name: evolve(one, private=None) for one in open_columns(domain)})
+    """The domain as if each open column had the labels that hold its places: for sizes, and for checks.
+
+    Constraints on open columns are left out: they rule out nothing before labels are found.
+    """
+    columns = {one.name: evolve(one, private=None) for one in open_columns(domain)}
+    if not columns:
+        return domain
+    kept = [one for one in domain.constraints if columns.keys().isdisjoint(one.columns)]
+    return Domain((columns.get(one.name, one) for one in domain.attributes), kept)
 
 
 def asked_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[AskedLabels, ...]:

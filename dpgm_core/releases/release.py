@@ -234,11 +234,6 @@ class NoisyTables:
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
             found.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
-            if self.session.bins:
-                names = ", ".join(one.name for one in self.session.bins)
-                found.append(
-                    f"The bins of {names} were found privately, within this cost, and are not assumed public. "
-                )
             if self.session.votes is not None:
                 found.append(
                     f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
@@ -348,7 +343,8 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     releases: at least one, and alike (see `check_alike`). cost: of all of them, with the labels found before.
     """
     found_before = discoveries(releases)
-    domain = public_domain(labels=[name for one in found_before for name in one.names])
+    bins = [one.name for release in releases if release.session is not None for one in release.session.bins]
+    domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins)
     text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases), domain)} "
     for one in found_before:
         text += f"Finding the labels of {', '.join(map(repr, one.names))} is {one.cost} of it. "

@@ -1,15 +1,14 @@
-"""Arrow data: Parquet files, Arrow IPC (Feather) files, and any object that hands out an Arrow stream."""
+"""Arrow data: Arrow IPC (Feather) files, any object that hands out an Arrow stream, and what Parquet has in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from attrs import field, frozen
 
 from dpgm_core.arrays import Codes
@@ -21,54 +20,12 @@ from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
 from dpgm_core.sources.texts import check_key, is_textual, plain
 
-__all__ = ["ArrowIpcSource", "ArrowSource", "ParquetSource"]
+__all__ = ["ArrowIpcSource", "ArrowSource", "asked", "checked_types", "is_text", "keyed", "raw"]
 
 _PATH = {"help": "the file"}
 
 #: A schema, and the raw batches of the columns asked for.
 _Opened: TypeAlias = tuple[Any, Iterator[RawBatch]]
-
-
-@frozen(kw_only=True)
-class ParquetSource:
-    """A Parquet file; row groups are read in batches, so memory does not grow with the file.
-
-    >>> ParquetSource(path="x.parquet").path.name
-    'x.parquet'
-    """
-
-    path: Path = field(converter=Path, metadata=_PATH)
-
-    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
-        """Codes of the named columns; DataError if the file or a column is missing, or it is damaged."""
-        return (codes for codes, _ in self.keyed_batches(domain, columns, None))
-
-    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
-        """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(_asked(columns, key)), domain, columns, key)
-
-    def names(self) -> tuple[str, ...]:
-        """The names of all columns."""
-        return tuple(self._schema().names)
-
-    def _schema(self) -> Any:
-        opened(self.path, lambda: self.path.open("rb")).close()
-        return attempt(f"{self.path} cannot be read as Parquet", lambda: pq.read_schema(self.path))
-
-    def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
-        """The raw values of the named columns."""
-        return self._opened(columns)[1]
-
-    def _opened(self, columns: Sequence[str]) -> _Opened:
-        message, schema = f"{self.path} cannot be read as Parquet", self._schema()
-        locate(str(self.path), columns, schema.names)
-        # Texts as dictionaries: each distinct value is looked up once per batch. Dictionaries too: Arrow would restore
-        # their types, and fail at bytes that are not UTF-8 and at more values than their indices can count.
-        texts = [name for name in columns if _is_text(schema.field(name).type)]
-        # Without pre_buffer a column is decoded page by page instead of being held as a whole row group.
-        file = attempt(message, lambda: pq.ParquetFile(self.path, read_dictionary=texts, pre_buffer=False))
-        distinct = list(dict.fromkeys(columns))
-        return schema, shielded(message, _raw(columns, file.iter_batches(BATCH_ROWS, columns=distinct)))
 
 
 @frozen(kw_only=True)
@@ -87,7 +44,7 @@ class ArrowIpcSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(_asked(columns, key)), domain, columns, key)
+        return _keyed(*self._opened(asked(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -103,7 +60,7 @@ class ArrowIpcSource:
         locate(str(self.path), columns, schema.names)
         if isinstance(reader, pa.RecordBatchFileReader):
             reader = map(reader.get_batch, range(reader.num_record_batches))
-        return schema, shielded(self._unreadable, _raw(columns, reader))
+        return schema, shielded(self._unreadable, raw(columns, reader))
 
     @property
     def _unreadable(self) -> str:
@@ -140,7 +97,7 @@ class ArrowSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return _keyed(*self._opened(_asked(columns, key)), domain, columns, key)
+        return _keyed(*self._opened(asked(columns, key)), domain, columns, key)
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns."""
@@ -163,12 +120,12 @@ class ArrowSource:
             batches = self._streamed(columns, where)
         else:
             reader = attempt(message, lambda: _stream(self.data, columns, where))
-            schema, batches = reader.schema, self._once(_raw(columns, reader))
+            schema, batches = reader.schema, self._once(raw(columns, reader))
         locate(where, columns, schema.names)
         return schema, shielded(message, batches)
 
     def _streamed(self, columns: Sequence[str], where: str) -> Iterator[RawBatch]:
-        yield from _raw(columns, _stream(self.data, columns, where))
+        yield from raw(columns, _stream(self.data, columns, where))
 
     def _once(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
         self._check_unread()
@@ -198,9 +155,10 @@ def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
     return pa.RecordBatchReader.from_stream(data)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether values of an Arrow type are texts, also in a dictionary."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     return is_textual(plain(pa.array([], kind)).type)
 
 
@@ -240,7 +198,8 @@ def _check_places(places: Any, size: int) -> None:
         raise ValueError
 
 
-def _raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
+def raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
+    """The columns of record batches, in parts of at most `BATCH_ROWS` rows, each held together by its own memory."""
     for batch in batches:
         for name in columns:
             _check(batch.column(name))
@@ -249,17 +208,30 @@ def _raw(columns: Sequence[str], batches: Iterable[Any]) -> Iterator[RawBatch]:
             yield RawBatch([part.column(name) for name in columns])
 
 
-def _asked(columns: Sequence[str], key: str | None) -> list[str]:
+def asked(columns: Sequence[str], key: str | None) -> list[str]:
+    """The columns with the person key behind them, if there is one."""
     return [*columns, *([key] if key is not None else [])]
+
+
+def checked_types(types: Mapping[str, Any], domain: Domain, columns: Sequence[str], key: str | None) -> None:
+    """Refuse columns and keys of types that cannot be read, before any batch.
+
+    So a table with records is refused if and only if one without them is.
+    """
+    check_types(domain, {name: types[name] for name in columns})
+    if key is not None:
+        check_key(key, types[key])
+
+
+def keyed(raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, Any]]:
+    """The codes of raw batches of these columns, and the raw key where one follows them."""
+    encode = encoders(domain, columns)
+    message = "a column cannot be matched with its labels; give texts, numbers, booleans or dates"
+    return ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))
 
 
 def _keyed(
     schema: Any, raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str], key: str | None
 ) -> Iterator[tuple[Codes, Any]]:
-    # Types are judged before any batch, so that a table with records is refused if and only if one without them is.
-    check_types(domain, {name: schema.field(name).type for name in columns})
-    if key is not None:
-        check_key(key, schema.field(key).type)
-    encode = encoders(domain, columns)
-    message = "a column cannot be matched with its labels; give texts, numbers, booleans or dates"
-    return ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))
+    checked_types({name: schema.field(name).type for name in asked(columns, key)}, domain, columns, key)
+    return keyed(raw, domain, columns)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from dpgm_core.arrays import Codes
 from dpgm_core.attribute import Attribute, code_dtype, parse_number
+from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.matching import EXACT
 from dpgm_core.columns.values import EXACT_WHOLE, NANO, Values
 from dpgm_core.domain import Domain
@@ -192,11 +193,10 @@ def _by_labels(attribute: Attribute) -> Callable[[Any], CodeArray]:
 def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
     """Codes of numbers, of dates and times, and of texts that are parsed, by the bins; nulls are left to the caller."""
     dtype = code_dtype(attribute.size)
-    cut, values = attribute.cut, attribute.values
-    assert cut is not None
-    rules = attribute.matching
+    values, rules = attribute.values, attribute.matching
+    cut = Cut(attribute.edges or (), attribute.cap, values.ticks)
     # Where null is written as a number or a date, values that are it are null too.
-    nulls = [] if attribute.coded else _null_places(attribute)
+    nulls = _null_places(attribute)
 
     def of_texts(texts: Sequence[bytes]) -> CodeArray:
         if values.is_temporal or rules != EXACT:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource, ParquetSource
+from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource
 from dpgm_core.sources.codes import CodesSource
 from dpgm_core.sources.csv import CsvSource
+from dpgm_core.sources.parquet import ParquetSource
 from dpgm_core.testing.source_records import DOMAIN
 
 __all__ = ["arrow", "arrow_ipc", "codes", "csv", "parquet"]

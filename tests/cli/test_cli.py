@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 
+import click
 import pytest
+
+from dpgm_core.cli import cli
 
 
 @pytest.mark.parametrize("words", [["fti"], ["fit"], ["fit", "--no-such"], ["query"], ["ledger", "burn"]])
@@ -45,3 +48,10 @@ def test_linear_algebra_has_one_thread_unless_asked_for_more(asked, expected):
     )
     found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.split()[-4:] == [expected] * 4
+
+
+def test_there_are_fewer_than_twenty_commands():
+    """Those of groups counted one by one: nobody finds their way among more."""
+    context = click.Context(cli)
+    found = [cli.get_command(context, name) for name in cli.list_commands(context)]
+    assert sum(len(one.commands) if isinstance(one, click.Group) else 1 for one in found) < 20

@@ -59,8 +59,8 @@ def test_fit_says_what_was_spent(spec, fitted, dpgm_command):
     assert [Path(file).name for file in fitted["releases"]] == names and fitted["release"] == fitted["releases"][0]
     costs = [dpgm.load_release(file).cost for file in fitted["releases"]]
     assert costs == [Budget.pure("9/10"), Budget.pure("1/10")]
-    history = json.loads(dpgm_command("ledger", "history", spec.parent / "out/visits.ledger", "--json")[1])
-    assert Budget.sum(Budget.parse(one["cost"]) for one in history) == Budget.pure(1)
+    history = json.loads(dpgm_command("ledger", "show", spec.parent / "out/visits.ledger", "--json")[1])
+    assert Budget.sum(Budget.parse(one["cost"]) for one in history["charges"]) == Budget.pure(1)
     code, out, _ = dpgm_command("fit", spec, "--set", "learner=shares")
     assert code == 0
     assert "spent:   epsilon = 1; left in the ledger: epsilon = 0.5\n" in out

@@ -31,8 +31,8 @@ def test_fit_runs_until_the_ledger_is_empty(spec, dpgm_command, refused):
     assert len(before) == 4
     assert "only epsilon = 0.5 is left" in refused("fit", spec)
     assert before == {name: (spec.parent / name).read_bytes() for name in files(spec.parent) if name.endswith(".dpgm")}
-    code, out, _ = dpgm_command("ledger", "history", spec.parent / "out/visits.ledger", "--json")
-    assert [entry["status"] for entry in json.loads(out)] == ["released", "released"]
+    code, out, _ = dpgm_command("ledger", "show", spec.parent / "out/visits.ledger", "--json")
+    assert [entry["status"] for entry in json.loads(out)["charges"]] == ["released", "released"]
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_a_failed_learner_leaves_the_paid_release(spec, how):
     hint = next(line for line in done.stderr.splitlines() if "dpgm learn " in line)
     release = hint.split("dpgm learn ")[1]
     assert run("learn", release).returncode == 0
-    history = run("ledger", "history", str(spec.parent / "out/visits.ledger"), "--json").stdout
-    assert len(json.loads(history)) == 1
+    shown = run("ledger", "show", str(spec.parent / "out/visits.ledger"), "--json").stdout
+    assert len(json.loads(shown)["charges"]) == 1
 
 
 @pytest.mark.parametrize("first", ["SECRET1,SECRET2", "sex,SECRET", "SECRET,agee", "age,age", '"SECRET",x', "sexx"])

@@ -6,7 +6,7 @@ import json
 
 
 def test_ledgers(tmp_path, dpgm_command, refused):
-    """create, show and history; an existing one, no budget and a mixed one are refused."""
+    """create and show; an existing one, no budget and a mixed one are refused."""
     path = tmp_path / "x.ledger"
     create = ("ledger", "create", path, "--name", "x", "--neighbours", "add-remove")
     assert "epsilon" in refused(*create)
@@ -15,10 +15,10 @@ def test_ledgers(tmp_path, dpgm_command, refused):
     refused(*create[:2], tmp_path / "y", *create[3:], "--epsilon", "1", "--rho", "1")
     assert "remaining: epsilon = 0.3" in dpgm_command("ledger", "show", path)[1]
     assert json.loads(dpgm_command("ledger", "show", path, "--json")[1])["budget"] == {"epsilon": "3/10"}
-    assert json.loads(dpgm_command("ledger", "history", path, "--json")[1]) == []
+    assert json.loads(dpgm_command("ledger", "show", path, "--json")[1])["charges"] == []
     refused("ledger", "show", tmp_path / "none")
     (tmp_path / "text").write_text("hello")
-    refused("ledger", "history", tmp_path / "text")
+    refused("ledger", "show", tmp_path / "text")
 
 
 def test_a_wrong_column_leaves_no_ledger_with_wrong_terms(spec, refused):
@@ -54,7 +54,7 @@ def test_a_run_that_oversteps_its_own_budget_is_not_told_about_the_ledger(spec, 
 
 
 def test_conditional_charges_are_marked(spec, dpgm_command):
-    """`show` says it of the total, `history` of each charge, both in text and in JSON."""
+    """`show` says it of the total and of each charge, both in text and in JSON."""
     path = spec.parent / "out/visits.ledger"
     assert dpgm_command("fit", spec)[0] == 0
     assert "conditional" not in dpgm_command("ledger", "show", path)[1]
@@ -64,8 +64,8 @@ def test_conditional_charges_are_marked(spec, dpgm_command):
     assert "the total is no unconditional guarantee." in shown
     counted = json.loads(dpgm_command("ledger", "show", path, "--json")[1])["conditions"]
     assert counted == {"conditional on public N": 1, "the noise came from a seed, for simulation only": 1}
-    first, second = json.loads(dpgm_command("ledger", "history", path, "--json")[1])
+    first, second = json.loads(dpgm_command("ledger", "show", path, "--json")[1])["charges"]
     assert first["conditions"] == [] and second["conditions"] == list(counted)
-    lines = dpgm_command("ledger", "history", path)[1].splitlines()
+    lines = dpgm_command("ledger", "show", path)[1].split("\n\n")[1].splitlines()
     assert lines[0].split()[:6] == ["entry", "when", "(UTC)", "cost", "state", "conditions"]
     assert " none" in lines[2] and "conditional on public N; the noise came from a seed" in lines[3]

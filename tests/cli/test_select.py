@@ -176,8 +176,8 @@ def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkey
     hint = next(line for line in err.splitlines() if "learn from it with: dpgm learn " in line)
     code, out, _ = dpgm_command("learn", hint.split("dpgm learn ")[1], "--json")
     assert code == 0 and json.loads(out)["structure"] == [["sex"], ["age"]]
-    history = json.loads(dpgm_command("ledger", "history", chosen.parent / "out/visits.ledger", "--json")[1])
-    assert [entry["status"] for entry in history] == ["released"]
+    history = json.loads(dpgm_command("ledger", "show", chosen.parent / "out/visits.ledger", "--json")[1])
+    assert [entry["status"] for entry in history["charges"]] == ["released"]
 
 
 def test_votes_are_planned_selected_and_learned_from(chosen, dpgm_command):

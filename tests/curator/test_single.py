@@ -151,6 +151,7 @@ def test_what_forks_in_the_middle_comes_back_once(where):
 
 
 @needs_fork
+@pytest.mark.system_randomness
 def test_system_randomness_repeats_nothing_after_a_fork():
     """Parent and child draw other words (false alarm 2^-512), and so do both after it."""
     randomness = SystemRandomness()

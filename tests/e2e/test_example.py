@@ -66,14 +66,14 @@ def test_a_nearly_empty_ledger_refuses_with_nothing_released(health):
     assert dpgm("fit", health / "health.toml", "--set", "ledger.budget.epsilon=1.5").returncode == 0
     out = health / "out"
     before = {name: (out / name).read_bytes() for name in files(out) if not name.endswith(".ledger")}
-    history = dpgm("ledger", "history", out / "health.ledger").stdout
+    history = dpgm("ledger", "show", out / "health.ledger").stdout
     done = dpgm("fit", health / "health.toml")
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1
     assert "epsilon = 0.5" in done.stderr
     assert before == {name: (out / name).read_bytes() for name in files(out) if not name.endswith(".ledger")}
-    assert dpgm("ledger", "history", out / "health.ledger").stdout == history
+    assert dpgm("ledger", "show", out / "health.ledger").stdout == history
 
 
 def test_the_spent_ledger_says_what_to_do_and_it_works(health):

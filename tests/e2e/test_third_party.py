@@ -73,7 +73,7 @@ def test_the_health_example_is_fitted_with_them(settings, in_environment):
     The noise on a table of 30 cells has a standard deviation below 10 among 20,190 rows, the gap in P(no visit) is
     0.17: the false alarm probability is below 1e-9.
     """
-    words = [word for setting in settings for word in ("--set", setting)]
+    words = [word for setting in (*settings, "intervals.replicates=2") for word in ("--set", setting)]
     said = in_environment("dpgm", "fit", "docs/examples/health/health.toml", *words)
     assert "left in the ledger" in said and "NOT PRIVATE" not in said and "UNSAFE" not in said
     query = ("dpgm", "query", "docs/examples/health/out/health.dpgm", "visits", "--json", "--given")
@@ -100,9 +100,8 @@ def test_the_ten_minute_path_word_for_word(in_environment):
     assert len(blocks) >= 5
     said = [in_environment("bash", "-euo", "pipefail", "-c", block) for block in blocks]
     assert "made ./dpgm-coin" in said[0]
-    (printed,) = (line for line in said[0].splitlines() if line.startswith("pip install"))
-    assert printed == 'pip install -e "./dpgm-coin[testing]" && dpgm check dpgm-coin'
-    assert " 0 failed" in in_environment("sh", "-c", printed)
+    # what is printed is what the page's next blocks do
+    assert 'pip install -e "./dpgm-coin[testing]" && dpgm check dpgm-coin' in said[0].splitlines()
     (broken,) = (text for block, text in zip(blocks, said, strict=True) if "! dpgm check" in block)
     assert re.search(r"^samples-follow-logpdf +failed", broken, re.MULTILINE)
     assert [text for text in said if text is not broken and " 0 failed" in text]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
+import math
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dpgm_core.columns.matching import Matching
+from dpgm_core.columns.values import Values
 from dpgm_core.domain import Attribute
 from dpgm_core.sources.encoding import encoder
 
@@ -25,6 +32,21 @@ ANY_VALUE = st.one_of(
     st.binary(max_size=6),
     st.integers(-50, 50).map(lambda number: str(number).encode()),
     st.floats(width=32).map(lambda number: repr(number).encode()),
+    st.sampled_from(
+        [b"na ", b"1.000", b"1,000", b"1.000,5", b"1,5", b"+01", b"1.0", b"-0", b"1e0", b"\xc2\xa01", b"a", b"\xc3\x9f"]
+    ),
+    st.sampled_from(
+        [
+            b"2019-03-01",
+            b"2019-03-01T00:00:00.000000001",
+            b"2019-02-29",
+            b"05:30",
+            b"1.3.2019",
+            b"1900-01-01",
+            b"0001-01-01T00:00+01:00",
+        ]
+    ),
+    st.integers(2**53 - 3, 2**53 + 3).map(lambda number: b"%d" % number),
     st.sampled_from([b"", b"NA", b" 1 ", b"1_0", b"+3", b"1e1", b"nan", b"inf", b"0x1", b"1.", b"\x1c1", b"1\0", b"A"]),
     st.none(),
 )
@@ -34,6 +56,28 @@ ATTRIBUTES = [
     Attribute.of_bins("x", [-10, 0, 0.5, 10], unknown="?", null="none", null_values=["NA", "", "7"]),
     Attribute.of_bins("x", [float("-inf"), 0, float("inf")], unknown="?"),
     Attribute.of_size("x", 300, unknown=299, null=7),
+    *(
+        Attribute.of_labels("x", labels, unknown="?", null="none", null_values=["NA"], matching=rules)
+        for rules, labels in (
+            (Matching(case=False, blanks="strip"), ["A", " b", "SS", "1"]),
+            (Matching(numbers=True), ["1", "1000", "-7", "0.50", "A", "1e45"]),
+            (Matching(numbers=True, thousands=".", decimal=",", blanks="strip"), ["1", "1,5", "1.000", "A"]),
+            (Matching(numbers=True, thousands=",", case=False), ["1", "1.5", "1,000", "a"]),
+        )
+    ),
+    *(
+        Attribute.of_bins("x", edges, unknown="?", null="none", null_values=["NA", "1900-01-01", "7"], **more)
+        for edges, more in (
+            ([-7, 0, 1.5, 10], {"values": Values(kind="integer")}),
+            ([0, 2**53, 2**53 + 2], {"values": Values(kind="integer"), "cap": True}),
+            ([0, 2**53, 2**53 + 2], {"values": Values(kind="number")}),
+            ([-50, 0.5, 1000], {"matching": Matching(thousands=".", decimal=",", blanks="strip"), "cap": True}),
+            (["1900-01-01", "2019-03-01", "2020-01-01"], {"values": Values(kind="date")}),
+            (["-inf", "2019-03-01", "inf"], {"values": Values(kind="date", format="%d.%m.%Y")}),
+            (["1900-01-01", "2019-03-01", "2020-01-01"], {"values": Values(kind="datetime"), "cap": True}),
+            (["00:00", "05:30", "23:59:59"], {"values": Values(kind="time")}),
+        )
+    ),
 ]
 
 
@@ -50,13 +94,14 @@ def test_texts_encode_as_the_reference_does(values: list[bytes | None], attribut
 
 @settings(deadline=None, max_examples=200)
 @given(
-    st.lists(st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1), st.integers(-12, 12)), max_size=20),
+    st.lists(st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1), st.integers(-12, 12), st.just(1000)), max_size=20),
     st.sampled_from(ATTRIBUTES),
 )
 @example([10, -10, 7, 0], ATTRIBUTES[2])
+@example([1000], ATTRIBUTES[7])
 def test_whole_numbers_encode_as_their_digits(values: list[int | None], attribute: Attribute) -> None:
     """As int32, int64, double and decimal, a whole number means what its digits mean."""
-    wanted = [attribute.code(None if value is None else str(value)) for value in values]
+    wanted = [attribute.typed_code(None if value is None else str(value)) for value in values]
     for kind in (pa.int32(), pa.int64(), pa.float64(), pa.decimal128(30, 3)):
         assert encoder(attribute)(pa.array(values, pa.int64()).cast(kind)).tolist() == wanted
 
@@ -71,3 +116,93 @@ def test_labels_at_the_ends_of_the_integers(labels: list[str]) -> None:
         info = np.iinfo(kind.to_pandas_dtype())
         values = [value for value in (5, 0, info.min, info.max, info.max - 1) if info.min <= value]
         assert encoder(attribute)(pa.array(values, kind)).tolist() == [attribute.code(str(value)) for value in values]
+
+
+WHOLE = st.one_of(
+    st.integers(-(2**63), 2**63 - 1), st.integers(2**53 - 3, 2**53 + 3), st.integers(-12, 12), st.just(2**63 - 1)
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(WHOLE, max_size=12), st.lists(WHOLE.filter(lambda edge: float(edge) == edge), min_size=2, unique=True))
+def test_whole_numbers_are_never_rounded_into_a_bin(values: list[int], edges: list[int]) -> None:
+    """Beyond 2^53, where floats have gaps, 64-bit integers and their texts stand on the right side of each edge."""
+    edges = sorted(edges)
+    attribute = Attribute.of_bins("x", edges, unknown="?", values=Values(kind="integer"), labels=map(str, edges[1:]))
+
+    def slow(value: int) -> int:
+        inside = [at for at, (low, high) in enumerate(itertools.pairwise(edges)) if low <= value < high]
+        return inside[0] if inside else len(edges) - (2 if value == edges[-1] else 1)
+
+    wanted = [slow(value) for value in values]
+    assert encoder(attribute)(pa.array(values, pa.int64())).tolist() == wanted
+    assert encoder(attribute)(pa.array(list(map(str, values)))).tolist() == wanted
+    assert encoder(attribute)(pa.array(values, pa.decimal128(30, 2))).tolist() == wanted
+    assert encoder(attribute)(pa.array([abs(value) for value in values], pa.uint64())).tolist() == [
+        slow(abs(value)) for value in values
+    ]
+
+
+TEMPORAL = [one for one in ATTRIBUTES if one.values.is_temporal]
+MARCH = int(dt.datetime(2019, 3, 1, tzinfo=dt.UTC).timestamp()) * 10**9
+HALF_PAST_FIVE = (5 * 60 + 30) * 60 * 10**9
+MOMENTS = st.one_of(
+    st.none(),
+    st.integers(-(2**62), 2**62),
+    st.integers(MARCH - 5, MARCH + 5),
+    st.integers(HALF_PAST_FIVE - 5, HALF_PAST_FIVE + 5),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(MOMENTS, max_size=12), st.sampled_from(TEMPORAL), st.sampled_from(["s", "ms", "us", "ns"]))
+@example([MARCH - 1, MARCH, MARCH + 1], TEMPORAL[2], "ns")
+@example([HALF_PAST_FIVE - 1, HALF_PAST_FIVE], TEMPORAL[3], "ns")
+def test_dates_and_times_encode_as_their_texts(values: list[int | None], attribute: Attribute, unit: str) -> None:
+    """Timestamps, dates and times of every unit fall where their ISO texts do, to the nanosecond; none is rounded."""
+    if attribute.values.format is not None:  # texts of that format; Arrow's own dates are what they are
+        attribute = Attribute.of_bins("x", attribute.edges, unknown="?", values=Values(kind="date"))
+    per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    raw = [None if value is None else value * per // 10**9 for value in values]
+    day = [None if value is None else value % (86_400 * per) for value in raw]
+    arrays = [
+        pa.array(raw, pa.timestamp(unit)),
+        pa.array(raw, pa.timestamp(unit, "UTC")),
+        pa.array([None if value is None else value // (86_400 * per) for value in raw], pa.int32()).cast(pa.date32()),
+        pa.array(day, pa.int64())
+        .cast(pa.int32() if unit in ("s", "ms") and max(filter(None, day), default=0) < 2**31 else pa.int64())
+        .cast(pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)),
+    ]
+    for array in arrays:
+        texts = [None if text is None else text.replace(" ", "T") for text in array.cast(pa.string()).to_pylist()]
+        assert encoder(attribute)(array).tolist() == [attribute.code(text) for text in texts], array.type
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.floats(), max_size=20), st.sampled_from([one for one in ATTRIBUTES if one.edges is not None]))
+@example([7.0, 1.5, 0.5, math.inf, -math.inf, math.nan, 2.0**53 + 2], ATTRIBUTES[9])
+def test_floats_fall_where_their_digits_do(values: list[float], attribute: Attribute) -> None:
+    """Doubles are read exactly, NaN is null."""
+    wanted = [attribute.null if value != value else attribute.typed_code(_digits(value)) for value in values]
+    assert encoder(attribute)(pa.array(values, pa.float64(), from_pandas=False)).tolist() == wanted
+
+
+def _digits(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def test_many_texts_are_read_once_each() -> None:
+    """Rules are applied to distinct texts, not to a million cells."""
+    calls = 0
+
+    class Counting(Matching):
+        def form(self, raw: bytes) -> bytes:
+            nonlocal calls
+            calls += 1
+            return super().form(raw)
+
+    attribute = Attribute.of_labels("x", ["a", "b"], unknown="?", matching=Counting(case=False))
+    encode = encoder(attribute)
+    calls = 0
+    codes = encode(pc.take(pa.array(["A", "b", "c"]), pa.array(np.arange(30_000) % 3)))
+    assert codes[:3].tolist() == [0, 1, 2] and calls <= 6

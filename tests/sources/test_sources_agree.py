@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpgm_core.domain import Attribute, Domain
-from dpgm_core.errors import DataError
+from dpgm_core.errors import DataError, DpgmError
 from dpgm_core.sources import as_source
-from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource, ParquetSource
+from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource
 from dpgm_core.sources.codes import CodesSource
 from dpgm_core.sources.csv import CsvSource
+from dpgm_core.sources.parquet import ParquetSource
 
 NAMES = ("town", "age", "visits", "coded")  # of visits.domain
 
@@ -64,6 +65,49 @@ def test_what_cannot_hold_records_is_refused(data: object, visits: SimpleNamespa
     with pytest.raises(DataError) as caught:
         visits.codes(as_source(data))
     assert "SECRET" not in str(caught.value).replace("SECRET.gz", "")
+
+
+def test_a_table_names_a_source_as_in_a_spec_file(tmp_path: Path, visits: SimpleNamespace) -> None:
+    """With its options; in `fit`, `check`, `validate` and `evaluate` alike, as all of them ask `as_source`."""
+    table = visits.table(rows=50)
+    path = visits.keyed_ways["csv"](table, tmp_path)
+    path.write_bytes(path.read_bytes().replace(b",", b";"))
+    source = as_source({"source": "csv", "path": path, "delimiter": ";"})
+    assert isinstance(source, CsvSource) and visits.codes(source) == visits.expected(table)
+    by_name = {"source": np.array([0, 1]), "path": np.array([1, 1])}  # attributes of such names, as codes
+    assert isinstance(as_source(by_name), CodesSource)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (
+            {"path": "x.csv"},
+            r"^records given as a mapping with texts in it need a source, as in \{'source': 'csv', 'path'",
+        ),
+        ({"name": "csv", "path": "x.csv"}, "need a source"),
+        ({"source": 3, "path": "x.csv"}, "need a source"),
+        ({"source": "cvs", "path": "x.csv"}, "there is no source 'cvs'; did you mean 'csv'"),
+        ({"source": "csv"}, "source 'csv' needs option 'path'"),
+        ({"source": "csv", "path": "x.csv", "delimeter": ";"}, "no option 'delimeter'; did you mean 'delimiter'"),
+        ("x.tsv", r'name the source, as in a spec\'s data = \{ source = "csv", path = "...", delimiter = "\\t" \}$'),
+        ("x.xlsx", "read it with pandas.read_excel in Python and give the data frame in place of the path$"),
+        ("x.sav", "pandas.read_spss"),
+        ("x.sas7bdat", "pandas.read_sas"),
+        ("x.dta", "pandas.read_stata"),
+    ],
+)
+def test_what_names_no_source_is_told_what_would(data: object, said: str) -> None:
+    """Tables without a source, with a wrong one, and files of other programs."""
+    with pytest.raises(DpgmError, match=said):
+        as_source(data)
+
+
+def test_pandas_reads_what_it_is_said_to_read() -> None:
+    """The functions that messages and documentation name."""
+    pandas = pytest.importorskip("pandas")
+    for name in ("read_excel", "read_spss", "read_sas", "read_stata"):
+        assert callable(vars(pandas)[name])
 
 
 def test_reprs_hide_records() -> None:

@@ -179,8 +179,6 @@ def _search(fits: Callable[[float], bool], l2: float) -> float:
     low, high = l2 * 2.0**-20, float(MOST)
     if not fits(high):
         return math.inf
-    if fits(low):
-        return low
     for _ in range(_HALVINGS):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if fits(middle) else (middle, high)

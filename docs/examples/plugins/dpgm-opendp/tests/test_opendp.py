@@ -29,7 +29,7 @@ from dpgm_core import (
 )
 from dpgm_core.noise import discrete_delta
 
-ALARM = 1e-6  # chance that a sampling test fails though nothing is wrong; the noise takes no seed
+ALARM = 1e-9  # chance that a sampling test fails though nothing is wrong; the noise takes no seed
 MECHANISMS = [OpendpLaplace(), OpendpGaussian()]
 
 

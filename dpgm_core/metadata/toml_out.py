@@ -1,0 +1,168 @@
+"""Attribute tables as the text of a TOML file: in an order that people read, with comments that say what to decide."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, time
+from typing import Any
+
+from dpgm_core.errors import DomainError
+from dpgm_core.printable import printable
+
+__all__ = ["comment", "domain_toml", "toml_key", "toml_value"]
+
+_WIDTH = 118
+_LONGEST = 300  # of a comment taken from a file
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ORDER = (
+    "todo",
+    "type",
+    "format",
+    "min",
+    "max",
+    "scale",
+    "bins",
+    "cap",
+    "labels",
+    "size",
+    "missing",
+    "unknown",
+    "null_values",
+)
+_SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+_HEAD = """\
+The domain: what each column may hold. Everything in this file is public, and no record was read to write it: let
+nothing into it that is known from the records alone. What is null, or stands nowhere in a column's list, falls on a
+label of its own, `missing`; missing = "N" names it otherwise, unknown = LABEL sends what is not listed elsewhere.
+Delete a column that you do not want in the model.
+"""
+_TODO = """
+What is to do is filled in with one of these, each setting in a line of its own, in place of the line `todo`:
+    labels = ["no", "yes"]
+    type = "integer" (or number, date, datetime, time), min = 0, max = 99, bins = 100
+    labels = { private = true, keep = 100 } (found in the records, for a share of an epsilon and a delta)
+"""
+
+
+def domain_toml(
+    tables: Mapping[str, Mapping[str, Any]],
+    comments: Mapping[str, str],
+    meanings: Mapping[str, Mapping[str, str]],
+) -> str:
+    """The text of a domain file; DomainError for a value that TOML cannot hold."""
+    parts = [comment(_HEAD + (_TODO if any("todo" in table for table in tables.values()) else ""))]
+    for column, table in tables.items():
+        said = f"{comment(comments[column])}\n" if comments.get(column, "").strip() else ""
+        lines = list(_lines(column, table, meanings.get(column, {})))
+        parts.append(f"{said}[attributes.{toml_key(column)}]\n" + "\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def comment(text: str) -> str:
+    """A text of any length as comment lines; what a terminal would obey is spelled out.
+
+    >>> print(comment("one\\nand two"))
+    # one
+    # and two
+    """
+    lines = [line for part in text.strip().split("\n") for line in textwrap.wrap(printable(part), _WIDTH) or [""]]
+    return "\n".join(f"# {line}".rstrip() for line in lines)
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML has it, in quotes where it needs them.
+
+    >>> toml_key("AGEP"), toml_key("date of birth")
+    ('AGEP', '"date of birth"')
+    """
+    return name if _BARE.fullmatch(name) else toml_value(name)
+
+
+def toml_value(value: Any) -> str:
+    """A plain value as TOML has it in one line; DomainError for what TOML has not.
+
+    >>> print(toml_value({"private": 32}), toml_value(["a", 0.5, True]), toml_value("\\x1b"))
+    { private = 32 } ["a", 0.5, true] "\\u001B"
+    """
+    if isinstance(value, str):
+        return f'"{"".join(map(_letter, value))}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{toml_key(str(key))} = {toml_value(inside)}' for key, inside in value.items())} }}"
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return f"[{', '.join(map(toml_value, value))}]"
+    raise DomainError(f"a domain file cannot hold {value!r:.80}")
+
+
+def _letter(letter: str) -> str:
+    if letter in _SHORT:
+        return _SHORT[letter]
+    if letter.isprintable():
+        return letter
+    if "\ud800" <= letter <= "\udfff":
+        raise DomainError("a name or label of the metadata is no valid Unicode text; rename it")
+    return f"\\u{ord(letter):04X}" if ord(letter) < 2**16 else f"\\U{ord(letter):08X}"
+
+
+def _lines(column: str, table: Mapping[str, Any], meanings: Mapping[str, str]) -> Iterator[str]:
+    for key in sorted(table, key=lambda one: _ORDER.index(one) if one in _ORDER else len(_ORDER)):
+        if key == "labels" and isinstance(table[key], list):
+            yield from _labels(table[key], meanings)
+            continue
+        line = f"{toml_key(key)} = {toml_value(table[key])}"
+        if key == "bins" and isinstance(table[key], int):
+            # What whole numbers have one bin each need no others.
+            line += (
+                "" if table[key] == _whole(table) else "  # or { private = 32 }: edges found for a share of the budget"
+            )
+        if key == "todo":
+            line += "  # delete this line when it is done"
+        yield line
+    missing = table.get("missing")
+    if isinstance(missing, str) and meanings.get(missing, "").strip():
+        yield f"# {toml_value(missing)}: {_short(meanings[missing])}"
+
+
+def _whole(table: Mapping[str, Any]) -> int | None:
+    low, high = table.get("min"), table.get("max")
+    return high - low + 1 if isinstance(low, int) and isinstance(high, int) else None
+
+
+def _labels(labels: Sequence[Any], meanings: Mapping[str, str]) -> Iterator[str]:
+    """Labels in one line, in lines of full width, or one a line where each has a meaning to tell."""
+    if any(meanings.get(label, "").strip() not in ("", label) for label in labels):
+        yield "labels = ["
+        for label in labels:
+            said = meanings.get(label, "").strip()
+            yield f"    {toml_value(label)}," + (f"  # {_short(said)}" if said else "")
+        yield "]"
+        return
+    line = f"labels = {toml_value(labels)}"
+    if len(line) <= _WIDTH:
+        yield line
+        return
+    yield "labels = ["
+    row = "   "
+    for text in (f" {toml_value(label)}," for label in labels):
+        if len(row) + len(text) > _WIDTH and row.strip():
+            yield row
+            row = "   "
+        row += text
+    yield row
+    yield "]"
+
+
+def _short(text: str) -> str:
+    shown = " ".join(printable(text).split())
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."

@@ -1,0 +1,99 @@
+"""The first line of a CSV file: names and dialect, and never a word of what may be a record."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from dpgm_core.errors import DataError
+from dpgm_core.metadata.header import MAX_LINE, Header, read_header
+
+
+def header(path, content: bytes) -> Header:
+    path.write_bytes(content)
+    return read_header(path)
+
+
+def wide(*names: str) -> Header:
+    return Header(names=names, delimiter=";", encoding="utf-16")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"a,b c\n1,2\n", Header(names=("a", "b c"))),
+        (b"a;b,c;d\r\n1;2;3\n", Header(names=("a", "b,c", "d"), delimiter=";")),
+        (b"a\tb", Header(names=("a", "b"), delimiter="\t")),
+        (b"a|b\n", Header(names=("a", "b"), delimiter="|")),
+        (b"alone\n", Header(names=("alone",))),
+        (b"\xef\xbb\xbfa,b\n", Header(names=("a", "b"))),
+        (b'"a;1";"b"\n', Header(names=("a;1", "b"), delimiter=";", quoting=True)),
+        (b"a, b,c\n", Header(names=("a", "b", "c"), skip_blanks=True)),
+        ("größe,Übung\n".encode(), Header(names=("größe", "Übung"))),
+        ("\ufeffa;\u0a0ab;c\r\n\u0a0a".encode("utf-16-le"), wide("a", "\u0a0ab", "c")),
+        ("\ufeffa;\u0a0ab;\u0a00c\n".encode("utf-16-be"), wide("a", "\u0a0ab", "\u0a00c")),
+    ],
+)
+def test_names_and_dialect(tmp_path, line, expected):
+    """Delimiters, quotes, blanks, byte order marks; letters of UTF-16 that hold the byte of a line end."""
+    assert header(tmp_path / "x.csv", line) == expected
+
+
+def test_gzipped_files_are_read(tmp_path):
+    """By their name."""
+    assert header(tmp_path / "x.csv.gz", gzip.compress(b"a,b\n1,2\n")).names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"planted,39,State-gov\n",
+        b"planted,-1.5e3\n",
+        b"planted,2024-01-31\n",
+        b"planted,12:30\n",
+        b"planted,planted\n",
+        b"planted,,x\n",
+        b"\n",
+        b"",
+        b"planted\0,x\n",
+        b"planted\rx,y\n",
+        b"planted\xff\n",
+        b"planted," + b"x" * (MAX_LINE + 1),
+        b'planted,"' + b"x" * 200_000 + b'"\n',
+    ],
+)
+def test_a_line_that_looks_like_a_record_is_refused_unquoted(tmp_path, line):
+    """One line of message, nothing of the file in it or in what it was raised from."""
+    with pytest.raises(DataError) as refused:
+        header(tmp_path / "x.csv", line)
+    error: BaseException | None = refused.value
+    while error is not None:
+        assert "planted" not in repr(error) and "\n" not in str(error)
+        error = error.__context__
+
+
+def test_which_field_looks_like_a_value_is_not_told(tmp_path):
+    """The same words for a number, an empty field and two equal ones."""
+    told = set()
+    for line in (b"a,1,b\n", b"a,,b\n", b"a,b,b\n"):
+        with pytest.raises(DataError) as refused:
+            header(tmp_path / "x.csv", line)
+        told.add(str(refused.value))
+    assert len(told) == 1
+
+
+def test_what_stands_behind_the_first_line_changes_nothing(tmp_path):
+    """Records of any bytes: the same header."""
+    expected = header(tmp_path / "x.csv", b"a,b\n1,2\n")
+    for records in (b"", b"\xff\xfe\0\r\r", b'"""\n;;;;;;;\n', b"1;2;3\n" * 1000):
+        assert header(tmp_path / "x.csv", b"a,b\n" + records) == expected
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    """No file, a folder, no gzip."""
+    (tmp_path / "x.csv.gz").write_bytes(b"planted,b\n")
+    for path in (tmp_path / "none.csv", tmp_path, tmp_path / "x.csv.gz"):
+        with pytest.raises(DataError, match="cannot read") as refused:
+            read_header(path)
+        assert "planted" not in str(refused.value)
