@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
+from dpgm_core.arrays import IntArray
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError
 from dpgm_core.printable import printable
@@ -58,8 +60,9 @@ class PersonReport:
 class ValidationReport:
     """What `validate` found. malformed: (line number, from 1, and why) of the first malformed lines of a CSV file.
 
-    hints: what the file as a whole looks like, and which options would read it. `ok` is true when nothing is wrong;
-    str() is a page for the owner.
+    hints: what the file as a whole looks like, and which options would read it. broken: constraint -> how many records
+    break it, those that do; two values in bins that overlap may be in the wrong order unseen. `ok` is true when nothing
+    is wrong; str() is a page for the owner.
     """
 
     records: int
@@ -70,13 +73,15 @@ class ValidationReport:
     malformed: tuple[tuple[int, str], ...] = ()
     person: PersonReport | None = None
     hints: tuple[str, ...] = ()
+    broken: Mapping[str, int] = field(factory=dict)
 
     @property
     def ok(self) -> bool:
-        """No missing column, malformed line or unknown value, and no person with more rows than are kept."""
+        """No missing column, malformed line, unknown value or broken constraint, nor a person with too many rows."""
         return not (
             self.missing
             or self.malformed_lines
+            or self.broken
             or any(column.unknown for column in self.columns)
             or (self.person is not None and self.person.truncated_persons)
         )
@@ -95,6 +100,7 @@ class ValidationReport:
             lines.append(f"{column.name}: {column.unknown:,} unknown, {column.null:,} null")
             lines += [f"  unknown {value!r}: {times:,} times" for value, times in column.unknown_values]
             lines += [f"  hint: {hint}" for hint in column.hints]
+        lines += [f"constraint {name!r}: {times:,} records break it" for name, times in self.broken.items()]
         if self.person is not None:
             one = self.person
             lines.append(
@@ -105,7 +111,8 @@ class ValidationReport:
                 lines.append(
                     f"  {one.truncated_persons:,} persons have more rows than are kept; {one.dropped_rows:,} rows go"
                 )
-        lines.append("ok" if self.ok else "not all values are known to the domain; see above")
+        wrong = "not all records fit the domain" if self.broken else "not all values are known to the domain"
+        lines.append("ok" if self.ok else f"{wrong}; see above")
         return "\n".join(map(printable, lines))
 
 
@@ -123,6 +130,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     """
     whole("rows_per_person", rows_per_person, least=1)
     source: Any = as_source(data)
+    rules = domain
     if isinstance(source, CodesSource):  # codes mean positions, whatever the labels are
         source, domain = _as_frame(source, domain), Domain(map(_positions, domain))
     if not isinstance(source, RawValues):
@@ -133,15 +141,20 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     checks = {name: _Check(domain[name]) for name in names if name in domain}
     keys: Counter[bytes | None] = Counter()
     records = malformed = 0
+    broken: Counter[str] = Counter()
+    whole_rules = rules.subset([name for name in rules.names if name in names]) if rules.constraints else None
     for batch in source.raw_batches(names) if names else ():
         records += len(batch.columns[0]) + batch.malformed
         malformed += batch.malformed
+        codes: dict[str, IntArray] = {}
         for name, array in zip(names, batch.columns, strict=True):
             if name in checks:
-                checks[name].add(array)
+                codes[name] = checks[name].add(array)
             if name == person:
                 keys.update(text or None for text in as_text(array).to_pylist())
                 keys.update({None: batch.malformed} if batch.malformed else {})
+        if whole_rules is not None:
+            broken.update(whole_rules.broken(codes))
     missing = tuple(name for name in wanted if name not in present)
     first = tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else ()
     return ValidationReport(
@@ -153,6 +166,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
         malformed=first,
         person=_persons(person, keys, rows_per_person) if person in names else None,
         hints=tuple(_file_hints(source, missing, first)) if isinstance(source, CsvSource) else (),
+        broken={name: times for name, times in broken.items() if times},
     )
 
 
@@ -201,7 +215,8 @@ class _Check:
         self.unknown = self.null = 0
         self.values: Counter[bytes] = Counter()
 
-    def add(self, array: Any) -> None:
+    def add(self, array: Any) -> IntArray:
+        """Count, and give the codes that a release would count."""
         codes = self.encode(array)
         unknown = codes == self.attribute.size
         self.unknown += int(unknown.sum())
@@ -211,6 +226,8 @@ class _Check:
             for entry in texts.value_counts().to_pylist():
                 if entry["values"] in self.values or len(self.values) < _REMEMBERED:
                     self.values[entry["values"]] += entry["counts"]
+        known = np.append(np.arange(self.attribute.size), [self.attribute.unknown, self.attribute.null])
+        return np.asarray(known[codes], dtype=np.int64)
 
     def report(self) -> ColumnReport:
         shown = tuple((value.decode(errors="backslashreplace"), n) for value, n in self.values.most_common(_SHOWN))
