@@ -28,9 +28,9 @@ _RECORDS = 2000
 @CHECKS.add(needs="constraints")
 def impossible_records_have_probability_zero(subject: InferenceSubject) -> None:
     """Over domains with listed combinations, a map and an order, inside its cliques and across them, an engine with
-    "constraints" gives cells that one of them rules out exactly 0, in marginals and answers, and breaks none in the most
-    probable record and all it draws; an exact one gives every cell what enumeration of the possible records does, log Z
-    too. Cannot show: constraints of other forms, which engines see as the same masks."""
+    "constraints" gives cells that one of them rules out exactly 0, in marginals and answers, and breaks none in the
+    most probable record and all it draws; an exact one gives every cell what enumeration of the possible records
+    does, log Z too. Cannot show: constraints of other forms, which engines see as the same masks."""
     for name, structure in constrained_structures().items():
         engine = subject.engine(structure)
         require("constraints" in engine.capabilities, f"{name}: the engine does not say that it honours constraints")
