@@ -67,7 +67,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
                 **terms_of(run),
             )
             _save(done, path)
-        say_where(saved, done.releases)
+        say_where(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
@@ -114,7 +114,7 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
             progress=progress,
             **terms_of(run),
         )
-        say_where(saved, [noisy])
+        say_where(run, saved, [noisy])
         left = None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())

@@ -51,7 +51,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
                 progress=progress,
                 **terms_of(run),
             )
-        say_where(saved, [noisy])
+        say_where(run, saved, [noisy])
         left = None if ledger is None else ledger.remaining()
     if as_json:
         print_json(
