@@ -94,12 +94,12 @@ def overridden(
             raise DomainError(
                 f"[attributes.{name}] changes a column that {origin} does not have{did_you_mean(name, found)}"
             )
-        gone = _replaced(change)
+        gone = _replaced(found[name], change)
         found[name] = {key: value for key, value in found[name].items() if key not in gone} | dict(change)
     return found
 
 
-def _replaced(change: Mapping[str, Any]) -> set[str]:
+def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:
     new = {key for key in FORM if key in change}
     if not new or new == {"cap"}:
         return set()
@@ -110,7 +110,8 @@ def _replaced(change: Mapping[str, Any]) -> set[str]:
         return gone - {"cap"}
     if new & {"bins", "min", "max"}:
         # Bounds stay unless they are given; a number of bins stays with new bounds, edges do not.
-        return gone - {"min", "max", "cap"} if "bins" in new else gone - {"min", "max", "cap", "bins"}
+        kept = {"min", "max", "cap"} if isinstance(base.get("bins"), (list, tuple)) else {"min", "max", "cap", "bins"}
+        return gone - kept
     return gone
 
 

@@ -53,6 +53,7 @@ _KEYS = (
     "output",
     "intervals",
     "check",
+    "labels_from",
     "simulation",
     "validated",
 )
@@ -92,8 +93,8 @@ class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
 
     Either structure is stated, or select is, a selector as `make` takes it, and then workload says what it is for.
-    validated: the file of `dpgm validate` that must name the domain. remarks: what the owner should know of what was
-    made of the file, one line each.
+    labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
+    domain. remarks: what the owner should know of what was made of the file, one line each.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Spec:
     output: Path = field(factory=Path)
     intervals: IntervalsSpec | None = None
     check: Fraction = Fraction(0)
+    labels_from: Path | None = None
     seed: int | None = None
     validated: Path | None = None
     remarks: tuple[str, ...] = ()
@@ -198,6 +200,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         output=folder / _text(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
+        labels_from=folder / _text(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
         validated=folder / _text(where, "validated", plain["validated"]) if "validated" in plain else None,
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
         remarks=tuple(dict.fromkeys(remarks)),

@@ -312,7 +312,8 @@ class Structure:
         then those of constraints, tied groups last. Columns that are `derived` are left alone.
 
         >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
-        >>> domain = Domain.from_dict({"attributes": {n: {"size": 2} for n in "abc"}, "constraints": rules})
+        >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
+        >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
         >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
         (('a', 'c'), ('b', 'c'), ('a', 'b'))
         """

@@ -32,7 +32,9 @@ def test_letters_of_all_languages_stay():
 
 def test_texts_and_errors_spell_their_names_out():
     """`repr` and `str` of what quotes names, an unknown unit in a guarantee too; one line stays one line."""
-    domain = dpgm.Domain.from_dict({HOSTILE: ["x", HOSTILE], "b": ["0", "1"]})
+    domain = dpgm.Domain.from_dict(
+        {HOSTILE: {"labels": ["x", HOSTILE], "unknown": "x"}, "b": {"labels": ["0", "1"], "unknown": "0"}}
+    )
     twice = dpgm.Structure(domain, [(HOSTILE, "b"), ("b", HOSTILE), (HOSTILE,)])
     terms = dpgm.Terms(neighbours="add-remove", unit=HOSTILE)
     release = dpgm.release(np.array([[0, 1]]), twice, dpgm.Budget.pure(1), terms=terms)

@@ -31,6 +31,7 @@ _COMMANDS = {
     "learn": ("fit", "Learn a model from a saved release; free in privacy."),
     "query": ("query", "Marginals and conditionals of a model."),
     "sample": ("model", "Draw synthetic records from a model."),
+    "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "A model for other programs, as BIF or UAI."),
     "evaluate": ("model", "Distances between models, or (not private) records."),
     "infer": ("infer", "Answer a task of the UAI competition."),

@@ -19,14 +19,14 @@ from dpgm_core.cli.common import (
     validated_option,
 )
 from dpgm_core.cli.output import free_path, reserved
-from dpgm_core.cli.report import print_fit, summary
+from dpgm_core.cli.report import labels_facts, print_fit, print_labels, summary
 from dpgm_core.cli.run import (
     opened_ledger,
+    paid,
     saved_files,
     say_remarks,
     say_where,
     telling_what_is_kept,
-    terms_of,
     wanted,
 )
 from dpgm_core.components.builtins import INFERENCE, LEARNER
@@ -64,7 +64,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
                 save_release=saved,
                 ledger=ledger,
                 progress=progress,
-                **terms_of(run),
+                **paid(run),
             )
             _save(done, path)
         say_where(run, saved, done.releases)
@@ -87,6 +87,7 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
     from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import release as release_records
+    from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.stamps import caveats_of, stamp_of
     from dpgm_core.releases.totals import contradictions
     from dpgm_core.spec import load_spec
@@ -112,20 +113,21 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
             save_release=saved,
             ledger=ledger,
             progress=progress,
-            **terms_of(run),
+            **paid(run),
         )
         say_where(run, saved, [noisy])
-        left = None if ledger is None else ledger.remaining()
+        spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())
-        told = {"release": str(noisy.saved_as), "cost": noisy.cost.to_dict(), "left": left and left.to_dict()}
-        print_json({**told, "unmeasured": list(noisy.structure.uncovered), **facts})
+        told = {"release": str(noisy.saved_as), "cost": spent.to_dict(), "left": left and left.to_dict()}
+        print_json({**told, "unmeasured": list(noisy.structure.uncovered), **labels_facts([noisy]), **facts})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     for note in contradictions([noisy]):
         talk(f"note: {note}")
     say(f"release: {noisy.saved_as}")
-    say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left: {left}"))
+    say(f"spent:   {spent}" + ("" if left is None else f"; left: {left}"))
+    print_labels([noisy])
     if noisy.structure.uncovered:
         say(unmeasured_note(noisy.structure.uncovered))
     say(noisy.guarantee())

@@ -62,7 +62,7 @@ folder = "."
 
 
 @click.command()
-@click.argument("source", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Folder to write."
 )
@@ -121,8 +121,8 @@ def _left_out(metadata: Metadata, data: Path) -> Sequence[str]:
     from dpgm_core.metadata import read_metadata
     from dpgm_core.metadata.reading import check_columns, is_data
 
-    if not data.is_file() or not is_data(data):
-        return ()  # a folder, or another source's format
+    if not data.exists() or not is_data(data):
+        return ()  # not there yet, or another source's format
     columns = read_metadata(data).tables
     check_columns(metadata, columns, data)
     return [column for column in columns if column not in metadata.tables]

@@ -24,6 +24,8 @@ def reserved(run: Spec) -> Iterator[tuple[Path, Path]]:
 
     A paid release is never overwritten: names are numbered, and one is held by a marker file while the run lasts.
     """
+    from dpgm_core.releases.discovery import labels_file
+
     made = not run.output.exists()
     try:
         run.output.mkdir(parents=True, exist_ok=True)
@@ -35,7 +37,7 @@ def reserved(run: Spec) -> Iterator[tuple[Path, Path]]:
                 marker.touch(exist_ok=False)
             except FileExistsError:
                 continue
-            if not os.path.lexists(release) and not os.path.lexists(model):
+            if not any(map(os.path.lexists, (release, model, labels_file(release)))):
                 break
             marker.unlink()
     except (OSError, ValueError) as error:

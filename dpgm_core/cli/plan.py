@@ -164,7 +164,9 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
     stamp(spec, (*flaws(unsafe=[None], private=private), *conditions))
     say(f"budget: {run.budget} under {run.terms.neighbours.value} neighbours, charged whole before the first step")
     _say_ledger(run)
-    say("public: the domain, the workload and every setting; the structure is chosen within the budget")
+    found = workload.domain.undetermined
+    but = f" but for what is found of {', '.join(found)}" if found else ""
+    say(f"public: the domain{but}, the workload and every setting; the structure is chosen within the budget")
     say(f"one-way tables: noise of standard deviation {planned.deviation:.4g} records per cell")
     if planned.detectable is not None:
         share = "" if records is None else f", a total variation of {planned.detectable / records / 2:.2g}"

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from dpgm_core.releases.session import Step
     from dpgm_core.structure import Clique, Structure
 
-__all__ = ["print_chosen", "print_fit", "_print_margins", "_records", "session_facts", "summary", "_swamped"]
+__all__ = [
+    "labels_facts",
+    "print_chosen",
+    "print_fit",
+    "print_labels",
+    "_print_margins",
+    "_records",
+    "session_facts",
+    "summary",
+    "_swamped",
+]
 
 #: Cliques that are spelled out on the screen.
 _MOST_SHOWN = 20
@@ -46,8 +56,39 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
         "structure": [list(clique) for clique in done.model.structure.cliques],
         **({"selector": _selector(done.model), "rounds": _selection(done.model).get("trace", [])} if chosen else {}),
         **chosen,
+        **labels_facts(done.model.releases),
         **stamp_of(done.model.releases, done.model.guarantee()),
     }
+
+
+def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
+    """The labels that were found privately before, by column; nothing without any. All of it is released."""
+    from dpgm_core.releases.release import discoveries
+
+    found = [one for discovery in discoveries(releases) for one in discovery.columns]
+    facts = [
+        {
+            "column": one.column,
+            "labels": list(one.labels),
+            "counts": list(one.counts),
+            "threshold": one.noise.threshold,
+            "cost": one.budget.to_dict(),
+        }
+        for one in found
+    ]
+    return {"labels": facts} if facts else {}
+
+
+def print_labels(releases: Sequence[NoisyTables]) -> None:
+    """What was found of each open column, a line each; nothing without any."""
+    from dpgm_core.releases.release import discoveries
+
+    for discovery in discoveries(releases):
+        for one in discovery.columns:
+            shown = ", ".join(one.labels[:_MOST_SHOWN]) + (", ..." if len(one.labels) > _MOST_SHOWN else "")
+            about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
+            about += f"{one.noise.threshold:,} persons or more"
+            say(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
 
 
 def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
@@ -179,6 +220,7 @@ def print_fit(
         say(f"release: {file}")
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
+    print_labels(done.model.releases)
     if _sessions(done.model.releases):
         print_chosen(
             done.model.structure,

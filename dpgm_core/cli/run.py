@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "learn_again",
     "opened_ledger",
+    "paid",
     "paid_before",
     "saved_files",
     "say_remarks",
@@ -56,6 +57,8 @@ def paid_before(error: BaseException) -> Sequence[NoisyTables]:
 @contextmanager
 def telling_what_is_kept() -> Iterator[None]:
     """Where what is done inside fails after a charge, say how to learn from what was saved."""
+    from dpgm_core.errors import LearningFailed
+
     try:
         yield
     except BaseException as error:
@@ -63,6 +66,8 @@ def telling_what_is_kept() -> Iterator[None]:
         files = saved_files(paid)
         if files:
             talk(f"dpgm: {learn_again(files, saved_files([one for one in paid if one.check]))}")
+        elif isinstance(error.__cause__, LearningFailed) and error.__cause__.discovery is not None:
+            talk(f"dpgm: {error.__cause__}")
         raise
 
 
@@ -91,12 +96,17 @@ def terms_of(run: Spec) -> dict[str, Any]:
     """What the curator is told, apart from the budget; with a selector also what it chooses for."""
     from dpgm_core.randomness import SeededRandomness
 
-    told = {
+    told: dict[str, Any] = {
         "terms": run.terms,
         "randomness": None if run.seed is None else SeededRandomness(run.seed),
         "split": {"tables": run.split, "check": run.check},
     }
     return told if run.select is None else {**told, "workload": run.workload}
+
+
+def paid(run: Spec) -> dict[str, Any]:
+    """The same, and labels that were found and paid for before: for what is charged."""
+    return {**terms_of(run), "labels_from": run.labels_from}
 
 
 def say_remarks(run: Spec) -> None:

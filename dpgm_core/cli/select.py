@@ -8,8 +8,8 @@ import click
 
 from dpgm_core.cli.common import json_option, print_json, progress_bar, say, settings_option, stamp, validated_option
 from dpgm_core.cli.output import reserved
-from dpgm_core.cli.report import print_chosen, session_facts
-from dpgm_core.cli.run import opened_ledger, say_remarks, say_where, selector_of, telling_what_is_kept, terms_of
+from dpgm_core.cli.report import labels_facts, print_chosen, print_labels, session_facts
+from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
 
 __all__ = ["select"]
 
@@ -28,6 +28,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
     """
     from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import select as select_records
+    from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.stamps import caveats_of, stamp_of
     from dpgm_core.spec import load_spec
 
@@ -49,21 +50,22 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
                 save_release=saved,
                 ledger=ledger,
                 progress=progress,
-                **terms_of(run),
+                **paid(run),
             )
         say_where(run, saved, [noisy])
-        left = None if ledger is None else ledger.remaining()
+        spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     if as_json:
         print_json(
             {
                 "release": str(noisy.saved_as),
-                "spent": noisy.cost.to_dict(),
+                "spent": spent.to_dict(),
                 "left": None if left is None else left.to_dict(),
                 "selector": selector_of(run),
                 "structure": [list(clique) for clique in selection.structure.cliques],
                 "notes": [*run.remarks, *selection.notes],
                 "rounds": list(selection.trace),
                 **session_facts([noisy]),
+                **labels_facts([noisy]),
                 "unmeasured": list(noisy.structure.uncovered),
                 **stamp_of([noisy], noisy.guarantee()),
             }
@@ -71,7 +73,8 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     say(f"release: {noisy.saved_as}")
-    say(f"spent:   {noisy.cost}" + ("" if left is None else f"; left in the ledger: {left}"))
+    say(f"spent:   {spent}" + ("" if left is None else f"; left in the ledger: {left}"))
+    print_labels([noisy])
     print_chosen(selection.structure, [noisy], verbose=obj["verbose"], selector=selector_of(run), notes=selection.notes)
     say()
     say(noisy.guarantee())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from fractions import Fraction
 
 from attrs import frozen
@@ -14,6 +16,8 @@ __all__ = ["OTHER", "PrivateBins", "PrivateLabels", "exact_share"]
 OTHER = "other"
 
 _MOST_KEPT = 2**16
+# Digits are bounded: `Fraction` takes 1e-999999999 for a number and computes it.
+_SHARE = re.compile(r"[0-9]{0,30}\.?[0-9]{1,30}(e-[0-9]{1,2})?|[0-9]{1,30}/[0-9]{1,30}")
 
 
 @frozen(kw_only=True)
@@ -64,14 +68,11 @@ def exact_share(share: object) -> Fraction:
     >>> exact_share(0.02), exact_share("1/3")
     (Fraction(1, 50), Fraction(1, 3))
     """
-    # Digits are bounded, for `Fraction` takes 1e999999999 for a number and computes it.
-    if isinstance(share, (int, float, str, Fraction)) and not isinstance(share, bool) and len(str(share)) <= 40:
-        try:
-            exact = Fraction(str(share)) if "e+" not in str(share).lower() else None
-        except (ValueError, ZeroDivisionError):
-            exact = None
-        if exact is not None and 0 < exact < 1:
-            return exact
+    if isinstance(share, (int, float, str, Fraction)) and not isinstance(share, bool) and _SHARE.fullmatch(str(share)):
+        with contextlib.suppress(ZeroDivisionError):
+            exact = Fraction(str(share))
+            if 0 < exact < 1:
+                return exact
     raise DomainError(f"share must be above 0 and below 1, such as 0.02 or '1/50'; got {share!r:.60}")
 
 

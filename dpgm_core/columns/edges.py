@@ -107,7 +107,7 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
     places = [float(place) for place in inner]
     if discrete:
         places = _apart(places, low, high)
-        last = high if not places or high > places[-1] else high + 0.5
+        last = high if high > (places[-1] if places else low) else high + 0.5
     else:
         places, last = _rounded([low, *places, high], whole=values.is_temporal)[1:-1], high
     edges = (low, *places, last)

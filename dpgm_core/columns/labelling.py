@@ -42,7 +42,7 @@ def number_text(number: float) -> str:
     >>> number_text(1000000.0), number_text(0.1), number_text(1e300)
     ('1000000', '0.1', '1e+300')
     """
-    if math.isfinite(number) and number == int(number) and abs(number) < 1e15:
+    if math.isfinite(number) and number == int(number) and abs(number) < 1e16:
         return str(int(number))
     short = f"{number:g}"
     return short if float(short) == number else repr(float(number))

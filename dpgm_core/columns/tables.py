@@ -224,8 +224,8 @@ def _cut(
     bins = plain.get("bins")
     if "min" not in plain:
         raise DomainError(
-            f"{where}: bins must be a list of edges, or a number, a calendar unit or private with min and "
-            f"max, got {bins!r:.60}"
+            f"{where}: bins must be a list of edges, or stand with min and max, as bins = 32, 'month' or "
+            f"{{ private = 32 }} do; got {bins!r:.60}"
         )
     low, high = bounds(name, plain["min"], plain["max"], values)
     if bins is None:

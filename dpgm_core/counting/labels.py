@@ -1,8 +1,8 @@
 """How many persons have each label of an open column. Secret: what it counts goes to the noise and nowhere else.
 
-A person counts once for a label and for at most r labels of a column, whatever else is in the data: those whose
-SHA-256 with the person's key is smallest, which favours no label and depends on the person's own rows alone. So one
-person moves at most r counts, by one each.
+A person counts once for a label and for at most r labels of a column: the first in an order that hashes of the label
+and of the person's key give, which favours no label and depends on the person's own rows alone, whatever else is in the
+data. So one person moves at most r counts, by one each.
 
 What may be a label: a text in the form in which texts are compared (`Matching`), so that spellings are not told apart;
 of 1 to 200 bytes, valid UTF-8, without control characters. All else counts for no label, and neither do nulls, the
@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpgm_core.arrays import IntArray
 from dpgm_core.attribute import Attribute
@@ -27,6 +28,8 @@ from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.texts import as_text, check_key, is_dense_union, is_textual, joined, plain
 
 __all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
+
+_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 #: Bytes of a label.
 LONGEST = 200
@@ -129,22 +132,40 @@ def persons_by_label(
 
 def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> IntArray:
     """Persons by label. keys: of all rows, dictionary-encoded. numbers: the labels of all rows."""
-    labels = column.labels
+    count = max(1, len(column.labels))
     has = numbers >= 0
     persons = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64)[has]
-    pairs = np.unique(persons * np.int64(max(1, len(labels))) + numbers[has])
-    persons, numbers = pairs // max(1, len(labels)), pairs % max(1, len(labels))
-    many = np.bincount(persons)[persons] > rows if len(persons) else np.zeros(0, np.bool_)
-    kept = np.bincount(numbers[~many], minlength=len(labels))
-    chosen: dict[int, list[tuple[bytes, int]]] = {}
-    for who, number in zip(persons[many].tolist(), numbers[many].tolist(), strict=True):
-        key = keys.dictionary[who].as_py() or b""
-        place = hashlib.sha256(len(key).to_bytes(8, "big") + key + labels[number]).digest()
-        chosen.setdefault(who, []).append((place, number))
-    for ranked in chosen.values():
-        for _, number in sorted(ranked)[:rows]:
-            kept[number] += 1
-    return kept
+    pairs = np.sort(persons * count + numbers[has])
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # each person once for a label
+    persons, numbers = pairs // count, pairs % count
+    if len(pairs):
+        many = np.bincount(persons)[persons] > rows
+        persons, numbers, rest = persons[many], numbers[many], numbers[~many]
+        places = _places(keys.dictionary.to_pylist(), column.labels, persons, numbers)
+        # Equal places go by text: how labels are numbered depends on other persons.
+        ranks = np.argsort(np.argsort(np.array(column.labels, dtype=object)))
+        order = np.lexsort([ranks[numbers], places, persons])
+        persons, numbers = persons[order], numbers[order]
+        kept = np.ones(len(order), np.bool_)  # unless the pair `rows` places before it is of the same person
+        kept[rows:] = persons[rows:] != persons[:-rows]
+        numbers = np.concatenate([rest, numbers[kept]])
+    return np.bincount(numbers, minlength=len(column.labels))
+
+
+def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> _Words:
+    """Where each pair stands among those of its person: 64 bits mixed of the SHA-256 of the key and of the label."""
+    first = np.diff(persons, prepend=-1) > 0  # they stand in order
+    wanted, of = persons[first], np.cumsum(first) - 1
+    mixed = _digests([keys[who] or b"" for who in wanted.tolist()])[of] ^ _digests(labels)[numbers]
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # of splitmix64
+        mixed ^= mixed >> np.uint64(30)
+        mixed *= np.uint64(factor)
+    found: _Words = mixed ^ (mixed >> np.uint64(31))
+    return found
+
+
+def _digests(texts: Sequence[bytes]) -> _Words:
+    return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.uint64)
 
 
 def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
@@ -162,7 +183,7 @@ def _key_texts(person: str, raw: Any) -> Any:
     """As of `PersonSource`: an empty key is no key, and rows without one are one person."""
     check_key(person, raw.type)
     texts = as_text(raw).cast(pa.large_binary())
-    return pa.array([text or None for text in texts.to_pylist()], pa.large_binary())
+    return pc.if_else(pc.equal(texts, pa.scalar(b"", pa.large_binary())), None, texts)
 
 
 def _checked(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:

@@ -48,8 +48,10 @@ def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
     """The score of each candidate of a node, (candidates,). ranks: from `ranks_of`.
 
     >>> rank_scores(ranks_of(np.array([3, 0, 2])), RankDistance(first=0, last=3)).tolist()
-    [-1, -1]
+    [-1, -2]
     """
-    inside = ranks[node.first + 1 : node.last] - ranks[node.first]
-    found: IntArray = -np.abs(2 * inside - (ranks[node.last] - ranks[node.first]))
+    inside = ranks[node.first : node.last + 1] - ranks[node.first]
+    beyond = 2 * inside - inside[-1]  # 2 r - n
+    further = np.maximum(0, np.maximum(beyond[:-2], -beyond[2:]))
+    found: IntArray = -(np.abs(beyond[1:-1]) + further)
     return found

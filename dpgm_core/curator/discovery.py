@@ -224,7 +224,7 @@ def _failed(discovery: Discovery, saved: Path | None, error: BaseException) -> L
     kept = (
         "kept in the error's discovery, which can be saved"
         if saved is None
-        else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved)!r}"
+        else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved.absolute())!r}"
     )
     failed = LearningFailed(f"{kind}{error}; the labels of {names} are found and paid for ({discovery.cost}), {kept}")
     failed.discovery = discovery

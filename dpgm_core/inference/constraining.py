@@ -46,7 +46,8 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
     >>> from dpgm_core.domain import Domain
     >>> from dpgm_core.inference.loopy.bp import LoopyBP
     >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
-    >>> domain = Domain.from_dict({"attributes": {name: {"size": 2} for name in "ab"}, "constraints": rules})
+    >>> binary = {name: {"size": 2, "unknown": 0} for name in "ab"}
+    >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
     >>> structure = Structure(domain, [("a",), ("b",)])
     >>> LoopyBP().compile(structure).infer(Tables.zeros(structure), total=3).marginals["a"].round(6).tolist()
     [2.0, 1.0]

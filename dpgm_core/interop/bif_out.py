@@ -47,7 +47,8 @@ def write_bif(
 
     >>> import tempfile
     >>> from dpgm_core.domain import Domain
-    >>> dag = Dag(Domain.from_dict({"rain": ["no", "yes"], "wet": ["no", "yes"]}), {"wet": ["rain"]})
+    >>> answers = {"labels": ["no", "yes"], "unknown": "no"}
+    >>> dag = Dag(Domain.from_dict({"rain": answers, "wet": answers}), {"wet": ["rain"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     tables = {"rain": np.array([0.7, 0.3]), "wet": np.array([[0.9, 0.2], [0.1, 0.8]])}
     ...     write_bif(Path(folder) / "wet.bif", dag, tables)

@@ -21,21 +21,31 @@ T = TypeVar("T")
 
 _DECIMALS = 15  # that a number in a domain is written with, at most
 
+_PARQUET = (".parquet", ".parq", ".pq")
 _HIDDEN = "say labels = [...]: the schema's categories are not read, as a rule they are the values that occur"
 _IN_RECORDS = "say labels = [...]: a Parquet file keeps categories among its records"
 
 
 def arrow_file(path: Path, *, schema_is_public: bool = False) -> Metadata:
-    """The schema of a Parquet (.parquet) or an Arrow IPC file. Raises DataError, which quotes nothing of the file."""
+    """The schema of a Parquet file (.parquet), of a folder of them, or of an Arrow IPC file.
+
+    Of folders named `key=value` the keys are columns; their values, which records have, are left out. Raises DataError,
+    which quotes nothing of the file.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    what = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow IPC"
-    if not path.is_file():
+    keys: list[str] = []
+    first_file = path
+    if path.is_dir():
+        first_file, keys = _in_folder(path)
+    elif not path.is_file():
         raise DataError(f"cannot read {path}: there is no such file")
+    what = "Parquet" if first_file.suffix.lower() in _PARQUET else "Arrow IPC"
     if what == "Parquet":
-        schema = _quietly(f"{path} cannot be read as {what}", lambda: pq.read_schema(path))
-        return _described(schema, {}, _IN_RECORDS if schema_is_public else _HIDDEN)
+        schema = _quietly(f"{path} cannot be read as {what}", lambda: pq.read_schema(first_file))
+        found = _described(schema, {}, _IN_RECORDS if schema_is_public else _HIDDEN)
+        return Metadata(tables={**found.tables, **{key: {"type": "text"} for key in keys}})
 
     def opened() -> tuple[Any, dict[str, list[str]]]:
         with pa.memory_map(str(path)) as stream:
@@ -80,6 +90,16 @@ def arrow_object(frame: Any, *, schema_is_public: bool = False) -> Metadata:
 
     schema, categories = _quietly(f"the schema of a {type(frame).__name__} cannot be read", schema_of)
     return _described(schema, categories, _HIDDEN)
+
+
+def _in_folder(folder: Path) -> tuple[Path, list[str]]:
+    """The first file of a folder of Parquet files, by its name, and the keys of the folders it is in."""
+    inside = {one: one.relative_to(folder).parts for one in folder.rglob("*") if one.suffix.lower() in _PARQUET}
+    files = [one for one, parts in inside.items() if not any(part.startswith((".", "_")) for part in parts)]
+    if not files:
+        raise DataError(f"{folder} holds no Parquet file (one ending in .parquet); name the file or its folder")
+    first = min(files, key=lambda one: inside[one])
+    return first, [key for part in inside[first][:-1] for key, equals, _ in [part.partition("=")] if equals]
 
 
 def _described(schema: Any, categories: dict[str, list[str]], hidden: str) -> Metadata:

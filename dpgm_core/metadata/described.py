@@ -20,6 +20,7 @@ __all__ = ["BINS", "Metadata", "SINGLE", "combined", "settled"]
 BINS, SINGLE = 32, 100
 
 _KINDS: Sequence[str] = get_args(Kind)
+_HOURS = 24  # bins of a time of day
 _CALENDAR = ((100, "day"), (3_000, "month"), (math.inf, "year"))  # up to so many days
 # What belongs to an answer out of a list, and to one on an axis: where a description says the one, the other goes.
 _LISTED, _CUT = ("labels", "coded", "size"), ("min", "max", "bins", "cap", "scale", "decimals", "shape")
@@ -134,9 +135,10 @@ def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
         return full
     if "labels" in full:
         _check_labels(where, full["labels"])
-        return full
+        # A column of numbers with gaps is written as 1.0 by many programs, and its codebook says 1.
+        return {**full, "numbers": True} if kind in ("integer", "number") and "numbers" not in full else full
     if kind == "boolean":
-        return {**full, "labels": ["false", "true"]}
+        return full
     if kind == "text":
         return {**full, "todo": "say labels = [...]"}
     lacking = [end for end in ("min", "max") if end not in full]
@@ -147,7 +149,7 @@ def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
     if kind is None and len(lacking) > 1:
         return {**full, "todo": "say labels = [...], or type, min, max and bins"}
     asked = f"say {' and '.join(f'{end} = ...' for end in lacking)}"
-    usual = "hour" if kind == "time" else "month" if kind in ("date", "datetime") else BINS
+    usual = {"time": _HOURS, "date": "month", "datetime": "month"}.get(str(kind), BINS)
     return {**full, "bins": full.get("bins", usual), "todo": asked}
 
 
@@ -174,8 +176,8 @@ def _cut(where: str, table: dict[str, Any]) -> dict[str, Any]:
     table = {"type": "integer" if isinstance(low, int) and isinstance(high, int) else "number", **table}
     if table["type"] == "integer" and not (float(low).is_integer() and float(high).is_integer()):
         raise DomainError(f"{where} is of whole numbers, but min = {low} and max = {high} are not both whole")
-    if low == high and table["type"] == "number":
-        return {**table, "todo": f"min and max are both {low}; say a range, or labels = [...]"}
+    if low == high:
+        return {**table, "bins": BINS, "todo": f"min and max are both {low}; say a range, or labels = [...]"}
     if table["type"] == "integer":
         table |= {"min": int(low), "max": int(high)}
     single = table["type"] == "integer" and high - low < SINGLE and table.get("scale", "linear") == "linear"
@@ -197,7 +199,7 @@ def _calendar(where: str, table: dict[str, Any]) -> dict[str, Any]:
     low, high = (_moment(where, key, table[key], kind, table.get("format")) for key in ("min", "max"))
     if low > high:
         raise DomainError(f"{where}: min {table['min']!s:.40} is after max {table['max']!s:.40}")
-    bins = "hour" if kind == "time" else next(unit for most, unit in _CALENDAR if (high - low).days <= most)
+    bins = _HOURS if kind == "time" else next(unit for most, unit in _CALENDAR if (high - low).days <= most)
     return {**table, "bins": table.get("bins", bins)}
 
 

@@ -73,6 +73,8 @@ def _table(where: str, field: Mapping[str, Any], null: Mapping[str, str]) -> tup
         if kind in ("integer", "number") and field.get(key, usual) != usual:
             table[ours] = text_of(where, field[key])
     labels = _labels(where, field, kind, meanings)
+    if labels is not None and kind == "boolean":
+        del table["type"]  # other words than true and false are texts
     if labels is not None:
         table["labels"] = [label for label in labels if label not in null]
     else:

@@ -30,7 +30,7 @@ def read_metadata(source: Any, *, codebooks: Iterable[Any] = (), schema_is_publi
     source: a path, or what would stand in the file:
 
     * a CSV file: its first line, which names the columns; everything else about them is left to do;
-    * a Parquet or Arrow IPC file, a pyarrow Schema, a data frame: names and types;
+    * a Parquet or Arrow IPC file, a folder of Parquet files, a pyarrow Schema, a data frame: names and types;
     * JSON: a NIST schema or data dictionary, a Frictionless table schema or data package, a domain of ours (also TOML);
     * a `Metadata`, of whoever reads another format; None, if the codebooks say it all.
 
@@ -65,7 +65,7 @@ def is_data(source: Any) -> bool:
     (True, False)
     """
     if isinstance(source, (str, PathLike)):
-        return Path(source).name.lower().endswith((*CSV, *_ARROW))
+        return Path(source).name.lower().endswith((*CSV, *_ARROW)) or Path(source).is_dir()
     return not isinstance(source, (Mapping, Metadata))
 
 
@@ -94,7 +94,7 @@ def _described(source: Any, schema_is_public: bool, *, codebook: bool = False) -
     name = path.name.lower()
     if name.endswith(CSV):
         return read_codebook(path) if codebook else Metadata(tables={one: {} for one in read_header(path).names})
-    if name.endswith(_ARROW):
+    if name.endswith(_ARROW) or path.is_dir():
         return arrow_file(path, schema_is_public=schema_is_public)
     if name.endswith((".json", ".toml")):
         return _of_tables(str(path), _loaded(path))

@@ -41,7 +41,6 @@ label of its own, `missing`; missing = "N" names it otherwise, unknown = LABEL s
 Delete a column that you do not want in the model.
 """
 _TODO = """
-
 What is to do is filled in with one of these, each setting in a line of its own, in place of the line `todo`:
     labels = ["no", "yes"]
     type = "integer" (or number, date, datetime, time), min = 0, max = 99, bins = 100

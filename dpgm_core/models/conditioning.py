@@ -12,7 +12,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["collected", "expectation"]
+__all__ = ["collected", "expectation", "pieces_of"]
 
 
 def expectation(weights: Array, values: Array) -> float:
@@ -33,3 +33,16 @@ def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[S
             sums[key] = clique, np.array(table, dtype=np.float64)
     structure = Structure(domain, [clique for clique, _ in sums.values()])
     return structure, Tables.from_arrays(structure, dict(sums.values()))
+
+
+def pieces_of(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
+    """The log-potentials clique by clique, ties resolved.
+
+    >>> [names for names, _ in pieces_of(Tables.zeros(Structure(Domain.from_sizes({"a": 2, "b": 2}), ["a", "b"])))]
+    [('a',), ('b',)]
+    """
+    return [
+        (clique, potentials.group(number))
+        for number, group in enumerate(potentials.structure.groups)
+        for clique in group
+    ]

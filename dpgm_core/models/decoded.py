@@ -83,6 +83,10 @@ class Decoder:
         assert places is not None
         return _typed(self.law.values, places)
 
+    def none(self) -> pa.Array:
+        """No values, of the column's own type."""
+        return self.values(np.zeros(0, np.int64), np.zeros(0))
+
     def texts(self, codes: IntArray, places: FloatArray | None = None) -> pa.Array:
         """As they are written in the column's format, for files without types."""
         import pyarrow as pa

@@ -18,7 +18,7 @@ __all__ = ["Given", "given_of"]
 class Given:
     """What all records have in common. codes: attribute -> code. places: of those given as a value, on its axis.
 
-    >>> given_of(Domain.from_dict({"sex": ["F", "M"]}), {"sex": "M"}).codes
+    >>> given_of(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"}).codes
     {'sex': 1}
     """
 

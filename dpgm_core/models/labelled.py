@@ -30,7 +30,7 @@ def labelled(
     schema's metadata as JSON, under the key `dpgm`. Raises StructureError where an attribute has the name of one of
     these columns.
 
-    >>> domain = Domain.from_dict({"sex": ["F", "M"]})
+    >>> domain = Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}})
     >>> labelled(domain, ("sex",), {"probability": np.array([0.4, 0.6])}, {}, standing="measured").to_pydict()
     {'sex': ['F', 'M'], 'probability': [0.4, 0.6], 'standing': ['measured', 'measured']}
     """
@@ -53,7 +53,7 @@ def labelled(
 def records(columns: Sequence[tuple[Attribute, Array]], stamp: Mapping[str, Any]) -> pa.Table:
     """Records as labels, a column per attribute from its codes. stamp: as in `labelled`.
 
-    >>> domain = Domain.from_dict({"sex": ["F", "M"]})
+    >>> domain = Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}})
     >>> records([(domain["sex"], np.array([1, 0]))], {}).to_pydict()
     {'sex': ['M', 'F']}
     """

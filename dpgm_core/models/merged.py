@@ -14,7 +14,7 @@ from dpgm_core.domain import code_dtype
 from dpgm_core.errors import InferenceError, OptionError, TooLarge
 from dpgm_core.inference.contract import Estimates
 from dpgm_core.inference.exact.rounded import divided
-from dpgm_core.models.conditioning import collected, expectation
+from dpgm_core.models.conditioning import collected, expectation, pieces_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.levels import Level, Levels
 from dpgm_core.structure import Clique, human_bytes
@@ -73,7 +73,7 @@ class MergedDistribution:
         self._check(fixed)
         free = {name: level for name, level in self.levels.of.items() if name not in fixed}
         best = [((name,), level.log_weights[level.likeliest]) for name, level in free.items()]
-        pieces = [*_pieces(self.below.potentials), *best]
+        pieces = [*pieces_of(self.below.potentials), *best]
         weighted = collected(self.below.structure.domain, pieces)[1]
         found = Distribution(weighted, self.below.inference).most_probable(self.levels.coarse(fixed))
         found |= {name: int(level.likeliest[found[name]]) for name, level in free.items()}
@@ -166,8 +166,8 @@ def divergence(one: Distribution | MergedDistribution, other: Distribution | Mer
     if isinstance(one, Distribution) and isinstance(other, Distribution):
         return one.divergence(other)
     below, levels = (other, {}) if isinstance(other, Distribution) else (other.below, other.levels.of)
-    pieces = [(names, table) for names, table in _pieces(below.potentials) if names]
-    constant = sum(float(table) for names, table in _pieces(below.potentials) if not names)
+    pieces = [(names, table) for names, table in pieces_of(below.potentials) if names]
+    constant = sum(float(table) for names, table in pieces_of(below.potentials) if not names)
     asked = list(dict.fromkeys([*(names for names, _ in pieces), *((name,) for name in levels)]))
     found = dict(zip(asked, one.marginals_of(asked, {}), strict=True))
     terms = [expectation(found[names].reshape(-1), _spread(names, table, levels)) for names, table in pieces]
@@ -196,18 +196,11 @@ def expanded(potentials: Tables, levels: Levels | None) -> Tables:
             f"the model over all codes of its {len(levels.of)} merged attributes takes {human_bytes(needed)}, against "
             f"{human_bytes(_MOST_BYTES)}; write its own potentials, which are over merged codes"
         )
-    shapes = {names: levels.fine.shape(names) for names, _ in _pieces(potentials)}
-    pieces = [(names, _spread(names, table, levels.of).reshape(shapes[names])) for names, table in _pieces(potentials)]
-    return collected(levels.fine, [*pieces, *(((name,), one.log_weights) for name, one in levels.of.items())])[1]
-
-
-def _pieces(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
-    """The log-potentials clique by clique, ties resolved."""
-    return [
-        (clique, potentials.group(number))
-        for number, group in enumerate(potentials.structure.groups)
-        for clique in group
+    shapes = {names: levels.fine.shape(names) for names, _ in pieces_of(potentials)}
+    pieces = [
+        (names, _spread(names, table, levels.of).reshape(shapes[names])) for names, table in pieces_of(potentials)
     ]
+    return collected(levels.fine, [*pieces, *(((name,), one.log_weights) for name, one in levels.of.items())])[1]
 
 
 def _spread(names: Clique, table: FloatArray, levels: Mapping[str, Level]) -> FloatArray:

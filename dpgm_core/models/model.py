@@ -6,6 +6,7 @@ Everything here is post-processing of the release and free in privacy; what comp
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -16,11 +17,13 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.attribute import repeated
 from dpgm_core.dag import Dag
-from dpgm_core.errors import OptionError, StructureError
+from dpgm_core.errors import DataError, OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
+from dpgm_core.models.completion import AT_ONCE, Completion, completion, owned
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.drawing import Form, batches, writer
@@ -229,7 +232,7 @@ class Model(Facts):
         `intervals` do, StructureError where an attribute has the name of a column.
 
         >>> from dpgm_core.domain import Domain
-        >>> structure = Structure(Domain.from_dict({"sex": ["F", "M"]}), [("sex",)])
+        >>> structure = Structure(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), [("sex",)])
         >>> Model(structure, Tables(structure, np.log([0.25, 0.75]))).table("sex").to_pylist()
         [{'sex': 'F', 'probability': 0.25, 'standing': 'by definition'},
          {'sex': 'M', 'probability': 0.75, 'standing': 'by definition'}]
@@ -325,6 +328,33 @@ class Model(Facts):
         refuse(fixed.codes, self.left_out)
         write = writer(self.domain, self._answered(), form, self.stamp() | fixed.stamp(self.domain))
         return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
+
+    def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:
+        """The rows of a table with their missing cells filled from the model, each given the rest of its row.
+
+        table: anything with an Arrow stream (pyarrow, pandas, polars); its columns keep their types, and what stands in
+        them stays. Cells that are null, NaN or a null value of their column are missing, and so are whole columns that
+        the table lacks. Columns that the model does not know are carried through. What is filled in is drawn from
+        p(missing | given) of answers that are not missing themselves. The rows are the caller's own: the stamp says
+        that no guarantee covers them. Raises DataError for values that the model does not know and InferenceError for
+        rows to which it gives probability 0, with the number of the row.
+        """
+        import pyarrow as pa
+
+        rows, filling = pa.table(table), self.completion()
+        repeated_name = repeated(rows.column_names)
+        if repeated_name is not None:
+            raise DataError(f"the table has two columns {repeated_name!r}; rename one")
+        generator = given_or_system(randomness).generator()
+        done = [
+            filling.table(rows.slice(start, AT_ONCE), generator, start=start)
+            for start in range(0, max(rows.num_rows, 1), AT_ONCE)
+        ]
+        return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(owned(self.stamp()))})
+
+    def completion(self) -> Completion:
+        """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
+        return completion(self._law, self.domain, self._answered())
 
     # --- how sure -----------------------------------------------------------------------------------------------
 

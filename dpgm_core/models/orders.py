@@ -43,12 +43,47 @@ class Orders:
             found[name] = one.places(codes[name], generator.random(len(codes[name])))
             if name in fixed:
                 found[name] = np.full(len(codes[name]), fixed[name])
+        stay = {name: np.full(len(codes[name]), place) for name, place in fixed.items()}
+        self._ordered(codes, stay, found, generator)
+        return found
+
+    def completed(
+        self,
+        codes: Mapping[str, Array],
+        given: Mapping[str, FloatArray],
+        gaps: Mapping[str, Array],
+        generator: np.random.Generator,
+    ) -> dict[str, FloatArray]:
+        """Places of rows of which some values are given: these stay, and every order holds for the others.
+
+        codes: of all columns. given: the places of values that are given. gaps: column -> which rows are drawn.
+        """
+        found: dict[str, FloatArray] = {}
+        stay = {name: np.where(gaps[name], np.nan, given[name]) for name in self.decoders}
+        for name, one in self.decoders.items():
+            at = np.flatnonzero(gaps[name])
+            found[name] = stay[name].copy()
+            found[name][at] = one.places(codes[name][at], generator.random(len(at)))
+        self._ordered(codes, stay, found, generator)
+        return found
+
+    def _ordered(
+        self,
+        codes: Mapping[str, Array],
+        stay: Mapping[str, FloatArray],
+        found: dict[str, FloatArray],
+        generator: np.random.Generator,
+    ) -> None:
+        """Draw anew, in place, what breaks an order. stay: column -> the places that must, NaN for all others."""
         for group in self._groups():
             pairs = [pair for pair in self.pairs if pair[0] in group]
-            rows = np.flatnonzero(self._broken(pairs, found))
+            none = np.full(len(next(iter(found.values()))), np.nan)
+            own = {name: stay.get(name, none) for name in group}
+            free = np.logical_or.reduce([np.isnan(column) for column in own.values()])
+            rows = np.flatnonzero(self._broken(pairs, found) & free)
             if len(rows):
-                self._mend(pairs, group, rows, codes, fixed, found, generator)
-        return found
+                here = {name: column[rows] for name, column in own.items()}
+                self._mend(pairs, group, rows, codes, here, found, generator)
 
     def _groups(self) -> list[list[str]]:
         """The columns that orders join."""
@@ -75,17 +110,17 @@ class Orders:
         group: Sequence[str],
         rows: IntArray,
         codes: Mapping[str, Array],
-        fixed: Mapping[str, float],
+        stay: Mapping[str, FloatArray],
         found: dict[str, FloatArray],
         generator: np.random.Generator,
     ) -> None:
         """Draw these records' columns anew, in place, until they keep the orders."""
-        low, high = self._box(pairs, group, rows, codes, fixed)
+        low, high = self._box(pairs, group, rows, codes, stay)
         left = np.arange(len(rows))
         for _ in range(_ROUNDS):
             for name in group:
                 drawn = self._between(name, codes[name][rows[left]], low[name][left], high[name][left], generator)
-                found[name][rows[left]] = drawn
+                found[name][rows[left]] = _kept_own(stay[name][left], drawn)
             at = rows[left]
             left = left[self._broken(pairs, {name: found[name][at] for name in group})]
             if not len(left):
@@ -98,7 +133,8 @@ class Orders:
                 if other == name:
                     under = found[one][at] * (self._unit(one) / self._unit(name))
                     bound = np.fmax(bound, np.nextafter(under, np.inf) if strict else under)
-            found[name][at] = self._between(name, codes[name][at], bound, high[name][left], generator)
+            drawn = self._between(name, codes[name][at], bound, high[name][left], generator)
+            found[name][at] = _kept_own(stay[name][left], drawn)
 
     def _box(
         self,
@@ -106,7 +142,7 @@ class Orders:
         group: Sequence[str],
         rows: IntArray,
         codes: Mapping[str, Array],
-        fixed: Mapping[str, float],
+        stay: Mapping[str, FloatArray],
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """The least and the largest place of each column that some record in its bins has with every order kept."""
         low, high = {}, {}
@@ -117,8 +153,7 @@ class Orders:
             present = law.present[here]
             low[name] = np.where(present, law.placed(law.low)[here], np.nan)
             high[name] = np.where(present, law.placed(law.high)[here], np.nan)
-            if name in fixed:
-                low[name], high[name] = np.full(len(rows), fixed[name]), np.full(len(rows), fixed[name])
+            low[name], high[name] = _kept_own(stay[name], low[name]), _kept_own(stay[name], high[name])
         for _ in group:  # a bound passes at most through all of them
             for one, other, strict in pairs:
                 unit = self._unit(one) / self._unit(other)
@@ -160,6 +195,11 @@ def orders_among(constraints: Sequence[Constraint], decoders: Mapping[str, Decod
     numeric = {name: one for name, one in decoders.items() if one.law is not None}
     found = [one for one in constraints if isinstance(one, Ordered) and set(one.columns) <= set(numeric)]
     return Orders(pairs=tuple((*one.columns, one.strict) for one in found), decoders=numeric)
+
+
+def _kept_own(own: FloatArray, drawn: FloatArray) -> FloatArray:
+    """What must stay where there is such a thing, else what was drawn."""
+    return np.where(np.isnan(own), drawn, own)
 
 
 def _kept(tighter: np.ufunc, bound: FloatArray, other: FloatArray) -> FloatArray:

@@ -43,7 +43,7 @@ def listed(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | s
 def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
     """Attribute -> code of what is given as labels or codes. Raises StructureError and DomainError.
 
-    >>> coded(Domain.from_dict({"sex": ["F", "M"]}), {"sex": "M"})
+    >>> coded(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
     {'sex': 1}
     """
     for name in given:

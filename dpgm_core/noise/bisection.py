@@ -1,10 +1,8 @@
 """What the private bins of a domain will cost, from public facts alone: temperatures of the levels, and the sum.
 
 Each column has a share of the session's budget, spent evenly over the levels of its bisection, whose proof is in
-`dpgm_core.privacy.ranks`. dpsynth gives each level four times the rho of the one before, as ranks are fewer there. But
-a heavy value must be found by the first levels, or it stays in one bin with its neighbours: of 48,842 records with 90 %
-at one end of 4,096 cells, 32 bins and rho = 0.0003, even levels left squared shares of 0.03 in bins that could still be
-cut, levels growing 4 times 0.18; on smooth columns the two differ by 1 % or less.
+`dpgm_core.privacy.ranks`. dpsynth gives each level four times the rho of the one before; on adult's five numbers and
+three generated ones even levels and factors up to 2 were alike, and 4 was up to a third worse where rho is small.
 """
 
 from __future__ import annotations

@@ -1,31 +1,37 @@
 """Bins with about as many persons each, by bisection: what an edge is scored by, and how far one person moves it.
 
 A public grid of cells is cut in two, each part in two again, and so on, level by level. A node is a range of cells, its
-candidates are the grid's edges inside it, and an edge with r of the node's n persons below it has the score
--|2 r - n|, a whole number, best at the median. Persons whose value is missing or unknown are in no cell and take no
-part. A node of a single cell has no candidate and is not asked, so a heavy value ends as a bin of its own.
+candidates are the grid's edges inside it. Of the node's n persons r_e are below edge e, 0 below the node's first cell
+and n below its end. The score is a whole number, -(|2 r_e - n| + d_e): how far the edge is from the median, in ranks,
+twice; and d_e = max(0, 2 r_(e-1) - n, n - 2 r_(e+1)), how far the next edge towards the median still is, 0 where that
+is beyond it. Edges between the same persons have the same ranks: d tells the two that are next to a heavy cell from all
+others in the empty stretch beside it, so that the cell ends as a bin of its own; elsewhere it changes next to nothing.
+A node of one cell has no candidate and is not asked. Persons whose value is missing or unknown are in no cell and take
+no part.
 
 Claim. Let each person have one row. Choose by the exponential mechanism of `dpgm_core.noise.choice` at temperature h,
-whose one choice costs e = 2 h + 2^-30, or e^2/8, where one person moves scores by at most 1 up or down. A whole level
+whose one choice costs e = 4 h + 2^-30, or e^2/8, where one person moves scores by at most 2 up or down. A whole level
 then costs that of one node under add-remove, and under replace-one twice the epsilon, or four times the rho.
 
 Proof. Which nodes a level has depends on the choices of the levels above it alone, never on the records: given those,
 the nodes are disjoint, and each person is in one of them at most. A level is the product of independent choices.
 
-Add-remove. One person more, in the cell c of one node: n grows by 1, r by 1 for the edges above c and by 0 for those
-below, so 2 r - n moves by +1 or -1 and |2 r - n| by 1 at most, up for some edges and down for others. That is U = 1 and
-R = 2 in the words of `choice`: its factor 1/2 stays. That n, which is secret, moves too is in this. Scores of all other
+Add-remove. One person more, in the cell c of one node: n grows by 1, r_e by 1 for the edges above c and by 0 for those
+below, so 2 r_e - n moves by +1 or -1, |2 r_e - n| by 1 at most, and so does d_e, a largest of such terms and 0 (at
+the node's ends 2 r_e - n is -n or n). Scores move by 2 at most, up for some edges and down for others: U = 2 and R = 4
+in the words of `choice`, whose factor 1/2 stays. That n, which is secret, moves too is in this. Scores of all other
 nodes stay, so the product costs what the one choice does. In an empty node, and between edges that tie, choices are
 uniform; nothing in the proof asks for distinct scores or for persons.
 
-Replace-one, within a node: n stays, r moves by 1, all one way, for the edges between the two cells and by 0 for the
-others, so |2 r - n| moves by 2 at most, up for some edges and down for others: R = 4. The choice costs 4 h + 2^-30,
-below 2 e; and (4 h + 2^-30)^2/8, below 4 e^2/8. From one node into another: each of two independent choices moves as
-under add-remove, and together they cost 2 e, or 2 e^2/8. From a cell to a missing value: one of the two.
+Replace-one, within a node: n stays, r_e moves by 1, all one way, for the edges between the two cells and by 0 for the
+others, so |2 r_e - n| and d_e move by 2 at most, scores by 4, up for some edges and down for others: R = 8. The choice
+costs 8 h + 2^-30, below 2 e; and (8 h + 2^-30)^2/8, below 4 e^2/8. From one node into another: each of two independent
+choices moves as under add-remove, and together they cost 2 e, or 2 e^2/8. From a cell to a missing value: one of the
+two.
 
 Levels add up, each given the ones before: the sum for pure budgets, and the sum of rho. Source of the bisection:
-Kaplan, Schnapp, Stemmer (2022), Differentially private approximate quantiles; whose nodes of a level are in parallel as
-well.
+Kaplan, Schnapp, Stemmer (2022), Differentially private approximate quantiles, where the nodes of a level are in
+parallel as well.
 """
 
 from __future__ import annotations
@@ -48,21 +54,21 @@ Node: TypeAlias = tuple[int, int]
 
 @frozen(kw_only=True)
 class RankDistance:
-    """Each edge inside a node has the score -|2 r - n|: how far the node's median is, in ranks, twice.
+    """Each edge inside a node has the score -(|2 r - n| + d): how far it is from the node's median, in ranks.
 
     first, last: the node's cells are first, ..., last - 1 of the grid; its candidates the edges between them, edge e
-    standing before cell e. One person moves a score by at most 1 under add-remove; see the module. Raises
+    standing before cell e. One person moves a score by at most 2 under add-remove; see the module. Raises
     StructureError for a node without a candidate.
 
     >>> RankDistance(first=2, last=5).candidates, RankDistance.move
-    (range(3, 5), 1)
+    (range(3, 5), 2)
     """
 
     first: int
     last: int
 
     #: Units by which one person more moves a score at most, up or down.
-    move = 1
+    move = 2
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.first < self.last - 1:

@@ -215,21 +215,26 @@ def _column(stated: Any, terms: Terms) -> FoundLabels:
             f"finding the labels of {column!r} is said to cost {budget}, but with its noise and threshold it cost "
             f"{noise.cost}; the file was edited"
         )
-    if (
-        not isinstance(labels, list)
-        or not isinstance(counts, list)
-        or not all(
-            isinstance(one, str) and 1 <= len(one.encode("utf-8", "surrogatepass")) <= _LONGEST for one in labels
-        )
-        or not all(isinstance(one, int) and not isinstance(one, bool) and one >= noise.threshold for one in counts)
-        or len(labels) != len(counts)
-        or len(labels) > keep
-        or len(set(labels)) < len(labels)
-        or sorted(zip((-one for one in counts), labels, strict=True))
-        != list(zip((-one for one in counts), labels, strict=True))
-    ):
+    if not _as_found(labels, counts, keep, noise.threshold):
         raise ModelFileError(f"the labels of {column!r} are not as they are found; the file was edited")
     return FoundLabels(column=column, labels=tuple(labels), counts=tuple(counts), keep=keep, budget=budget, noise=noise)
+
+
+def _as_found(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
+    """Whether labels and counts are such as `FoundLabels.of` gives."""
+    if not isinstance(labels, list) or not isinstance(counts, list) or not len(labels) == len(counts) <= keep:
+        return False
+    if not all(type(one) is int and one >= threshold for one in counts) or not all(map(_is_label, labels)):
+        return False
+    ranked = [(-count, label) for count, label in zip(counts, labels, strict=True)]
+    return ranked == sorted(ranked) and len(set(labels)) == len(labels)
+
+
+def _is_label(text: object) -> bool:
+    try:
+        return isinstance(text, str) and 1 <= len(text.encode()) <= _LONGEST
+    except UnicodeEncodeError:
+        return False
 
 
 def _listed(names: Sequence[str] | Mapping[str, object]) -> str:

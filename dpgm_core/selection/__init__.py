@@ -2,7 +2,7 @@
 
 The face is for those who write selectors: how large a model grows with each clique, parts of a budget and the noise
 that they buy, the gradients of regressions that a session can descend by, the voters of core with what votes come to
-and how much it takes to be heard, and the labels that were found privately before.
+and how much it takes to be heard, and the bins and labels that were found privately before.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
+    from dpgm_core.noise.bisection import AskedBins
     from dpgm_core.noise.stability import likely_distance
     from dpgm_core.privacy.gradients import NodeGradients
     from dpgm_core.privacy.regressions import Loss, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
+    from dpgm_core.releases.bins import FoundBins
     from dpgm_core.releases.descents import Descent
     from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
     from dpgm_core.releases.verdict import Verdict
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
 # module -> its public names
 _LAZY = {
     "contract": ["VotingSelector"],
+    "dpgm_core.noise.bisection": ["AskedBins"],
     "dpgm_core.noise.stability": ["likely_distance"],
     "dpgm_core.privacy.gradients": ["NodeGradients"],
     "dpgm_core.privacy.regressions": ["Loss", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter"],
+    "dpgm_core.releases.bins": ["FoundBins"],
     "dpgm_core.releases.descents": ["Descent"],
     "dpgm_core.releases.discovery": ["Discovery", "FoundLabels", "load_discovery"],
     "dpgm_core.releases.verdict": ["Verdict"],
@@ -38,9 +42,11 @@ _LAZY = {
 }
 
 __all__ = [
+    "AskedBins",
     "Descent",
     "Discovery",
     "EdgeVotes",
+    "FoundBins",
     "FoundLabels",
     "Limits",
     "Loss",

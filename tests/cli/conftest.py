@@ -69,7 +69,9 @@ def refused(dpgm_command):
 
 @pytest.fixture
 def model(tmp_path) -> Path:
-    domain = dpgm.Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"]})
+    domain = dpgm.Domain.from_dict(
+        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
+    )
     structure = dpgm.Structure.chain(domain)
     codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 100)
     path = tmp_path / "m.dpgm"
@@ -81,7 +83,12 @@ def model(tmp_path) -> Path:
 def partial(tmp_path) -> Path:
     """A model of sex-age and age-job with replicates, whose release measured nothing of town."""
     domain = dpgm.Domain.from_dict(
-        {"sex": ["F", "M"], "town": ["A", "B,C"], "age": ["young", "old"], "job": ["y", "n"]}
+        {
+            "sex": {"labels": ["F", "M"], "unknown": "F"},
+            "town": {"labels": ["A", "B,C"], "unknown": "A"},
+            "age": {"labels": ["young", "old"], "unknown": "young"},
+            "job": {"labels": ["y", "n"], "unknown": "y"},
+        }
     )
     structure = dpgm.Structure(domain, [("sex", "age"), ("age", "job")])
     codes = np.array([[0, 0, 0, 0], [1, 0, 1, 1], [1, 0, 1, 0], [0, 0, 1, 1]] * 100)

@@ -11,7 +11,13 @@ import dpgm_core as dpgm
 from dpgm_core.interop import read_network, read_uai
 from dpgm_core.releases.session import session_release
 
-DOMAIN = dpgm.Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"], "job": ["y", "n", "none"]})
+DOMAIN = dpgm.Domain.from_dict(
+    {
+        "sex": {"labels": ["F", "M"], "unknown": "F"},
+        "age": {"labels": ["young", "old"], "unknown": "young"},
+        "job": {"labels": ["y", "n", "none"], "unknown": "y"},
+    }
+)
 DAG = dpgm.Dag(DOMAIN, {"job": ["age", "sex"], "age": ["sex"]})
 
 
@@ -138,7 +144,7 @@ def test_a_model_that_is_no_network_is_refused(model, refused):
 
 def test_labels_that_bif_cannot_hold_are_refused_by_name(tmp_path, refused):
     """Nothing is written, not the UAI file either."""
-    domain = dpgm.Domain.from_dict({"sex": ["F", "not stated"]})
+    domain = dpgm.Domain.from_dict({"sex": {"labels": ["F", "not stated"], "unknown": "F"}})
     dag = dpgm.Dag(domain, {})
     dpgm.Model.from_cpds(dag, {"sex": np.array([0.5, 0.5])}).save(tmp_path / "m.dpgm")
     line = refused("export", tmp_path / "m.dpgm", "--bif", tmp_path / "x.bif", "--uai", tmp_path / "x.uai")

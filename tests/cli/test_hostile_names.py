@@ -39,7 +39,12 @@ def toml(text: str) -> str:
 @pytest.fixture
 def hostile_model(tmp_path) -> Path:
     """A model and its release with a hostile attribute, label, unit and note, in files with a hostile name."""
-    domain = dpgm.Domain.from_dict({HOSTILE: [HOSTILE, "b"], "age": ["young", "old"]})
+    domain = dpgm.Domain.from_dict(
+        {
+            HOSTILE: {"labels": [HOSTILE, "b"], "unknown": HOSTILE},
+            "age": {"labels": ["young", "old"], "unknown": "young"},
+        }
+    )
     structure = dpgm.Structure(domain, [(HOSTILE, "age"), ("age", HOSTILE), (HOSTILE,)])
     terms = dpgm.Terms(neighbours="add-remove", unit=HOSTILE)
     folder = tmp_path / "a\x1b]0;owned\x07b\u202e"

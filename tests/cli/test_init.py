@@ -83,6 +83,17 @@ def test_a_parquet_file_gives_names_and_types(tmp_path, dpgm_command):
     assert PLANTED not in written and "271828" not in written
 
 
+def test_names_and_texts_of_a_schema_cannot_command_a_terminal(tmp_path, dpgm_command):
+    """Spelled out on the screen and in the files, which read back the same names."""
+    name = "\x1b[2J\u202ename\n# x"
+    told = {name: {"description": f"{name}\nlabels = 3", "values": {name: name, "b": ""}}, "x": {"description": name}}
+    (tmp_path / "s.json").write_text(json.dumps(told))
+    code, out, err = dpgm_command("init", tmp_path / "s.json", "-o", tmp_path / "run", "--data", "other.format")
+    assert code == 0 and read(tmp_path / "run/domain.toml")["attributes"][name]["labels"] == [name, "b"]
+    for text in (out, err, (tmp_path / "run/domain.toml").read_text()):
+        assert "\x1b" not in text and "\u202e" not in text
+
+
 def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
     """Neither of them where one exists, and never what is read."""
     words = ("init", "schema.json", "-o", "run")

@@ -18,7 +18,11 @@ from dpgm_core.sources import as_source
 @pytest.fixture
 def seeded() -> dpgm.Model:
     """A model that is not private, of labels that need no quotes."""
-    structure = dpgm.Structure.chain(dpgm.Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"]}))
+    structure = dpgm.Structure.chain(
+        dpgm.Domain.from_dict(
+            {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
+        )
+    )
     options = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}
     return dpgm.fit(np.zeros((50, 2), int), structure, dpgm.Budget.pure(5), **options).model
 

@@ -66,7 +66,9 @@ def test_what_only_tied_tables_hold_is_told(spec, dpgm_command):
 
 def test_a_session_is_told_step_by_step(capsys):
     """What was chosen and measured, of how many, at what cost, and which labels were merged; all of it is released."""
-    domain = dpgm.Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B", "C", "D"]})
+    domain = dpgm.Domain.from_dict(
+        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "town": {"labels": ["A", "B", "C", "D"], "unknown": "A"}}
+    )
     curator = LiveCurator(
         as_source(np.array([[0, 0], [1, 1]] * 100)),
         dpgm.Structure(domain, [("sex",), ("town",)]),

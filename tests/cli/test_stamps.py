@@ -34,7 +34,9 @@ def kind(request) -> str:
 def made(kind, tmp_path_factory) -> Path:
     """A model of the kind, beside its release and a plain model."""
     folder = tmp_path_factory.mktemp(kind)
-    domain = dpgm.Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"]})
+    domain = dpgm.Domain.from_dict(
+        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "age": {"labels": ["young", "old"], "unknown": "young"}}
+    )
     codes = np.array([[0, 0], [1, 1], [1, 1], [0, 1]] * 50)
     for name, options in (("m", KINDS[kind][0]), ("plain", {})):
         terms = {"terms": dpgm.Terms(neighbours="add-remove")} | options

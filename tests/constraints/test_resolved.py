@@ -11,7 +11,7 @@ from dpgm_core.errors import DomainError
 
 def domain(sizes, **rules):
     return Domain.from_dict(
-        {"attributes": {name: {"size": size} for name, size in sizes.items()}, "constraints": rules}
+        {"attributes": {name: {"size": size, "unknown": 0} for name, size in sizes.items()}, "constraints": rules}
     )
 
 

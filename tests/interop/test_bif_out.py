@@ -115,7 +115,16 @@ def test_published_networks_survive(name, tmp_path):
     assert (tmp_path / "two.bif").read_bytes() == (tmp_path / "one.bif").read_bytes()
 
 
-DAG = Dag(Domain.from_dict({"a": ["n", "y"], "b": ["n", "y"], "c": ["u", "v", "w"]}), {"c": ["b", "a"]})
+DAG = Dag(
+    Domain.from_dict(
+        {
+            "a": {"labels": ["n", "y"], "unknown": "n"},
+            "b": {"labels": ["n", "y"], "unknown": "n"},
+            "c": {"labels": ["u", "v", "w"], "unknown": "u"},
+        }
+    ),
+    {"c": ["b", "a"]},
+)
 CPDS = {
     "a": np.array([0.1, 0.9]),
     "b": np.array([1.0, 0.0]),

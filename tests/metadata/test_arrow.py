@@ -40,13 +40,13 @@ def table() -> pa.Table:
 
 
 EXPECTED = {
-    "flag": {"type": "boolean", "labels": ["false", "true"]},
+    "flag": {"type": "boolean"},
     "count": {"type": "integer", "bins": 32, "todo": "say min = ... and max = ..."},
     "rate": {"type": "number", "bins": 32, "todo": "say min = ... and max = ..."},
     "price": {"type": "number", "decimals": 2, "bins": 32, "todo": "say min = ... and max = ..."},
     "day": {"type": "date", "bins": "month", "todo": "say min = ... and max = ..."},
     "seen": {"type": "datetime", "bins": "month", "todo": "say min = ... and max = ..."},
-    "at": {"type": "time", "bins": "hour", "todo": "say min = ... and max = ..."},
+    "at": {"type": "time", "bins": 24, "todo": "say min = ... and max = ..."},
     "text": {"type": "text", "todo": "say labels = [...]"},
     "nothing": {"todo": "say labels = [...], or type, min, max and bins"},
 }
@@ -91,6 +91,23 @@ def test_categories_only_where_the_schema_is_said_to_be_public(table, tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     found = read_metadata(tmp_path / "x.parquet", schema_is_public=True)
     assert "among its records" in found.tables["kind"]["todo"] and PLANTED not in seen(found)
+
+
+def test_a_folder_of_parquet_files_gives_its_keys_and_not_their_values(table, tmp_path):
+    """The schema of the first file by name; hidden files are none."""
+    inner = tmp_path / "x" / f"town={PLANTED}"
+    inner.mkdir(parents=True)
+    with pytest.raises(DataError, match="holds no Parquet file"):
+        read_metadata(tmp_path / "x")
+    (inner / "_part.parquet").write_text(PLANTED)
+    pq.write_table(table, inner / "part.parquet")
+    found = read_metadata(tmp_path / "x")
+    assert list(found.tables) == [*table.column_names, "town"] and "town" in found.todo
+    assert PLANTED not in seen(found)
+    (inner / "a.parquet").write_text(PLANTED)
+    with pytest.raises(DataError, match="x cannot be read as Parquet") as refused:
+        read_metadata(tmp_path / "x")
+    assert PLANTED not in str(refused.value)
 
 
 def test_pandas(tmp_path):

@@ -55,7 +55,7 @@ def test_a_line_for_each_column(tmp_path):
     assert found.tables["age"] == {"type": "integer", "min": 0, "max": 120, "bins": 32}
     assert found.tables["income"] == {"type": "number", "min": -1.5, "max": 9, "bins": 32}
     assert found.tables["born"]["bins"] == "year" and found.tables["born"]["format"] == "%d.%m.%Y"
-    assert found.tables["alive"]["labels"] == ["false", "true"]
+    assert found.tables["alive"] == {"type": "boolean"}
     assert found.todo == ("town",)
 
 

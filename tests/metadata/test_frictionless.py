@@ -38,9 +38,9 @@ def test_fields():
         "pay": {"type": "number", "decimal": ",", "thousands": ".", "min": 0, "max": 5e5, "bins": 32, **null},
         "born": {"type": "date", "format": "%d.%m.%Y", "min": "01.01.1900", "max": "31.12.2024", "bins": "year"}
         | null,
-        "alive": {"type": "boolean", "labels": ["false", "true"], **null},
-        "works": {"type": "boolean", "labels": ["no", "yes"], **null},
-        "plan": {"type": "integer", "labels": ["1", "2"], **null},
+        "alive": {"type": "boolean", **null},
+        "works": {"labels": ["no", "yes"], **null},
+        "plan": {"type": "integer", "labels": ["1", "2"], "numbers": True, **null},
         "where": {"todo": "type 'geopoint' is no column of a table; delete it, or say labels = [...]"},
         "since": {
             "type": "integer", "min": 1990, "max": 2024, "bins": 35, "missing": "missing", "null_values": ["-", "?"],

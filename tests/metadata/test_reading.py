@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 
 import pytest
 
+from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DomainError
 from dpgm_core.metadata import Metadata, read_metadata
 
@@ -40,6 +42,34 @@ def test_our_own_files_and_short_forms(tmp_path):
         (tmp_path / "x.toml").write_text(found.to_toml())
         assert read_metadata(tmp_path / "x.toml").tables == found.tables
     assert read_metadata({"b": [1, 2.5, True]}).tables["b"]["labels"] == ["1", "2.5", "true"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"type": "integer", "labels": ["1", "2"], "missing": "N", "null_values": ["N"]},
+        {"type": "boolean", "missing": "?"},
+        {"type": "integer", "min": 1, "max": 1000, "scale": "log"},
+        {"type": "number", "min": -1.5, "max": 3, "cap": True, "decimals": 2, "decimal": ",", "thousands": "."},
+        {"type": "date", "min": "01.01.1900", "max": "31.12.2024", "format": "%d.%m.%Y"},
+        {"type": "datetime", "min": "2024-01-01T00:00", "max": "2024-02-01 12:30:00"},
+        {"type": "time", "min": "08:00", "max": "18:00"},
+        {"labels": ["x"], "null_values": ["-", "?"]},
+        {"size": 3},
+    ],
+)
+def test_what_is_settled_is_an_attribute_of_a_domain(table):
+    """As plain values, and as the text of a file."""
+    found = read_metadata(Metadata(tables={"a": table}))
+    assert not found.todo
+    assert Domain.from_dict(found.to_dict()) == Domain.from_dict(tomllib.loads(found.to_toml()))
+
+
+def test_a_domain_file_names_what_is_to_do():
+    """All of it at once."""
+    found = read_metadata(Metadata(tables={"a": {}, "b": {"size": 2}, "c": {"type": "number"}}))
+    with pytest.raises(DomainError, match="2 attributes of the domain are still to be settled: 'a', 'c'"):
+        Domain.from_dict(found.to_dict())
 
 
 def test_anybody_s_metadata_are_taken_like_a_file(tmp_path):

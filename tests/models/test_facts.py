@@ -10,7 +10,14 @@ from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables
 from dpgm_core.errors import DpgmError, OptionError, StructureError
 from dpgm_core.models.model import Model
 
-DOMAIN = Domain.from_dict({"a": ["x", "y"], "c": ["u", "v"], "b": ["p", "q", "r"], "d": ["s", "t"]})
+DOMAIN = Domain.from_dict(
+    {
+        "a": {"labels": ["x", "y"], "unknown": "x"},
+        "c": {"labels": ["u", "v"], "unknown": "u"},
+        "b": {"labels": ["p", "q", "r"], "unknown": "p"},
+        "d": {"labels": ["s", "t"], "unknown": "s"},
+    }
+)
 MEASURED = Structure(DOMAIN, [("a", "b")])
 WIDER = Structure(DOMAIN, [("a", "b"), ("b", "c")])  # the model's own: c was not measured for that, nor was d
 RELEASE = dpgm.release(

@@ -13,7 +13,14 @@ from dpgm_core.models.model import Model
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-DOMAIN = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B", "C"], "one": ["only"], "low": ["x", "y"]})
+DOMAIN = Domain.from_dict(
+    {
+        "sex": {"labels": ["F", "M"], "unknown": "F"},
+        "town": {"labels": ["A", "B", "C"], "unknown": "A"},
+        "one": {"labels": ["only"], "unknown": "only"},
+        "low": {"labels": ["x", "y"], "unknown": "x"},
+    }
+)
 
 
 @pytest.mark.parametrize("names", [("sex",), ("town", "sex"), ("sex", "one", "town"), ("low", "town", "sex", "one")])

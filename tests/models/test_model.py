@@ -190,7 +190,9 @@ def test_rounded_samples_repeat_and_are_refused_by_name():
 
 def test_labels_come_back():
     """A model over labels answers in labels."""
-    domain = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B"]})
+    domain = Domain.from_dict(
+        {"sex": {"labels": ["F", "M"], "unknown": "F"}, "town": {"labels": ["A", "B"], "unknown": "A"}}
+    )
     structure = Structure(domain, [("sex", "town")])
     model = Model(structure, Tables.from_arrays(structure, {("sex", "town"): np.log([[0.1, 0.2], [0.3, 0.4]])}))
     assert model.map_assignment() == {"sex": "M", "town": "B"}

@@ -6,7 +6,9 @@ from dpgm_core import Domain
 from dpgm_core.errors import DomainError, StructureError
 from dpgm_core.models.questions import coded, listed, named
 
-DOMAIN = Domain.from_dict({"sex": ["F", "M"], "town": ["A", "B"]})
+DOMAIN = Domain.from_dict(
+    {"sex": {"labels": ["F", "M"], "unknown": "F"}, "town": {"labels": ["A", "B"], "unknown": "A"}}
+)
 
 
 def test_questions_are_read():

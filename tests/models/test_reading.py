@@ -24,7 +24,9 @@ def test_equal_content_makes_equal_bytes(tmp_path):
 
 def test_round_trips_are_exact(tmp_path):
     """Floats, -inf potentials, tied groups, odd labels and odd remarks come back."""
-    domain = Domain.from_dict({"é\n": ["", "x,y", "\x00"], "b": ["0", "1", "2"]})
+    domain = Domain.from_dict(
+        {"é\n": {"labels": ["", "x,y", "\x00"], "unknown": ""}, "b": {"labels": ["0", "1", "2"], "unknown": "0"}}
+    )
     structure = Structure(domain, [("é\n",)], tied=[[("é\n", "b"), ("b", "é\n")][:1]])
     rng = np.random.default_rng(0)
     values = np.where(rng.random(structure.cells) < 0.3, -np.inf, rng.normal(size=structure.cells) * 1e-300)

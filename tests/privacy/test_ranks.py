@@ -12,7 +12,7 @@ from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.privacy.ranks import RankDistance, check_single_rows, nodes_of
 
-CELLS = 4
+CELLS = 5
 NODE = RankDistance(first=0, last=CELLS)
 
 
@@ -23,28 +23,28 @@ def _moves(before, after):
 
 
 def _tables():
-    return itertools.product(range(4), repeat=CELLS)
+    return itertools.product((0, 1, 3), repeat=CELLS)
 
 
 def _added(table, cell):
     return tuple(count + (place == cell) for place, count in enumerate(table))
 
 
-def test_one_person_more_moves_scores_by_one_up_and_down():
-    """Claim: U = 1 and R = 2 under add-remove, and no less: one score goes up while another goes down."""
+def test_one_person_more_moves_scores_by_two_up_and_down():
+    """Claim: U = 2 and R = 4 under add-remove, and no less: one score goes up while another goes down."""
     moves = [_moves(table, _added(table, cell)) for table in _tables() for cell in range(CELLS)]
     assert max(np.abs(one).max() for one in moves) == RankDistance.move
     assert max(one.max() - one.min() for one in moves) == 2 * RankDistance.move
 
 
-def test_one_person_replaced_within_a_node_moves_scores_by_a_range_of_four():
-    """Claim: R = 4 under replace-one in one node, and no less."""
+def test_one_person_replaced_within_a_node_moves_scores_by_a_range_of_eight():
+    """Claim: R = 8 under replace-one in one node, and no less."""
     moves = [
         _moves(_added(table, one), _added(table, other))
         for table in _tables()
         for one, other in itertools.permutations(range(CELLS), 2)
     ]
-    assert max(one.max() - one.min() for one in moves) == 4
+    assert max(one.max() - one.min() for one in moves) == 4 * RankDistance.move
 
 
 def test_nodes_follow_from_the_choices():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 
 import numpy as np
@@ -130,7 +131,7 @@ def test_whole_numbers_are_never_rounded_into_a_bin(values: list[int], edges: li
     attribute = Attribute.of_bins("x", edges, unknown="?", values=Values(kind="integer"), labels=map(str, edges[1:]))
 
     def slow(value: int) -> int:
-        inside = [at for at, (low, high) in enumerate(zip(edges, edges[1:], strict=False)) if low <= value < high]
+        inside = [at for at, (low, high) in enumerate(itertools.pairwise(edges)) if low <= value < high]
         return inside[0] if inside else len(edges) - (2 if value == edges[-1] else 1)
 
     wanted = [slow(value) for value in values]

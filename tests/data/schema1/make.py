@@ -27,7 +27,9 @@ def main(folder: Path) -> None:
     from dpgm_core.sources import as_source
 
     generator = np.random.default_rng(11)
-    domain = Domain.from_dict({"a": ["no", "yes"], "b": ["low", "mid", "high"]})
+    domain = Domain.from_dict(
+        {"a": {"labels": ["no", "yes"], "unknown": "no"}, "b": {"labels": ["low", "mid", "high"], "unknown": "low"}}
+    )
     structure = Structure(domain, [("a", "b"), ("b",)])
     tied = Structure(domain, [("b",)], tied=[[("a", "b")]])
     codes = np.stack([generator.integers(0, 2, 60), generator.integers(0, 3, 60)], axis=1)

@@ -1,0 +1,275 @@
+"""dpgm complete: the missing cells of rows, filled from a model."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, say, say_left_out, stamp, talk
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from dpgm_core.models.completion import Completion
+    from dpgm_core.models.model import Model
+
+__all__ = ["complete"]
+
+_BOM = b"\xef\xbb\xbf"
+_DELIMITERS = b",;\t|"
+#: An input's ending -> what its output must end in.
+_SUFFIXES = {".csv": ".csv", ".csv.gz": ".csv", ".parquet": ".parquet", ".arrow": ".arrow", ".feather": ".arrow"}
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.argument("rows_file", metavar="ROWS", type=_file)
+@click.option("-o", "--output", type=_file, required=True, help="The file to write, of the same format as ROWS.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; it is free in privacy.")
+@json_option
+def complete(model_file: Path, rows_file: Path, output: Path, seed: int | None, as_json: bool) -> None:
+    """Fill the missing cells of ROWS from MODEL, each given the rest of its row.
+
+    Empty cells and null values are missing, and so are columns that ROWS lacks, which are added. All else stays as it
+    is written. ROWS are your own: the output holds them, so no guarantee covers it, which it says.
+    """
+    from dpgm_core.cli.records import check_output
+    from dpgm_core.models.reading import load_model
+    from dpgm_core.randomness import SeededRandomness, given_or_system
+    from dpgm_core.releases.stamps import caveats_of
+
+    _check_suffixes(rows_file, output)
+    check_output(output)
+    model = load_model(model_file)
+    generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
+    work = _csv if output.suffix == ".csv" else _arrow
+    columns, rows, cells = work(model, rows_file, output, generator)
+    known = model.completion().names
+    carried = [name for name in columns if name not in known]
+    added = [name for name in known if name not in columns]
+    facts = _stamp(model)
+    if as_json:
+        named = {"rows": rows, "filled": dict(cells), "carried": carried, "added": added, "file": str(output)}
+        print_json({**named, "left_out": list(model.left_out), **facts})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    say_left_out(model.left_out)
+    for names, what in (
+        (carried, "carried through, as the model does not know them"),
+        (added, "added, as ROWS lack them"),
+    ):
+        if names:
+            talk(f"dpgm: {what}: {', '.join(names)}")
+    talk(f"dpgm: the given rows are in {output} as they are: NOT COVERED by any guarantee, whoever they are about")
+    say(f"{rows} rows, {sum(cells.values())} cells filled: {output}")
+
+
+def _stamp(model: Model) -> dict[str, Any]:
+    from dpgm_core.models.completion import owned
+
+    return owned(model.stamp())
+
+
+def _check_suffixes(rows_file: Path, output: Path) -> None:
+    from dpgm_core.errors import OptionError
+
+    name = rows_file.name.lower()
+    found = next((suffix for suffix in (".csv.gz", *_SUFFIXES) if name.endswith(suffix)), None)
+    if found is None:
+        raise OptionError(f"cannot read {rows_file.name}: the name must end in {', '.join(_SUFFIXES)}")
+    if output.suffix != _SUFFIXES[found]:
+        raise OptionError(f"cannot write {output.name}: completed rows keep their format; end it in {_SUFFIXES[found]}")
+
+
+def _arrow(
+    model: Model, rows_file: Path, output: Path, generator: np.random.Generator
+) -> tuple[Sequence[str], int, Counter[str]]:
+    """Parquet and Arrow files, batch by batch: the names of their columns, the rows, and the cells filled in each."""
+    import json
+
+    from dpgm_core.attribute import repeated
+    from dpgm_core.cli.records import write_records
+    from dpgm_core.errors import DataError
+
+    batches, schema = _batches(rows_file)
+    twice = repeated(schema.names)
+    if twice is not None:
+        raise DataError(f"{rows_file} has two columns {twice!r}; rename one")
+    filling, cells, rows = model.completion(), Counter[str](), 0
+    stated = {"dpgm": json.dumps(_stamp(model))}
+
+    def filled() -> Iterator[pa.Table]:
+        nonlocal rows
+        for table in batches:
+            made = filling.table(table, generator, start=rows)
+            for name in filling.names:
+                before = table.column(name).null_count if name in table.column_names else table.num_rows
+                cells[name] += before - made.column(name).null_count
+            rows += table.num_rows
+            yield made.replace_schema_metadata(stated)
+
+    write_records(filled(), output, quoted=False)
+    return schema.names, rows, cells
+
+
+def _batches(path: Path) -> tuple[Iterator[pa.Table], pa.Schema]:
+    """The tables of a Parquet or Arrow file, at least one."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    from dpgm_core.errors import DataError
+    from dpgm_core.models.completion import AT_ONCE
+
+    try:
+        if path.suffix.lower() == ".parquet":
+            file = pyarrow.parquet.ParquetFile(path)
+            schema, found = file.schema_arrow, file.iter_batches(AT_ONCE)
+        else:
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+            schema, found = reader.schema, map(reader.get_batch, range(reader.num_record_batches))
+    except (OSError, pa.ArrowException):
+        raise DataError(f"{path} cannot be read as {path.suffix[1:].lower()}") from None
+    return (pa.Table.from_batches([one]) for one in itertools.chain(found, _empty(schema))), schema
+
+
+def _empty(schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A batch without rows, so that a file without rows has a schema."""
+    yield schema.empty_table().to_batches()[0] if schema.empty_table().to_batches() else _no_rows(schema)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+
+
+def _csv(
+    model: Model, rows_file: Path, output: Path, generator: np.random.Generator
+) -> tuple[Sequence[str], int, Counter[str]]:
+    """A CSV file, line by line; what stands in it comes out byte for byte."""
+    from dpgm_core.cli.records import take_over
+    from dpgm_core.errors import DataError
+    from dpgm_core.files import atomic_file
+    from dpgm_core.models.completion import AT_ONCE
+
+    filling, cells, rows = model.completion(), Counter[str](), 0
+    try:
+        with cast(IO[bytes], (gzip.open if rows_file.suffix == ".gz" else open)(rows_file, "rb")) as stream:
+            first = stream.readline()
+            layout = _Layout(first, filling.names, rows_file)
+            with atomic_file(output) as file:
+                file.write(layout.header())
+                while lines := list(itertools.islice(stream, AT_ONCE)):
+                    parts = [layout.fields(line, rows + number) for number, line in enumerate(lines, start=1)]
+                    _fill(filling, layout, parts, rows, cells, generator)
+                    ends = map(_end, lines)
+                    file.writelines(layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
+                    rows += len(lines)
+                take_over(output, _stamp(model))
+    except (OSError, EOFError) as error:
+        raise DataError(f"{rows_file} cannot be read as CSV: {getattr(error, 'strerror', None) or 'damaged'}") from None
+    return layout.names, rows, cells
+
+
+def _fill(
+    filling: Completion,
+    layout: _Layout,
+    parts: list[list[bytes]],
+    start: int,
+    cells: Counter[str],
+    generator: np.random.Generator,
+) -> None:
+    """Put what is missing into the fields of some lines, in place."""
+    import pyarrow as pa
+
+    columns = {
+        name: pa.array([_bare(part[at]) for part in parts], pa.binary())
+        for at, name in enumerate(layout.names)
+        if name in filling.names
+    }
+    place = {name: at for at, name in enumerate([*layout.names, *layout.added])}
+    for part in parts:
+        part.extend([b""] * len(layout.added))
+    for name, found in filling.filled(columns, len(parts), generator, start=start).items():
+        at = place[name]
+        for row, text in zip(found.rows.tolist(), found.texts().to_pylist(), strict=True):
+            if text is not None:
+                parts[row][at] = _quoted(text.encode(), layout.delimiter)
+                cells[name] += 1
+
+
+class _Layout:
+    """Where the columns of a CSV file stand, by its first line."""
+
+    def __init__(self, first: bytes, known: Sequence[str], path: Path) -> None:
+        from dpgm_core.attribute import repeated
+        from dpgm_core.errors import DataError
+
+        self._first, self._ending = first, _end(first) or b"\n"
+        body = first.removeprefix(_BOM).rstrip(b"\r\n")
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            raise DataError(f"{path}: the first line is not UTF-8; save the file as UTF-8") from None
+
+        def named(sign: int) -> list[str]:
+            return [_bare(field).decode().strip() for field in _fields(body, bytes([sign]))]
+
+        # The sign that tells the most of the model's attributes apart.
+        best = max(_DELIMITERS, key=lambda sign: len({*named(sign)} & {*known}))
+        self.delimiter, self.names = bytes([best]), named(best)
+        twice = repeated(self.names)
+        if twice is not None:
+            raise DataError(f"{path} has two columns {twice!r}; rename one")
+        if not {*self.names} & {*known}:
+            shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+            raise DataError(f"{path}: the first line names no attribute of the model, which has {shown}")
+        self.added = [name for name in known if name not in self.names]
+
+    def header(self) -> bytes:
+        """The first line, with the columns that are added."""
+        new = [_quoted(name.encode(), self.delimiter) for name in self.added]
+        return self.delimiter.join([self._first.rstrip(b"\r\n"), *new]) + self._ending
+
+    def fields(self, line: bytes, number: int) -> list[bytes]:
+        """The fields of a record, quotes and all. Raises DataError for a line that is none."""
+        from dpgm_core.errors import DataError
+
+        found = _fields(line.rstrip(b"\r\n"), self.delimiter)
+        if len(found) != len(self.names):
+            raise DataError(f"row {number} has {len(found)} fields, and the first line {len(self.names)}; correct it")
+        return found
+
+
+def _fields(line: bytes, delimiter: bytes) -> list[bytes]:
+    if b'"' not in line:
+        return line.split(delimiter)
+    sign = re.escape(delimiter)
+    return re.findall(rb'(?:^|(?<=%b))("(?:[^"]|"")*"(?=%b|$)|[^%b]*)(?:%b|$)' % (sign, sign, sign, sign), line)
+
+
+def _bare(field: bytes) -> bytes:
+    """A field without the quotes around it."""
+    quoted = len(field) > 1 and field[:1] == field[-1:] == b'"'
+    return field[1:-1].replace(b'""', b'"') if quoted else field
+
+
+def _quoted(field: bytes, delimiter: bytes) -> bytes:
+    """A field with quotes around it where it needs them."""
+    if not any(sign in field for sign in (delimiter, b'"', b"\n", b"\r")):
+        return field
+    return b'"' + field.replace(b'"', b'""') + b'"'
+
+
+def _end(line: bytes) -> bytes:
+    return line[len(line.rstrip(b"\r\n")) :]

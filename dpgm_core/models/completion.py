@@ -1,0 +1,252 @@
+"""Rows with gaps, filled from a model: what stands in a row stays, what is missing is drawn given it.
+
+A cell is missing where it is null or one of its column's null values. It is drawn from p(missing | given, and not
+missing), so that a filled cell holds an answer; only where the model says that there is none does it stay empty. The
+rows are their owner's: they come through as they are, and no guarantee covers them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import Array, IntArray
+from dpgm_core.attribute import Attribute, code_dtype
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError, DomainError, InferenceError
+from dpgm_core.models.conditional import Conditional, conditional
+from dpgm_core.models.decoded import Decoder, decoder
+from dpgm_core.models.distribution import Distribution
+from dpgm_core.models.merged import MergedDistribution
+from dpgm_core.models.orders import Orders, orders_among
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AT_ONCE", "OWN_ROWS", "Completion", "Filled", "completion", "owned"]
+
+#: What output of completed rows says of its privacy.
+OWN_ROWS = (
+    "NOT COVERED by the guarantee: the rows that were completed are in it as they were given; of the cells that were "
+    "filled in, and of nothing else, holds: "
+)
+#: Rows that are filled together: patterns of what is missing share work, and memory stays small.
+AT_ONCE = 2**16
+_MISSING = -1
+_SHOWN = 8  # labels in an error
+
+
+@frozen(kw_only=True, eq=False)
+class Filled:
+    """What a column's missing cells became. rows: (cells,), where; codes and places: as a `Decoder` has them."""
+
+    rows: IntArray
+    codes: Array
+    places: Array | None
+    decoder: Decoder
+
+    def values(self) -> pa.Array:
+        """In the column's own type."""
+        return self.decoder.values(self.codes, self.places)
+
+    def texts(self) -> pa.Array:
+        """As the column writes them."""
+        return self.decoder.texts(self.codes, self.places)
+
+
+@frozen(kw_only=True, eq=False)
+class Completion:
+    """Fills rows batch by batch. names: the attributes that are filled or given; all others of a table are left alone.
+
+    Rows come from any source of texts or typed values; see `Model.complete` and `dpgm complete`.
+    """
+
+    domain: Domain
+    names: tuple[str, ...]
+    _conditional: tuple[Conditional, Conditional]
+    _decoders: Mapping[str, Decoder]
+    _orders: Orders
+
+    def filled(
+        self, columns: Mapping[str, pa.Array], rows: int, generator: np.random.Generator, *, start: int = 0
+    ) -> dict[str, Filled]:
+        """What to put into the missing cells of some rows, by attribute, those of which no cell is missing left out.
+
+        columns: the attributes that the rows have; the others are missing in all of them. start: how many rows came
+        before, for errors. Raises DataError for values that the model does not know, InferenceError for rows to which
+        it gives probability 0, both with the number of the row.
+        """
+        codes: dict[str, Array] = {}
+        places: dict[str, Array] = {}
+        for name in self.names:
+            if name in columns:
+                codes[name], places[name] = _read(self.domain[name], columns[name], start)
+            else:
+                codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
+        gaps = {name: codes[name] == _MISSING for name in self.names}
+        whole = self._drawn(codes, rows, generator, start)
+        made = self._orders.completed(whole, places, gaps, generator)
+        found = {}
+        for name in self.names:
+            at = np.flatnonzero(gaps[name])
+            if len(at):
+                chosen = whole[name][at].astype(code_dtype(self.domain[name].size))
+                place = made[name][at] if name in made else None
+                found[name] = Filled(rows=at, codes=chosen, places=place, decoder=self._decoders[name])
+        return found
+
+    def table(self, table: pa.Table, generator: np.random.Generator, *, start: int = 0) -> pa.Table:
+        """The table with its missing cells filled, and columns behind for attributes that it lacks.
+
+        Its columns keep their types. Raises as `filled` does, and DataError where a type cannot hold what is filled in.
+        """
+
+        columns = {name: table.column(name).combine_chunks() for name in self.names if name in table.column_names}
+        found = self.filled(columns, table.num_rows, generator, start=start)
+        for name in self.names:
+            if name not in columns:
+                made = found[name].values() if name in found else self._decoders[name].none()
+                table = table.append_column(name, made)
+            elif name in found:
+                at = table.column_names.index(name)
+                filled = _put(table.column(at), found[name], name)
+                table = table.set_column(at, table.schema.field(at), filled)
+        return table.combine_chunks()
+
+    def _drawn(
+        self, codes: Mapping[str, Array], rows: int, generator: np.random.Generator, start: int
+    ) -> dict[str, Array]:
+        """The codes of rows with the missing ones drawn: answers where there are any."""
+        # Of attributes that no release measured nothing is given or told; what stands for them is drawn and dropped.
+        every = {name: codes.get(name, np.full(rows, _MISSING, np.int64)) for name in self.domain.names}
+        answers, anything = self._conditional
+        drawn, possible = answers.drawn(every, rows, generator)
+        if not possible.all():
+            rest = np.flatnonzero(~possible & np.logical_or.reduce([codes[name] < 0 for name in self.names]))
+            again, sure = anything.drawn({name: column[rest] for name, column in every.items()}, len(rest), generator)
+            if not sure.all():
+                raise InferenceError(
+                    f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "
+                    "model, so there is nothing to fill in; correct the row or leave it out"
+                )
+            for name, column in again.items():
+                drawn[name][rest] = column
+        return drawn
+
+
+def completion(law: Distribution | MergedDistribution, domain: Domain, names: Sequence[str]) -> Completion:
+    """What fills rows from a law over the domain; names: the attributes that it answers about."""
+    decoders = {name: decoder(domain[name]) for name in names}
+    answers = {name: ~one.empty for name, one in decoders.items() if not one.empty.all()}
+    return Completion(
+        domain=domain,
+        names=tuple(names),
+        conditional=(conditional(law, domain, answers), conditional(law, domain, {})),
+        decoders=decoders,
+        orders=orders_among(domain.constraints, decoders),
+    )
+
+
+def owned(stamp: Mapping[str, Any]) -> dict[str, Any]:
+    """The stamp of completed rows: no guarantee covers what their owner put in.
+
+    >>> owned({"guarantee": "epsilon = 1", "private": True})["private"]
+    False
+    """
+    return {**stamp, "private": False, "completed": True, "guarantee": OWN_ROWS + str(stamp["guarantee"])}
+
+
+def _read(attribute: Attribute, column: pa.Array, start: int) -> tuple[Array, Array]:
+    """Codes of a column's cells, -1 for missing ones, and the places on the axis of those that have one."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    distinct = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    known = [_cell(attribute, value) for value in distinct.dictionary.to_pylist()]
+    codes = np.array([*(code for code, _ in known), _MISSING], np.int64)
+    places = np.array([*(place for _, place in known), math.nan])
+    numbers = distinct.indices.fill_null(len(known)).to_numpy(zero_copy_only=False).astype(np.int64)
+    found = codes[numbers]
+    unknown = np.flatnonzero(found < _MISSING)
+    if len(unknown):
+        shown = ", ".join(map(repr, attribute.labels[:_SHOWN])) + (", ..." if attribute.size > _SHOWN else "")
+        raise DataError(
+            f"row {start + int(unknown[0]) + 1}: its value of {attribute.name!r} is none that the model knows; its "
+            f"labels are {shown}"
+        )
+    return found, places[numbers]
+
+
+def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
+    """The code of one value, -1 if it is missing and -2 if it is unknown, and its place on the axis, or NaN."""
+    if value is None or value != value:
+        return _MISSING, math.nan
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "surrogateescape")
+    typed = not isinstance(value, str)
+    rules = attribute.matching.typed if typed else attribute.matching
+    text = _spelled(attribute, value)
+    form = rules.form(text.encode("utf-8", "surrogateescape"))
+    if not text.strip() or form in {rules.form(null.encode()) for null in attribute.null_values}:
+        return _MISSING, math.nan
+    code = attribute.typed_code(text) if typed else attribute.code(text)
+    if code == attribute.unknown and form not in attribute.forms:
+        try:
+            code = attribute.label_code(text)  # a label of the domain, or a value of the bin for unknown ones
+        except DomainError:
+            return _MISSING - 1, math.nan
+    if attribute.edges is None:
+        value = str(code) if attribute.coded else attribute.labels[code]
+    elif isinstance(value, (int, float, Decimal)):
+        value = float(value)
+    place = attribute.place(value)
+    return code, math.nan if place is None else place
+
+
+def _spelled(attribute: Attribute, value: object) -> str:
+    """The text of a typed value, as labels and formats have it."""
+    if isinstance(value, bool):
+        texts = {"True": ("true", "True", "1"), "False": ("false", "False", "0")}[str(value)]
+        return next((text for text in texts if attribute.matching.form(text.encode()) in attribute.forms), texts[0])
+    if isinstance(value, float):
+        return str(int(value)) if math.isfinite(value) and value == math.floor(value) else repr(value)
+    if isinstance(value, (date, time)) and attribute.values.is_temporal:
+        place = attribute.place(value)
+        return str(value) if place is None else attribute.values.text(place)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
+    """The column with cells put in, in its own type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = column.combine_chunks()
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    made = None
+    textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    for cells in (found.texts, found.values) if textual else (found.values, found.texts):
+        try:
+            made = cells().cast(kind)
+            break
+        except pa.ArrowException:
+            continue
+    if made is None:
+        raise DataError(
+            f"what is filled in for {name!r} does not fit its column of {kind}; give it as {found.values().type} or as "
+            "text"
+        )
+    plain = column.cast(kind) if pa.types.is_dictionary(column.type) else column
+    mask = np.zeros(len(column), bool)
+    mask[found.rows] = True
+    filled = pc.replace_with_mask(plain, pa.array(mask), made)
+    return filled.dictionary_encode().cast(column.type) if pa.types.is_dictionary(column.type) else filled

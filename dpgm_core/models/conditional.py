@@ -1,0 +1,258 @@
+"""Codes of some attributes drawn given the others, row by row: exact, for many rows that each lack other ones.
+
+What a row lacks falls into connected parts of the model's graph, and all around a part is given. Every table is cut at
+each row's given codes, so that only the part is left, and that is eliminated for all rows at once that have this part;
+rows with the same codes around it share the work. So no table is wider than in the model, whatever is given, and the
+cost is that of the parts' clusters times the distinct codes around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core import graphs
+from dpgm_core.arrays import Array, FloatArray, IntArray
+from dpgm_core.domain import Domain
+from dpgm_core.errors import TooLarge
+from dpgm_core.models.conditioning import pieces_of
+from dpgm_core.models.distribution import Distribution
+from dpgm_core.models.merged import MergedDistribution
+from dpgm_core.structure import Clique, human_bytes
+
+__all__ = ["Conditional", "conditional"]
+
+#: Cells of one table for all rows that are handled at once, and of one for a single row.
+_CELLS, _MOST = 2**21, 2**27
+
+#: Log-weights over missing attributes, the first axis for distinct given codes: one row where they do not matter.
+_Factor = tuple[Clique, FloatArray]
+
+
+@frozen(kw_only=True, eq=False)
+class Conditional:
+    """p(missing | given) of a model's attributes, over all of its codes.
+
+    allowed: attribute -> (codes,), which may be drawn.
+    """
+
+    domain: Domain
+    law: Distribution | MergedDistribution
+    allowed: Mapping[str, Array]
+
+    def drawn(
+        self, codes: Mapping[str, Array], rows: int, generator: np.random.Generator
+    ) -> tuple[dict[str, Array], Array]:
+        """All codes of rows, and which rows could be filled: what is given of the others has probability 0.
+
+        codes: of every attribute of the domain, (rows,) each, -1 where it is missing. Raises TooLarge.
+        """
+        blocks, possible = self._blocks(codes, rows)
+        for clique, table in self._tables:
+            if np.isneginf(table).any():
+                given = np.logical_and.reduce([blocks[name] >= 0 for name in clique], initial=True)
+                at = np.flatnonzero(given)
+                possible[at] &= table[tuple(blocks[name][at] for name in clique)] > -math.inf
+        for names, at in self._parts(codes).items():
+            inside = [(clique, table) for clique, table in self._tables if not set(names).isdisjoint(clique)]
+            inside += [((name,), self._log_allowed(name)) for name in names]
+            near = {name: self._near[name].intersection(names) for name in names}
+            drawn, sure = _part(names, near, inside, {name: column[at] for name, column in blocks.items()}, generator)
+            for name, column in drawn.items():
+                blocks[name][at] = column
+            possible[at] &= sure
+        return self._split(blocks, codes, generator), possible
+
+    @cached_property
+    def _tables(self) -> list[tuple[Clique, FloatArray]]:
+        """The model's log-potentials, clique by clique."""
+        return pieces_of(self.law.below.potentials)
+
+    @cached_property
+    def _near(self) -> dict[str, set[str]]:
+        """The model's graph."""
+        return graphs.neighbours_of(self.domain.names, [clique for clique, _ in self._tables])
+
+    def _log_allowed(self, name: str) -> FloatArray:
+        """What may be drawn of a missing attribute, as log-weights of its codes or blocks."""
+        weights: Array = self.allowed[name].astype(np.float64)
+        if isinstance(self.law, MergedDistribution) and name in self.law.levels.of:
+            level = self.law.levels.of[name]
+            weights = np.bincount(level.codes, weights=weights * level.weights, minlength=level.blocks)
+        with np.errstate(divide="ignore"):
+            return np.log(weights)
+
+    def _parts(self, codes: Mapping[str, Array]) -> dict[Clique, IntArray]:
+        """The connected parts of what rows lack, and the rows that have each."""
+        names = self.domain.names
+        gaps = np.stack([codes[name] < 0 for name in names], axis=1)
+        patterns, first, number = np.unique(np.packbits(gaps, axis=1), axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(number.reshape(-1), kind="stable")
+        ends = np.cumsum(np.bincount(number.reshape(-1), minlength=len(patterns)))
+        found: dict[Clique, list[IntArray]] = {}
+        for at, low, high in zip(first, [0, *ends], ends, strict=False):
+            lacking = {name for name, gap in zip(names, gaps[at], strict=True) if gap}
+            for part in graphs.components({name: self._near[name] & lacking for name in names if name in lacking}):
+                found.setdefault(tuple(name for name in names if name in part), []).append(order[low:high])
+        return {part: np.concatenate(rows) for part, rows in found.items()}
+
+    def _blocks(self, codes: Mapping[str, Array], rows: int) -> tuple[dict[str, Array], Array]:
+        """Codes as the blocks that the potentials are over, and which rows have no given code of weight 0."""
+        blocks = {name: column.astype(np.int64) for name, column in codes.items()}
+        possible = np.ones(rows, bool)
+        if isinstance(self.law, MergedDistribution):
+            for name, level in self.law.levels.of.items():
+                given = blocks[name] >= 0
+                possible &= ~given | (level.weights[blocks[name]] > 0)
+                blocks[name] = np.where(given, level.codes[blocks[name]], -1)
+        return blocks, possible
+
+    def _split(
+        self, blocks: Mapping[str, Array], given: Mapping[str, Array], generator: np.random.Generator
+    ) -> dict[str, Array]:
+        """Blocks as codes in them; those that were given as they were."""
+        found = {}
+        for name, column in blocks.items():
+            if isinstance(self.law, MergedDistribution) and name in self.law.levels.of:
+                at = np.flatnonzero(given[name] < 0)
+                drawn = self._code_in(name, column[at], generator)
+                column = given[name].astype(np.int64)
+                column[at] = drawn
+            found[name] = column
+        return found
+
+    def _code_in(self, name: str, blocks: IntArray, generator: np.random.Generator) -> IntArray:
+        assert isinstance(self.law, MergedDistribution)
+        level = self.law.levels.of[name]
+        weights = np.where(self.allowed[name], level.weights, 0.0)
+        weights = np.where(level.codes[None, :] == np.arange(level.blocks)[:, None], weights, 0.0)
+        upto = np.cumsum(weights, axis=1)
+        return _chosen(upto, blocks, generator)
+
+
+def conditional(law: Distribution | MergedDistribution, domain: Domain, allowed: Mapping[str, Array]) -> Conditional:
+    """p(missing | given) of a model's law. allowed: as there; attributes that are left out may have any code."""
+    every = {one.name: allowed.get(one.name, np.ones(one.size, bool)) for one in domain}
+    return Conditional(domain=domain, law=law, allowed=every)
+
+
+def _part(
+    names: Sequence[str],
+    near: Mapping[str, set[str]],
+    tables: Sequence[tuple[Clique, FloatArray]],
+    codes: Mapping[str, Array],
+    generator: np.random.Generator,
+) -> tuple[dict[str, Array], Array]:
+    """Draw one connected part of what rows lack; and which of them have a code for it at all.
+
+    tables: all that hold one of the names, and of other attributes only such as have codes.
+    """
+    rows = len(next(iter(codes.values())))
+    around = sorted({name for clique, _ in tables for name in clique if name not in names})
+    distinct, state = _distinct([codes[name] for name in around], rows)
+    given = {name: codes[name][distinct] for name in around}
+    sizes = {name: table.shape[clique.index(name)] for clique, table in tables for name in clique}
+    elimination = graphs.elimination_orders(near, {name: sizes[name] for name in names})[0]
+    if elimination.peak > _MOST:
+        raise TooLarge(
+            f"what is missing in a row together needs a table of {elimination.peak:,} cells, "
+            f"{human_bytes(8 * elimination.peak)}; leave fewer attributes out at once"
+        )
+    found = {name: np.zeros(rows, np.int64) for name in names}
+    possible = np.zeros(rows, bool)
+    order = np.argsort(state, kind="stable")
+    step = max(1, _CELLS // elimination.peak)
+    ends = np.searchsorted(state[order], np.arange(0, len(distinct) + step, step))
+    for number, low in enumerate(range(0, len(distinct), step)):
+        here = order[ends[number] : ends[number + 1]]
+        cut = {name: column[low : low + step] for name, column in given.items()}
+        products, mass = _eliminated(elimination.order, [_cut(clique, table, cut) for clique, table in tables])
+        sure = mass > -math.inf
+        possible[here] = sure[state[here] - low] if len(sure) > 1 else sure[0]
+        at = here[possible[here]]
+        for name, others, weights in reversed(products):
+            found[name][at] = _picked(weights, state[at] - low, [found[other][at] for other in others], generator)
+    return found, possible
+
+
+def _distinct(columns: Sequence[Array], rows: int) -> tuple[IntArray, IntArray]:
+    """Rows that stand for all: the number of one for each combination, and for each row the number of its own."""
+    if not columns:
+        return np.zeros(1, np.int64), np.zeros(rows, np.int64)
+    state = np.zeros(rows, np.int64)
+    for column in columns:
+        size = int(column.max(initial=0)) + 1
+        # After each column the combinations are numbered anew, so that no number grows beyond 64 bits.
+        state = np.unique(state * size + column, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.unique(state, return_index=True)[1].astype(np.int64), state
+
+
+def _cut(clique: Clique, table: FloatArray, given: Mapping[str, Array]) -> _Factor:
+    """A table at each row's given codes: (rows or 1, missing attributes of the clique)."""
+    known = [name for name in clique if name in given]
+    left = tuple(name for name in clique if name not in given)
+    ordered = table.transpose([clique.index(name) for name in (*known, *left)])
+    return left, ordered[tuple(given[name] for name in known)] if known else ordered[None]
+
+
+def _eliminated(
+    order: Sequence[str], factors: Sequence[_Factor]
+) -> tuple[list[tuple[str, Clique, FloatArray]], FloatArray]:
+    """For each attribute the weights of its codes given those that are eliminated later, (rows or 1, others, codes);
+    and the log of the sum over all, (rows or 1,)."""
+    left = list(factors)
+    products: list[tuple[str, Clique, FloatArray]] = []
+    mass: FloatArray = np.zeros(1)
+    for name in order:
+        bucket = [factor for factor in left if name in factor[0]]
+        left = [factor for factor in left if name not in factor[0]]
+        others = tuple(dict.fromkeys(other for names, _ in bucket for other in names if other != name))
+        product: FloatArray = np.zeros(1)
+        for names, table in bucket:
+            product = product + _aligned(names, table, (*others, name))
+        top = product.max(axis=-1, keepdims=True)
+        top = np.where(top == -math.inf, 0.0, top)
+        weights = np.exp(product - top)
+        products.append((name, others, weights))
+        with np.errstate(divide="ignore"):
+            message = np.log(weights.sum(axis=-1)) + top[..., 0]
+        if others:
+            left.append((others, message))
+        else:
+            mass = mass + message
+    return products, mass
+
+
+def _aligned(names: Clique, table: FloatArray, onto: Clique) -> FloatArray:
+    """The table with an axis for each attribute of `onto`, of length 1 where it lacks it, behind that of the rows."""
+    held = [name for name in onto if name in names]
+    moved = table.transpose([0, *(1 + names.index(name) for name in held)])
+    shape = iter(moved.shape[1:])
+    return moved.reshape([moved.shape[0], *(next(shape) if name in names else 1 for name in onto)])
+
+
+def _picked(weights: FloatArray, local: IntArray, others: Sequence[Array], generator: np.random.Generator) -> IntArray:
+    """A code for each row, from weights (rows or 1, others, codes) at its place."""
+    upto = np.cumsum(weights, axis=-1)
+    flat = upto.reshape(-1, upto.shape[-1])
+    place = local if upto.shape[0] > 1 else np.zeros_like(local)
+    for size, column in zip(upto.shape[1:-1], others, strict=True):
+        place = place * size + (column if size > 1 else 0)
+    return _chosen(flat, place, generator)
+
+
+def _chosen(upto: FloatArray, place: IntArray, generator: np.random.Generator) -> IntArray:
+    """Codes by inverting a distribution function for each: a row of cumulated weights, not all of which are 0."""
+    last = upto[place, -1]
+    at = np.minimum(generator.random(len(place)) * last, np.nextafter(last, 0.0))
+    size = upto.shape[1]
+    code = np.zeros(len(place), np.int64)
+    for power in reversed(range(size.bit_length())):
+        further = code + (1 << power)
+        fits = (further <= size) & (upto[place, np.minimum(further, size) - 1] <= at)
+        code = np.where(fits, further, code)
+    return code

@@ -1,0 +1,145 @@
+"""The edges of bins from public bounds."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dpgm_core.columns.edges import bin_edge, bounds, calendar_edges, equal_edges, grid_cells, grid_edges
+from dpgm_core.columns.values import Values
+from dpgm_core.errors import DomainError
+
+INTEGER, NUMBER, DAY = Values(kind="integer"), Values(kind="number"), Values(kind="date")
+
+
+@settings(max_examples=50)
+@given(st.integers(-(10**6), 10**6), st.integers(0, 2000), st.integers(1, 60), st.booleans())
+@example(1, 999, 32, True)
+@example(1, 31, 32, True)
+def test_whole_numbers_are_shared_out(low, span, count, log):
+    """As many bins as asked for, each with a whole number at least; sizes differ by one at most on a linear scale."""
+    values = Values(kind="integer", scale="log" if log else "linear")
+    low = abs(low) + 1 if log else low
+    if count > span + 1:
+        with pytest.raises(DomainError, match="too few for"):
+            equal_edges("x", float(low), float(low + span), count, values)
+        return
+    edges = equal_edges("x", float(low), float(low + span), count, values)
+    held = np.histogram(np.arange(low, low + span + 1), edges)[0]
+    assert len(edges) == count + 1 and held.sum() == span + 1 and held.min() >= 1
+    assert log or held.max() - held.min() <= 1
+    assert all(edge == int(edge) for edge in edges[:-1]) and edges[-1] - (low + span) in (0, 0.5)
+
+
+@settings(max_examples=50)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e9), st.integers(1, 200))
+@example(0.0, 1.0, 3)
+def test_numbers_are_cut_evenly_without_noise_digits(low, span, count):
+    """Widths differ by a hundredth at most; inner edges have no more digits than that takes."""
+    edges = equal_edges("x", low, low + span, count, NUMBER)
+    widths = np.diff(edges)
+    assert len(widths) == count and edges[0] == low and edges[-1] == low + span
+    assert np.abs(widths / (span / count) - 1).max() < 0.01
+    digits = 3 - math.floor(math.log10(span / count)) + 1
+    assert all(round(edge, digits) == edge for edge in edges[1:-1])
+
+
+def test_a_log_scale_has_equal_ratios():
+    """1 to 1000 in three bins are powers of ten, up to rounding."""
+    assert equal_edges("x", 1.0, 1000.0, 3, Values(kind="number", scale="log")) == pytest.approx((1, 10, 100, 1000))
+
+
+def steps(first: date, last: date, unit: str) -> list[date]:
+    """The days from first to last at which a unit of the calendar begins."""
+    begins = {
+        "year": lambda day: (day.month, day.day) == (1, 1),
+        "quarter": lambda day: day.month % 3 == 1 and day.day == 1,
+        "month": lambda day: day.day == 1,
+        "week": lambda day: day.weekday() == 0,
+        "day": lambda day: True,
+    }[unit]
+    days = [first + timedelta(days=at) for at in range((last - first).days + 1)]
+    return [day for day in days if begins(day)]
+
+
+@settings(max_examples=50)
+@given(
+    st.dates(date(1995, 1, 1), date(2005, 1, 1)),
+    st.integers(0, 900),
+    st.sampled_from(["year", "quarter", "month", "week", "day"]),
+)
+@example(date(2000, 1, 1), 0, "year")
+@example(date(1999, 12, 31), 366, "month")
+def test_calendar_bins_begin_where_the_calendar_s_do(first, span, unit):
+    """Compared day by day; bounds inside a unit cut it."""
+    last = first + timedelta(days=span)
+    low, high = (float((day - date(1970, 1, 1)).days) for day in (first, last))
+    wanted = sorted({low, *(float((day - date(1970, 1, 1)).days) for day in steps(first, last, unit))})
+    edges = calendar_edges("x", low, high, unit, DAY)
+    assert list(edges[:-1]) == (wanted if edges[-1] > high else wanted[:-1] if wanted[-1] == high else wanted)
+    assert edges[-1] in (high, high + 0.5) and np.histogram(np.arange(low, high + 1), edges)[0].sum() == span + 1
+    hours = calendar_edges("x", low * 86_400, (low + 1) * 86_400, "hour", Values(kind="datetime"))
+    assert np.diff(hours).tolist() == [3600.0] * 24
+
+
+def test_a_grid_has_a_cell_for_each_whole_number_where_that_fits():
+    """Else 65,536 cells, evenly or on a log scale, each with a whole number in it."""
+    assert len(grid_edges("x", 0.0, 65_535.0, INTEGER)) - 1 == grid_cells(0.0, 65_535.0, INTEGER) == 2**16
+    for values in (INTEGER, Values(kind="integer", scale="log"), NUMBER):
+        edges = grid_edges("x", 1.0, 10.0**6, values)
+        assert len(edges) - 1 == grid_cells(1.0, 10.0**6, values) == 2**16
+    assert grid_edges("x", 3.0, 3.0, INTEGER) == (3.0, 3.5)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "values", "said"),
+    [
+        (5, 3, NUMBER, "min must be below max, got 5 and 3"),
+        (3, 3, NUMBER, "min must be below max"),
+        (0, math.inf, NUMBER, "must be finite"),
+        ("-inf", 0, INTEGER, "must be finite"),
+        (math.nan, 0, NUMBER, "must be finite"),
+        (0, 1.5, INTEGER, "must be whole"),
+        (0, 10, Values(kind="number", scale="log"), "needs min above 0"),
+        (-1e308, 1e308, NUMBER, "too far apart"),
+        (True, 3, NUMBER, "must be a number"),
+        ("2020-01-01", "2019-01-01", DAY, "min must be below max"),
+        ("2019-02-29", "2020-01-01", DAY, "'2019-02-29' is no date; write it as in 2019-12-31"),
+        (0, 2**53 + 1, INTEGER, "9007199254740993 is no float64 number"),
+    ],
+)
+def test_senseless_bounds_are_refused(low, high, values, said):
+    """Reversed, infinite, fractional, on no scale, or no value of the type: one line that names the attribute."""
+    with pytest.raises(DomainError, match=f"attribute 'x'.*{said}"):
+        bounds("x", low, high, values)
+
+
+def test_bounds_may_be_dates_of_toml_and_texts_of_either_form():
+    """A date as the last of dates with a time includes its day."""
+    german = Values(kind="date", format="%d.%m.%Y")
+    assert bounds("x", "02.01.1970", date(1970, 1, 3), german) == (1.0, 2.0) == bounds("x", 1, "1970-01-03", german)
+    stamps = Values(kind="datetime")
+    assert bounds("x", "1970-01-01", "1970-01-01", stamps) == (0.0, 86_400.0)
+    assert bounds("x", "1970-01-01", "1970-01-01T12:00", stamps) == (0.0, 43_200.0)
+    assert bin_edge("x", np.float64(0.5)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "high"),
+    [
+        ("hour", DAY, 9.0),
+        ("year", INTEGER, 9.0),
+        ("hour", Values(kind="time"), 9.0),
+        ("day", DAY, 2.0**18),
+        ("year", DAY, 1e9),
+    ],
+)
+def test_a_calendar_goes_with_dates(unit, values, high):
+    """Not with numbers or times, not with more bins than memory holds, and not beyond the calendar."""
+    with pytest.raises(DomainError, match="attribute 'x'"):
+        calendar_edges("x", 0.0, high, unit, values)

@@ -1,0 +1,290 @@
+"""Labels found before the tables: two charges, what is refused before the first, and what is kept between them."""
+
+import io
+import json
+import logging
+from contextlib import redirect_stderr, redirect_stdout
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from attrs import evolve
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Terms
+from dpgm_core.columns.declared import PrivateLabels
+from dpgm_core.curator.discovery import check_open, found_first
+from dpgm_core.curator.live import LiveCurator
+from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
+from dpgm_core.noise.labels import asked_labels
+from dpgm_core.releases.discovery import load_discovery
+from dpgm_core.selection import Discovery
+from dpgm_core.sources import as_source
+
+BUDGET = Budget.approx(2, "1e-5")
+OPEN = {"labels": {"private": True, "keep": 5, "share": 0.1}}
+RARE = "zz-planted-zz"
+
+
+def domain(**more):
+    """An open column beside a closed one."""
+    return Domain.from_dict({"attributes": {"job": OPEN, "sex": {"labels": ["F", "M"]}, **more}})
+
+
+def structure(**more):
+    """The pair of both."""
+    return Structure(domain(**more), [("job", "sex")])
+
+
+def table(jobs=("cook",) * 400 + ("pilot",) * 300 + ("diver",) * 2 + (RARE,), **more):
+    """People, by job; one of them has a job of their own."""
+    return pa.table({"job": jobs, "sex": ["F", "M"] * (len(jobs) // 2) + ["F"] * (len(jobs) % 2), **more})
+
+
+def ledger(path, budget=BUDGET, **terms):
+    """An empty one."""
+    return Ledger.create(path / "x.ledger", name="x", budget=budget, neighbours="add-remove", **terms)
+
+
+def fitted(data=None, budget=BUDGET, seed=5, **more):
+    """A fit with named cliques, seeded unless told otherwise."""
+    randomness = None if seed is None else SeededRandomness(seed)
+    told = {"neighbours": "add-remove", "randomness": randomness, "mechanism": "gaussian"} | more
+    return dpgm.fit(table() if data is None else data, told.pop("structure", structure()), budget, **told)
+
+
+def test_two_charges_and_one_guarantee(tmp_path):
+    """The labels first, with a note; the model costs both, and its file says so too."""
+    book, saved = ledger(tmp_path), tmp_path / "a.release.dpgm"
+    done = fitted(ledger=book, save_release=saved)
+    model, found = done.model, done.release.discovery
+    assert model.domain["job"].labels == ("cook", "pilot", "other", "missing")
+    first, second = book.history()
+    assert (first.cost, second.cost) == (BUDGET * Fraction(1, 10), BUDGET * Fraction(9, 10))
+    assert (first.note, first.status) == ("labels of 'job', found privately before the tables", "released")
+    assert found.provenance == {"ledger": "x", "entry": 1} and done.release.provenance["entry"] == 2
+    assert model.cost == BUDGET and found.cost == first.cost and done.release.cost == second.cost
+    assert "the domain but for the labels of 'job', which were found privately" in model.guarantee()
+    assert "Finding the labels of 'job' is (epsilon, delta) = (0.2, 1e-06) of it." in done.release.guarantee()
+    again = dpgm.load_release(saved)
+    assert again.discovery == found == load_discovery(tmp_path / "a.labels.json")
+    assert again.guarantee() == done.release.guarantee()
+    model.save(tmp_path / "m.dpgm")
+    read = dpgm.load_model(tmp_path / "m.dpgm")
+    assert (read.cost, read.guarantee()) == (BUDGET, model.guarantee())
+    stated = json.loads((tmp_path / "a.labels.json").read_text())["domain"]
+    assert Domain.from_dict(stated) == model.domain == found.domain(domain())
+
+
+def test_a_value_of_one_person_appears_nowhere(tmp_path, caplog):
+    """No output, log, file or error shows it. The seed is fixed; fresh noise would show it in two of a million runs."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), caplog.at_level(logging.DEBUG):
+        for number, chooser in enumerate((structure(), "auto")):
+            more = {} if number == 0 else {"workload": domain(), "mechanism": "laplace"}
+            done = fitted(structure=chooser, save_release=tmp_path / f"{number}.release.dpgm", **more)
+            done.model.save(tmp_path / f"{number}.dpgm")
+            assert RARE not in repr(done.model.sample(50).to_pylist()) + done.model.guarantee() + repr(done)
+            assert all("diver" not in one.labels for one in done.model.domain)
+    seen = out.getvalue() + err.getvalue() + caplog.text
+    assert RARE not in seen
+    assert not any(RARE.encode() in file.read_bytes() for file in tmp_path.iterdir())
+    for number in range(2):
+        read = dpgm.load_model(tmp_path / f"{number}.dpgm")
+        assert RARE not in json.dumps(read.to_document()) + json.dumps(read.release.to_document())
+
+
+def test_a_person_of_many_rows_counts_once_for_a_label():
+    """One person with 5,000 rows of a job does not bring it over the threshold; 400 persons do."""
+    jobs = ["cook"] * 400 + [RARE] * 5000
+    people = [f"p{n}" for n in range(400)] + ["one"] * 5000
+    done = fitted(
+        pa.table({"job": jobs, "sex": ["F"] * len(jobs), "id": people}),
+        neighbours=None,
+        terms=Terms(neighbours="replace-one", person="id", rows_per_person=2),
+    )
+    assert done.model.domain["job"].labels == ("cook", "other", "missing")
+    assert done.release.discovery.columns[0].noise.moved == 4
+
+
+def test_killed_between_the_charges_the_first_is_spent_and_kept(tmp_path, monkeypatch):
+    """Nothing is released, the labels are saved, and a later run takes them up at no further cost."""
+    book, saved = ledger(tmp_path), tmp_path / "a.release.dpgm"
+
+    def killed(self, *_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveCurator, "_count", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(ledger=book, save_release=saved)
+    assert [entry.cost for entry in book.history()] == [BUDGET * Fraction(1, 10)]
+    assert not saved.exists()
+    with pytest.raises(dpgm.ModelFileError, match=r"a\.labels\.json exists"):  # paid for, and never overwritten
+        fitted(save_release=saved)
+    done = fitted(ledger=book, save_release=saved, labels_from=tmp_path / "a.labels.json")
+    assert [entry.cost for entry in book.history()] == [BUDGET * Fraction(1, 10), BUDGET * Fraction(9, 10)]
+    assert done.model.cost == BUDGET == book.spent()
+
+
+@pytest.mark.parametrize("way", ["fit", "release", "select"])
+def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypatch, way):
+    """LearningFailed, with the labels and where they are; nothing else is charged or released."""
+    book = ledger(tmp_path)
+    calls = {
+        "fit": lambda **more: fitted(**more),
+        "release": lambda **more: dpgm.release(
+            table(), structure(), BUDGET, "gaussian", neighbours="add-remove", randomness=SeededRandomness(5), **more
+        ),
+        "select": lambda **more: dpgm.select(
+            table(),
+            "auto",
+            BUDGET,
+            domain(),
+            terms=Terms(neighbours="add-remove"),
+            randomness=SeededRandomness(5),
+            **more,
+        ),
+    }
+
+    def broken(*_, **__):
+        raise ValueError(RARE)
+
+    monkeypatch.setattr("dpgm_core.sources.arrow.ArrowSource.batches", broken)
+    monkeypatch.setattr("dpgm_core.pipeline._present", lambda *_: None)
+    with pytest.raises(
+        LearningFailed, match=r"labels of 'job' are found and paid for .*labels_from = '.*x\.labels"
+    ) as failed:
+        calls[way](ledger=book, save_release=tmp_path / "x.release.dpgm")
+    assert isinstance(failed.value.discovery, Discovery) and failed.value.releases == ()
+    assert RARE not in str(failed.value)
+    assert len(book.history()) == 1
+    found = load_discovery(tmp_path / "x.labels.json")
+    assert found == failed.value.discovery
+
+
+def test_releases_of_one_discovery_count_it_once(tmp_path):
+    """Two releases that took up the same labels cost their sum and the labels once."""
+    fitted(save_release=tmp_path / "a.release.dpgm")
+    more = {"labels_from": tmp_path / "a.labels.json", "neighbours": "add-remove"}
+    two = [
+        dpgm.release(table(), structure(), BUDGET, "gaussian", randomness=SeededRandomness(seed), **more)
+        for seed in (1, 2)
+    ]
+    model = dpgm.learn(two).model
+    assert model.cost == BUDGET * Fraction(1, 10) + 2 * (BUDGET * Fraction(9, 10))
+    assert model.guarantee().count("Finding the labels") == 1
+    assert str(model.cost) in model.guarantee() and str(model.cost) in model.release.guarantee()
+
+
+def refused(error, words, tmp_path, **more):
+    """The run is refused with nothing charged, and the records are not read."""
+    book = more.pop("ledger", None) or ledger(tmp_path)
+
+    class Untouched(type(as_source(table()))):
+        def raw_batches(self, columns):
+            raise AssertionError("read")
+
+    more.setdefault("data", Untouched(data=table()))
+    with pytest.raises(error, match=words):
+        fitted(ledger=book, **more)
+    assert book.history() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "words"),
+    [
+        ({"budget": Budget.pure(1)}, BudgetError, "labels of 'job' .* costs an .epsilon, delta"),
+        ({"budget": Budget.zcdp(1)}, BudgetError, "labels of 'job' .* costs an .epsilon, delta"),
+        ({"budget": Budget.approx("1e-12", "1e-6")}, BudgetError, "labels of 'job' cannot be found"),
+        ({"mechanism": "laplace"}, BudgetError, "laplace"),
+        ({"split": "contrasts"}, Exception, "binary|two"),
+        ({"data": np.zeros((9, 2), int)}, DataError, "source CodesSource offers none"),
+        ({"data": table().to_reader()}, DataError, "read only once"),
+        ({"data": pa.table({"job": ["a"], "SEX": ["F"]})}, DataError, "no column 'sex'"),
+        ({"data": "no-such.csv"}, DataError, "no data file no-such.csv"),
+        ({"budget": Budget.approx(5, "1e-6")}, dpgm.Overspent, "only"),
+        ({"labels_from": "nothing.json"}, dpgm.ModelFileError, "cannot read nothing.json"),
+        (
+            {"structure": Structure(Domain.from_sizes({"job": 2, "sex": 2}), [("sex",)]), "labels_from": "x"},
+            OptionError,
+            "open",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_first_charge(tmp_path, more, error, words):
+    """Budgets, sources, ledgers, and whatever the rest of the run would be refused for."""
+    refused(error, words, tmp_path, **more)
+
+
+def test_ledgers_and_terms_that_do_not_go_with_it_are_refused(tmp_path):
+    """A ledger without delta, one of other terms, contributions, and more labels than the declared records."""
+    for kind in (Budget.pure(9), Budget.zcdp(9)):
+        folder = tmp_path / kind.kind
+        folder.mkdir()
+        refused(BudgetError, "labels of 'job' .* ledger 'x' cannot add up", folder, ledger=ledger(folder, kind))
+    shares = Terms(neighbours="add-remove", contributions=dpgm.Contributions(per="clique", grid=60))
+    refused(OptionError, "labels of 'job' .* contributions", tmp_path, neighbours=None, terms=shares)
+    few = Terms(neighbours="add-remove", total=200)
+    with pytest.raises(BudgetError, match=r"5 labels of 'job' .* only 200 records are declared; say keep = 2"):
+        asked_labels(domain(), BUDGET, few)
+    with pytest.raises(BudgetError, match="only 9 records are declared; give a larger"):
+        asked_labels(domain(), BUDGET, Terms(neighbours="add-remove", total=9))
+    greedy = domain(town={"labels": {"private": True, "keep": 5, "share": 0.9}})
+    with pytest.raises(BudgetError, match="'job', 'town' takes 1 of the budget"):
+        asked_labels(greedy, BUDGET, Terms(neighbours="add-remove"))
+    for share in (0.1, Fraction(0), Fraction(1), "1/2", None):
+        wrong = evolve(domain()["job"], private=PrivateLabels(keep=5, share=share))
+        with pytest.raises(DomainError, match="share"):
+            asked_labels(Domain([wrong]), BUDGET, Terms(neighbours="add-remove"))
+
+
+def test_labels_of_other_terms_or_columns_are_not_taken_up(tmp_path):
+    """They would not add up, or count something else."""
+    fitted(save_release=tmp_path / "a.release.dpgm")
+    taken = tmp_path / "a.labels.json"
+    with pytest.raises(BudgetError, match="other terms"):
+        fitted(labels_from=taken, neighbours="replace-one")
+    with pytest.raises(OptionError, match="without a seed"):
+        fitted(labels_from=taken, seed=None)
+    with pytest.raises(BudgetError, match="leaves nothing"):
+        fitted(labels_from=taken, budget=BUDGET * Fraction(1, 10))
+    other = Structure(domain(town=OPEN), [("job", "town")])
+    with pytest.raises(DomainError, match="labels found are of 'job', and the domain leaves those of 'job', 'town'"):
+        fitted(labels_from=taken, structure=other)
+
+
+def test_several_open_columns_have_shares_of_their_own():
+    """Their costs add up, and one charge covers them."""
+    town = {"labels": {"private": True, "keep": 3, "share": "1/4"}}
+    both = Structure(domain(town=town), [("job", "town"), ("sex",)])
+    done = fitted(table(town=["here"] * 703), structure=both)
+    found = done.release.discovery
+    assert found.names == ("job", "town") and found.cost == BUDGET * Fraction(7, 20)
+    assert done.model.domain["town"].labels == ("here", "other", "missing")
+    assert done.model.cost == BUDGET
+
+
+def test_nothing_found_is_an_answer():
+    """Where no label passes all values are `other`, and the model is about that."""
+    done = fitted(table([f"j{n}" for n in range(300)]))
+    assert done.model.domain["job"].labels == ("other", "missing")
+    assert done.model.marginal("job")[0] > 0.8
+
+
+def test_plans_and_checks_count_both_parts():
+    """A plan's cost is all of it, and it says how many persons a label needs; `check` reads no record."""
+    told = dpgm.plan(structure(), BUDGET, "gaussian", neighbours="add-remove")
+    assert told.cost == told.asked == BUDGET
+    assert told.tables[0].cells == 7 * 3
+    assert "at most 5 labels of 'job' are found first" in told.notes[0]
+    chosen = dpgm.plan_selection("auto", BUDGET, domain(), terms=Terms(neighbours="add-remove"))
+    assert chosen.shares["labels of 'job'"] == BUDGET * Fraction(1, 10)
+    source = as_source(table())
+    asked = asked_labels(domain(), BUDGET, Terms(neighbours="add-remove"))
+    check_open(source, asked)
+    found = found_first(
+        source, Domain.from_sizes({"a": 2}), BUDGET, terms=Terms(neighbours="add-remove"), check=lambda: None
+    )
+    assert (found.discovery, found.budget) == (None, BUDGET)
