@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from attrs import field, frozen
@@ -40,16 +41,20 @@ class AskedBins:
     temperatures: tuple[Fraction, ...]
     neighbours: Neighbours
     kind: Literal["pure", "zcdp"]
-    #: The attribute with one bin for each cell of its grid; what records are read by.
-    grid: Attribute = field(init=False, repr=False, eq=False)
+    _grid: Attribute | None = field(init=False, default=None, repr=False, eq=False)
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "grid", self.attribute.grid())
+    @property
+    def grid(self) -> Attribute:
+        """The attribute with one bin for each cell of its grid; what records are read by. Made when it is asked for."""
+        if self._grid is None:
+            object.__setattr__(self, "_grid", self.attribute.grid())
+        assert self._grid is not None
+        return self._grid
 
     @property
     def cells(self) -> int:
         """Cells of the grid."""
-        return grid_cells(self.grid)
+        return _of_grid(self.attribute)[0]
 
     @property
     def cost(self) -> Budget:
@@ -62,6 +67,15 @@ class AskedBins:
 def grid_cells(grid: Attribute) -> int:
     """How many bins an attribute has, apart from labels of missing values."""
     return 0 if grid.edges is None else len(grid.edges) - 1
+
+
+@lru_cache(maxsize=1024)
+def _of_grid(attribute: Attribute) -> tuple[int, bool]:
+    # Cells, and whether an unknown or missing value falls on one. A grid has 65,536 labels, too many to keep or to
+    # make each time that a plan asks.
+    grid = attribute.grid()
+    cells = grid_cells(grid)
+    return cells, any(code < cells for code in (grid.unknown, grid.null))
 
 
 def check_determined(domain: Domain) -> None:
@@ -91,17 +105,16 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
                 f"the labels of {attribute.name!r} are found before a session opens; use fit, or give it those that "
                 "were found with Domain.with_attributes"
             )
-        grid = attribute.grid()
-        for one in (attribute, grid):
-            if any(code < grid_cells(one) for code in (one.unknown, one.null)):
-                raise DomainError(
-                    f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a "
-                    "label of their own that is no bin; say missing = LABEL, and unknown = LABEL if it is another"
-                )
+        cells, on_cell = _of_grid(attribute)
+        if on_cell or any(code < grid_cells(attribute) for code in (attribute.unknown, attribute.null)):
+            raise DomainError(
+                f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a "
+                "label of their own that is no bin; say missing = LABEL, and unknown = LABEL if it is another"
+            )
         if attribute.name not in wanted:
             found[attribute.name] = attribute.binned(attribute.edges or ())
-        elif grid_cells(grid) <= attribute.private.count:
-            found[attribute.name] = attribute.binned(grid.edges or ())
+        elif cells <= attribute.private.count:
+            found[attribute.name] = attribute.binned(attribute.grid().edges or ())
     return domain.with_attributes(found) if found else domain
 
 
@@ -148,7 +161,7 @@ def _asked(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Ne
     assert isinstance(private, PrivateBins)
     kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
     # A bisection of so few cells ends sooner.
-    levels = min(private.count.bit_length() - 1, grid_cells(attribute.grid()) - 1)
+    levels = min(private.count.bit_length() - 1, _of_grid(attribute)[0] - 1)
     each = budget * (share / (max(1, levels) * level_price(neighbours, kind)))
     try:
         h = temperature(each, 1, RankDistance.move)

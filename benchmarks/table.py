@@ -1,0 +1,142 @@
+"""Tables as they come: from metadata to a domain, bins found privately, constraints, and records of the columns' types.
+
+    python -m benchmarks.table [DIR] [--smoke] [--seeds N] [--only init,bins,adult,decoding,constraints,lines]
+
+DIR holds `adult/` and `nist_acs_ma2019/`, by default in $DPGM_SHARED/data or ../shared/data; parts that need one that
+is not there say so. Each run is a process of its own on one thread; seconds on the wall without Python's start, and of
+the CPU.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness.alone import alone
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.runs import say
+from benchmarks.protocol.columns import adult_errors, bins_found, commands, constraints_broken, sampled, typed_model
+
+__all__ = ["MEASUREMENT"]
+
+
+def init(asked: Namespace) -> None:
+    """`dpgm init` on 100 columns: a header alone, and with a codebook of ten codes each (target: 2 s)."""
+    columns = [f"column {number}" for number in range(100)]
+    with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
+        records, codebook = Path(made, "people.csv"), Path(made, "codes.csv")
+        records.write_text(",".join(columns) + "\n" + ",".join(["1"] * 100) + "\n", encoding="utf-8")
+        lines = [f"{column},{code},answer {code}" for column in columns for code in range(10)]
+        codebook.write_text("\n".join(["column,code,label", *lines]) + "\n", encoding="utf-8")
+        for what, more in (("header", []), ("codebook", ["--codebook", str(codebook)])):
+            words = ["init", str(records), *more, "-o", str(Path(made, what))]
+            start = time.perf_counter()
+            subprocess.run(
+                [sys.executable, "-c", "from dpgm_core.cli import main; main()", *words],
+                check=True,
+                capture_output=True,
+            )
+            print(f"{what:10} {time.perf_counter() - start:6.2f} s, Python's start included", flush=True)
+
+
+def bins(asked: Namespace) -> None:
+    """32 private bins of each of ten columns of a million records, epsilon = 1 (target: 10 s)."""
+    records = 20_000 if asked.smoke else 1_000_000
+    for kind in ("pure", "approx"):
+        found = alone(bins_found, records, 10, kind)
+        print(
+            f"{kind:7} {records:9,} records x 10: {found['private']:6.2f} s, CPU {found['private CPU']:.2f}; "
+            f"with public bins {found['public']:.2f}, CPU {found['public CPU']:.2f}; peak {found['peak']:.0f} MB",
+            flush=True,
+        )
+
+
+def adult(asked: Namespace) -> None:
+    """`auto` at epsilon = 1 on Adult's numbers: private bins beside bins an expert writes down (target: 1.05)."""
+    folder = _folder(asked, "adult/adult.csv")
+    if folder is None:
+        return
+    seeds = 1 if asked.smoke else asked.seeds
+    found = {how: np.array([alone(adult_errors, folder, how, seed) for seed in range(seeds)]) for how in (0, 16, 32)}
+    for how, errors in found.items():
+        ratios = errors / found[0]
+        said = [f"{mean:.4f} (ratio {ratio:.3f}" for mean, ratio in zip(errors.mean(0), ratios.mean(0), strict=True)]
+        if seeds > 1:
+            spreads = np.std(ratios, axis=0, ddof=1) / np.sqrt(seeds)
+            said = [f"{text}, standard error {error:.3f}" for text, error in zip(said, spreads, strict=True)]
+        name = f"{how} private bins" if how else "bins by hand"
+        print(f"{name:16} 2-way TV of numbers {said[0]}), in bins by hand {said[1]}); {seeds} seeds", flush=True)
+
+
+def decoding(asked: Namespace) -> None:
+    """A million records x 24 columns, numbers, dates and texts, into a file (target: 10 s); memory must not grow."""
+    counts = (2_000, 20_000) if asked.smoke else (100_000, 1_000_000)
+    with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
+        typed_model(24).save(Path(made, "m.dpgm"))
+        for suffix in ("parquet", "csv", "arrow"):
+            for count in counts:
+                _told(f"{suffix}, {count:,} records", alone(sampled, Path(made), count, suffix))
+
+
+def constraints(asked: Namespace) -> None:
+    """Sampled records that break a constraint, of a million of each model (target: none), at epsilon = .1."""
+    count = 20_000 if asked.smoke else 1_000_000
+    for how in ("chain", "mst", "auto"):
+        for method in ("independent", "rounded"):
+            found = alone(constraints_broken, how, method, count)
+            print(f"{how:6} {method:12} {count:9,} records, broken: {found}", flush=True)
+
+
+def lines(asked: Namespace) -> None:
+    """What is typed from the NIST excerpt to a synthetic file that pandas reads with the types it had (target: 10)."""
+    folder = _folder(asked, "nist_acs_ma2019/ma2019.csv")
+    if folder is None:
+        return
+    import pandas
+
+    with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
+        records, run = folder / "ma2019.csv", Path(made, "run")
+        typed = [
+            ["init", f"{folder / 'ma2019.json'}", "--data", f"{records}", "-o", f"{run}"],
+            ["fit", f"{run / 'spec.toml'}"],
+            ["sample", f"{run / 'ma2019.dpgm'}", "-n", "7634", "-o", f"{run / 'synthetic.csv'}"],
+        ]
+        _told(f"{len(typed)} lines typed", alone(commands, *typed))
+        for backend, read in (("numpy", {}), ("nullable", {"dtype_backend": "numpy_nullable"})):
+            theirs, ours = (pandas.read_csv(path, **read) for path in (records, run / "synthetic.csv"))
+            other = [name for name in theirs if name not in ours or theirs[name].dtype != ours[name].dtype]
+            print(f"{backend:9} types of pandas: {len(theirs.columns) - len(other)} of {len(theirs.columns)} the same")
+            print("".join(f"  {name}: {theirs[name].dtype}, {ours[name].dtype}\n" for name in other), end="")
+
+
+def _told(what: str, found: dict[str, float]) -> None:
+    print(f"{what:28} {found['seconds']:6.2f} s, CPU {found['CPU']:6.2f}, peak {found['peak']:.0f} MB", flush=True)
+
+
+def _folder(asked: Namespace, file: str) -> Path | None:
+    path: Path = asked.folder / file
+    if path.is_file():
+        return path.parent
+    say(f"there is no {path}: left out; name a folder with it")
+    return None
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    named = os.environ.get("DPGM_SHARED")
+    default = (Path(named) if named else Path(__file__).parents[2] / "shared") / "data"
+    parser.add_argument("folder", type=Path, nargs="?", default=default, help="holds adult/ and nist_acs_ma2019/")
+    parser.add_argument("--seeds", type=int, default=5, help="of the runs on Adult")
+
+
+PARTS = {"init": init, "bins": bins, "adult": adult, "decoding": decoding, "constraints": constraints, "lines": lines}
+MEASUREMENT = Measurement(about=__doc__, parts=PARTS, arguments=_arguments)
+
+if __name__ == "__main__":
+    main(MEASUREMENT)
