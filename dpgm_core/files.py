@@ -33,6 +33,7 @@ __all__ = [
     "NAMES_FILE",
     "RELEASE_FILE",
     "UAI_FILE",
+    "VALIDATED_FILE",
     "Archive",
     "atomic_file",
     "atomic_write",
@@ -53,6 +54,7 @@ MODEL_FILE = "a dpgm model"
 RELEASE_FILE = "a dpgm release"
 UAI_FILE = "a UAI model"
 NAMES_FILE = "a names file"
+VALIDATED_FILE = "a note of dpgm validate"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -129,6 +131,7 @@ def _kind(path: Path) -> str:
         b"MAR\n": "a UAI result",
         b"MPE\n": "a UAI result",
         b'{"domain"': NAMES_FILE,
+        b'{"dpgm-validated"': VALIDATED_FILE,
     }
     return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain import Domain
@@ -24,9 +24,10 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.settings import apply_setting
 from dpgm_core.structure import Structure, checked_singletons
 from dpgm_core.toml import parse_toml
+from dpgm_core.validated import check_validated
 from dpgm_core.workload import Workload
 
-__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec"]
+__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "read_spec"]
 
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
@@ -53,6 +54,7 @@ _KEYS = (
     "check",
     "labels_from",
     "simulation",
+    "validated",
 )
 _REQUIRED = {
     "data": "",
@@ -90,8 +92,8 @@ class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. check: the structure check's share.
 
     Either structure is stated, or select is, a selector as `make` takes it, and then workload says what it is for.
-    labels_from: the file of labels that an earlier run found. remarks: what the owner should know of what was made of
-    the file, one line each.
+    labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
+    domain. remarks: what the owner should know of what was made of the file, one line each.
     """
 
     name: str
@@ -112,15 +114,27 @@ class Spec:
     check: Fraction = Fraction(0)
     labels_from: Path | None = None
     seed: int | None = None
+    validated: Path | None = None
     remarks: tuple[str, ...] = ()
 
 
-def load_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
+def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | Path | None = None) -> Spec:
     """Read a spec file, apply `KEY.KEY=VALUE` settings to it, and check every key.
 
+    validated: a file of `dpgm validate` that must name the spec's domain, in place of the one that the spec names.
     Raises OptionError, DomainError, StructureError, TooLarge or BudgetError, and DataError for a BIF file; touches no
     data.
     """
+    run = read_spec(path, settings)
+    if validated is not None:
+        run = evolve(run, validated=Path(validated), terms=evolve(run.terms, validated=True))
+    if run.validated is not None:
+        check_validated(run.validated, run.domain)
+    return run
+
+
+def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
+    """`load_spec` but for the file of `dpgm validate`, which need not be there: for whoever writes it."""
     path = Path(path)
     try:
         plain = parse_toml(bounded_bytes(path, MAX_BYTES).decode())
@@ -166,6 +180,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             rows_per_person=plain.get("rows_per_person", 1),
             contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
             total=plain.get("total", "estimated"),
+            validated="validated" in plain,
         ),
         mechanism=plain.get("mechanism", MECHANISM) if select is None else MECHANISM,
         learner=plain.get("learner", LEARNER),
@@ -176,6 +191,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
         labels_from=folder / _text(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
+        validated=folder / _text(where, "validated", plain["validated"]) if "validated" in plain else None,
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
         remarks=tuple(dict.fromkeys(remarks)),
     )

@@ -34,6 +34,7 @@ __all__ = [
     "stamp",
     "talk",
     "unmeasured_note",
+    "validated_option",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,6 +44,15 @@ def settings_option(command: F) -> F:
     """`--set KEY=VALUE`, repeatable."""
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key: learner.l2=0.001."
+    )(command)
+
+
+def validated_option(command: F) -> F:
+    """`--validated FILE`."""
+    return click.option(
+        "--validated",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="The file of dpgm validate; it must name this domain, and nothing else is asked of it.",
     )(command)
 
 

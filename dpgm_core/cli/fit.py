@@ -16,6 +16,7 @@ from dpgm_core.cli.common import (
     stamp,
     talk,
     unmeasured_note,
+    validated_option,
 )
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.report import labels_facts, print_fit, print_labels, summary
@@ -41,14 +42,15 @@ __all__ = ["fit", "learn", "release"]
 @click.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @settings_option
+@validated_option
 @json_option
 @click.pass_obj
-def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
     """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left."""
     from dpgm_core.pipeline import fit as fit_records
     from dpgm_core.spec import load_spec
 
-    run = load_spec(spec, settings)
+    run = load_spec(spec, settings, validated)
     with reserved(run) as (saved, path), opened_ledger(run) as ledger, progress_bar() as progress:
         say_remarks(run)
         with telling_what_is_kept():
@@ -79,8 +81,9 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bo
 @click.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @settings_option
+@validated_option
 @json_option
-def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
     from dpgm_core.errors import OptionError
     from dpgm_core.pipeline import release as release_records
@@ -89,7 +92,7 @@ def release(spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
     from dpgm_core.releases.totals import contradictions
     from dpgm_core.spec import load_spec
 
-    run = load_spec(spec, settings)
+    run = load_spec(spec, settings, validated)
     if run.structure is None:
         raise OptionError(
             f"spec {spec.name} has its structure chosen, which is more than one release; run dpgm select, or name the "

@@ -6,22 +6,40 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
+from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, settings_option, talk
 
 __all__ = ["ledger", "validate"]
 
 
 @click.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
-def validate(spec: Path) -> None:
-    """Check the data of SPEC against its domain. For the owner only: it SHOWS VALUES and line numbers."""
-    from dpgm_core.sources.validation import validate as check
-    from dpgm_core.spec import load_spec
+@settings_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to note that you looked, and at which domain; SPEC's name with .validated.json if left out.",
+)
+def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None:
+    """Check the data of SPEC against its domain. For the owner only: it SHOWS VALUES and line numbers.
 
-    run = load_spec(spec)
+    A small file names the domain and the day, whatever was found, and nothing computed from records: for `dpgm fit
+    --validated`. A domain that is edited after looking at records is outside of a release's guarantee.
+    """
+    from dpgm_core.files import VALIDATED_FILE, check_writable
+    from dpgm_core.sources.validation import validate as check
+    from dpgm_core.spec import read_spec
+    from dpgm_core.validated import write_validated
+
+    # What names an earlier domain must not keep its owner from looking at this one.
+    run = read_spec(spec, settings)
+    note = spec.with_name(f"{spec.stem}.validated.json") if output is None else output
+    check_writable(note, VALIDATED_FILE)
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
     say_lines(check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person))
+    write_validated(note, run.domain)
+    talk(f"dpgm: noted in {note} which domain was looked at, and nothing of what was found")
 
 
 @click.group()

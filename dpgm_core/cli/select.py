@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, say, settings_option, stamp
+from dpgm_core.cli.common import json_option, print_json, progress_bar, say, settings_option, stamp, validated_option
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.report import labels_facts, print_chosen, print_labels, session_facts
 from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
@@ -17,9 +17,10 @@ __all__ = ["select"]
 @click.command()
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @settings_option
+@validated_option
 @json_option
 @click.pass_obj
-def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json: bool) -> None:
+def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
     """Choose a structure for SPEC and release its noisy tables, to learn from later with `dpgm learn`.
 
     It is charged like a fit, and saved with every step. SPEC says `select` under [structure]; a [workload] says what
@@ -31,7 +32,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], as_json:
     from dpgm_core.releases.stamps import caveats_of, stamp_of
     from dpgm_core.spec import load_spec
 
-    run = load_spec(spec, settings)
+    run = load_spec(spec, settings, validated)
     if run.select is None:
         raise OptionError(
             f"spec {spec.name} names its cliques, so there is nothing to choose; run dpgm release, or say "

@@ -28,9 +28,10 @@ class Receipt(Single):
     one that paid for it too; they share an entry.
     """
 
-    def __init__(self, number: int, ledger: Ledger | None, first: Path | None) -> None:
+    def __init__(self, number: int, ledger: Ledger | None, first: Path | None, validated: bool = False) -> None:
         super().__init__()
         self.number, self.ledger, self.first = number, ledger, first
+        self._validated = validated
         self.entry: int | None = None
         self.beside: Receipt | None = None
 
@@ -41,8 +42,9 @@ class Receipt(Single):
 
     @property
     def provenance(self) -> dict[str, object]:
-        """What a release says of its payment."""
-        return {} if self.ledger is None else {"ledger": self.ledger.name, "entry": self.entry}
+        """What a release says of its payment, and of whether the owner had compared records with its domain."""
+        paid: dict[str, object] = {} if self.ledger is None else {"ledger": self.ledger.name, "entry": self.entry}
+        return paid | ({"validated": True} if self._validated else {})
 
     def saved(self, release: NoisyTables) -> NoisyTables:
         """Save the release that was paid for; it then knows where.
@@ -88,7 +90,14 @@ class Funds(Single):
     epsilon = 0.75
     """
 
-    def __init__(self, budget: Budget, ledger: Ledger | None = None, save_to: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        ledger: Ledger | None = None,
+        save_to: str | Path | None = None,
+        *,
+        validated: bool = False,
+    ) -> None:
         super().__init__()
         check_budget(budget)
         if budget.is_zero:
@@ -103,6 +112,7 @@ class Funds(Single):
         self._spent = Budget.zero(budget.kind)
         self._aside: Budget | None = None  # also once it is paid for, or being paid for
         self._ledger, self._save_to = ledger, None if save_to is None else Path(save_to)
+        self._validated = validated
         self._lock = Lock()
         self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
 
@@ -143,7 +153,9 @@ class Funds(Single):
             if self._ledger is not None:
                 self._ledger.check(whole)
             numbers = self._free_numbers(1 if aside is None else 2)
-            receipt, *beside = [Receipt(number, self._ledger, self._save_to) for number in sorted(numbers)]
+            receipt, *beside = [
+                Receipt(number, self._ledger, self._save_to, self._validated) for number in sorted(numbers)
+            ]
             for one in (receipt, *beside):
                 if one.path is not None:
                     check_writable(one.path)  # better now than after the charge

@@ -97,7 +97,7 @@ class LiveCurator(Single, SetsAside):
         check_budget(budget)
         self._split, share = read_split(split)
         own_share, left = divided(budget, share)
-        self._funds = Funds(left, ledger, save_to)
+        self._funds = Funds(left, ledger, save_to, validated=Terms.stated(terms, None).validated)
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source

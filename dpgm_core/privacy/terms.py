@@ -111,6 +111,11 @@ def _total(_: object, __: object, total: object) -> None:
         )
 
 
+def _flag(_: object, __: object, value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionError(f"validated must be true or false, got {value!r}")
+
+
 @frozen(kw_only=True)
 class Terms:
     """What a release promises apart from its budget; one value, fixed for a curator, a ledger and a release.
@@ -119,7 +124,8 @@ class Terms:
     or else "one record" or "one person", when None. person: the column of the person key, if persons have several
     rows. rows_per_person: how many of them count at most. contributions: how much each of them counts (None: 1).
     total: "estimated" from the noisy tables, "public" (the exact number of records is published) or a number that the
-    owner declares as public.
+    owner declares as public. validated: the owner has compared records with the domain before, which the guarantee
+    then says; no part of what is compared or of files of terms, a release keeps it in its provenance.
 
     Raises BudgetError and OptionError for what does not go together: rows without a person key, a public total with
     weights. Source: docs/privacy.md.
@@ -135,6 +141,7 @@ class Terms:
     rows_per_person: int = 1
     contributions: Contributions | None = None
     total: float | str = field(default="estimated", validator=_total)
+    validated: bool = field(default=False, eq=False, validator=_flag)
 
     def __attrs_post_init__(self) -> None:
         whole("rows_per_person", self.rows_per_person, least=1)

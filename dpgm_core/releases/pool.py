@@ -191,7 +191,7 @@ def _is_same(one: NoisyTables, other: NoisyTables) -> bool:
         return True
     if one.structure != other.structure or not np.array_equal(one.tables.values, other.tables.values):
         return False
-    if one.provenance and one.provenance == other.provenance:
+    if one.provenance.get("entry") is not None and one.provenance == other.provenance:
         return True
     # Two draws of a lattice noise agree in a cell with a chance of about 1 / (2 sqrt(pi v)), at most 1.
     variances = np.array([noise.variance for noise in one.noise])

@@ -56,6 +56,11 @@ __all__ = [
 #: labels found privately, whose cost an older version would leave out.
 SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 5, 4, 3, 2
 
+_VALIDATED = (
+    "The owner had compared records with this domain before: a domain edited after looking at records is outside of "
+    "this guarantee. "
+)
+
 
 @attrs.frozen(kw_only=True)
 class Round:
@@ -225,7 +230,9 @@ class NoisyTables:
     def conditions(self) -> list[str]:
         """What else a guarantee must say of this release: rounds, a session, contrasts, a stated cost, how N became
         known."""
-        found = [] if self.round is None else [self.round.sentence()]
+        found = [] if self.provenance.get("validated") is not True else [_VALIDATED]
+        if self.round is not None:
+            found.append(self.round.sentence())
         if self.contrasts:
             found.append(
                 f"Measured were {len(self.structure.groups)} sums of products of attributes coded +1 and -1, and no "

@@ -69,3 +69,33 @@ def test_conditional_charges_are_marked(spec, dpgm_command):
     lines = dpgm_command("ledger", "show", path)[1].split("\n\n")[1].splitlines()
     assert lines[0].split()[:6] == ["entry", "when", "(UTC)", "cost", "state", "conditions"]
     assert " none" in lines[2] and "conditional on public N; the noise came from a seed" in lines[3]
+
+
+def test_validate_notes_the_domain_whatever_it_finds(spec, dpgm_command, refused):
+    """The same note for sound and for broken records; `fit` asks that it names the domain, and for nothing else."""
+    note = spec.with_name("visits.validated.json")
+    assert dpgm_command("validate", spec)[0] == 0
+    sound = note.read_bytes()
+    (spec.parent / "visits.csv").write_text("sex,age\nX,300\nbroken\n")
+    code, out, err = dpgm_command("validate", spec)
+    assert code == 0 and "2 (66.7 %) unknown" not in out and "sex: 1 (50 %) unknown, 0 (0 %) null" in out
+    assert err == f"dpgm: noted in {note} which domain was looked at, and nothing of what was found\n"
+    assert note.read_bytes() == sound
+    code, out, _ = dpgm_command("fit", spec, "--validated", note)
+    assert code == 0 and "a domain edited after looking at records is outside of this guarantee" in out
+    (spec.parent / "domain.toml").write_text((spec.parent / "domain.toml").read_text().replace("40", "41"))
+    before = (spec.parent / "out" / "visits.ledger").read_bytes()
+    for command in ("fit", "release", "select"):
+        assert "names another domain than this run has" in refused(command, spec, "--validated", note)
+    assert "names another domain" in refused("fit", spec, "--set", "validated=visits.validated.json")
+    assert (spec.parent / "out" / "visits.ledger").read_bytes() == before
+    assert dpgm_command("validate", spec, "--set", "validated=visits.validated.json")[0] == 0
+    assert dpgm_command("fit", spec, "--set", "validated=visits.validated.json")[0] == 0
+
+
+def test_validate_replaces_no_other_file(spec, refused):
+    """And says so before it reads a record."""
+    other = spec.parent / "other.json"
+    other.write_text("{}")
+    assert "only a note of dpgm validate is replaced there" in refused("validate", spec, "-o", other)
+    assert other.read_text() == "{}"

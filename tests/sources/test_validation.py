@@ -148,3 +148,25 @@ def test_lines_of_another_encoding_are_explained(tmp_path: Path) -> None:
     found = report(tmp_path, b"sex,age,town\nF,1,\x81\n", encoding="cp1252")
     assert found.malformed == ((2, "is not CP1252"),) and not found.hints
     assert report(tmp_path, b'sex, age, town\nF, 1, "A"\n', skip_blanks=True, quoting=True).ok
+
+
+def test_shares_hopeless_columns_and_broken_constraints_are_told(tmp_path: Path) -> None:
+    """Shares are rounded up; records that break a constraint are counted as a release would count them."""
+    plain = {
+        "attributes": {
+            "sex": {"labels": ["F", "M"], "unknown": "?"},
+            "pregnant": {"labels": ["yes", "no"], "unknown": "?"},
+        },
+        "constraints": {"men": {"columns": ["sex", "pregnant"], "impossible": [["M", "yes"]]}},
+    }
+    domain = Domain.from_dict(plain)
+    path = tmp_path / "x.csv"
+    path.write_text("sex,pregnant\n" + "M,yes\n" * 2 + "F,yes\n" * 1997 + "X,no\n")
+    found = validate(path, domain)
+    assert found.broken == {"men": 2} and not found.ok
+    assert "constraint men: 2 (0.1 %) records break it" in str(found) and "sex: 1 (0.1 %) unknown" in str(found)
+    assert "nearly all" not in str(found)
+    path.write_text("sex,pregnant\n" + "1,yes\n" * 10 + "M,no\n")
+    assert "nearly all values are unknown: does the domain describe this column?" in str(validate(path, domain))
+    path.write_text("sex\nM\n")  # without one of its columns nothing is said of a constraint
+    assert not validate(path, domain).broken
