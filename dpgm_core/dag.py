@@ -180,8 +180,9 @@ class Dag:
         where nothing is possible, and tables with zeros there have log Z = 0. That is sufficient, and told without
         inference. cpds: P(child | parents) by child, which must have these zeros. Raises StructureError.
 
-        >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
-        >>> domain = Domain.from_dict({"attributes": {name: {"size": 2} for name in "ab"}, "constraints": rules})
+        >>> from dpgm_core.constraints import Ordered
+        >>> plain = Domain.from_sizes(dict.fromkeys("ab", 2))
+        >>> domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
         >>> Dag(domain, {"b": ["a"]}).check_constraints()
         >>> Dag(domain, {}).check_constraints()
         Traceback (most recent call last):

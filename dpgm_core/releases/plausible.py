@@ -62,7 +62,7 @@ def emptied(tables: Tables) -> Tables:
 
     >>> from dpgm_core import Domain, Structure
     >>> rule = {"x": {"columns": ["a"], "impossible": [["1"]]}}
-    >>> domain = Domain.from_dict({"attributes": {"a": {"size": 2}}, "constraints": rule})
+    >>> domain = Domain.from_dict({"attributes": {"a": {"size": 2, "unknown": 0}}, "constraints": rule})
     >>> emptied(Tables(Structure(domain, [("a",)]), np.array([3, -2])))["a"].tolist()
     [3, 0]
     """

@@ -174,13 +174,16 @@ class InferenceSubject(Subject):
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
-        """What its engines declare for a chain, and "exact" if they call themselves exact there."""
+        """What its engines declare for a chain, "exact" if they call themselves exact there, and "constraints" if they
+        say so of a constrained domain."""
+        from dpgm_core.testing.constrained import constrained_structures
         from dpgm_core.testing.strategies import awkward_structures
 
         found: set[str] = set()
         try:
             engine = self.engine(awkward_structures()["chain"])
             found |= set(engine.capabilities) | ({"exact"} if engine.exact else set())
+            found |= {"constraints"} & self.engine(constrained_structures()["told"]).capabilities
         except TooLarge:
             pass
         except Exception:  # not a refusal: every check shall run, and say so

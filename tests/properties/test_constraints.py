@@ -44,7 +44,7 @@ def constrained(draw):
             wanted = form == "impossible"
             judges.append(lambda x, c=columns, of=frozenset(listed), w=wanted: (tuple(x[n] for n in c) in of) is w)
         rules[f"rule {number}"] = rule
-    plain = {"attributes": {name: {"size": size} for name, size in sizes.items()}, "constraints": rules}
+    plain = {"attributes": {name: {"size": size, "unknown": 0} for name, size in sizes.items()}, "constraints": rules}
     records = [dict(zip(sizes, codes, strict=True)) for codes in itertools.product(*map(range, sizes.values()))]
     return plain, records, np.array([any(judge(record) for judge in judges) for record in records])
 

@@ -16,6 +16,7 @@ from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, explore, require
 from dpgm_core.testing.checks import engine as checks_engine
 from dpgm_core.testing.checks import engine_calls as checks_engine_calls
+from dpgm_core.testing.checks import engine_constraints as checks_engine_constraints
 from dpgm_core.testing.checks import engine_draws as checks_engine_draws
 from dpgm_core.testing.checks.engine import awkward_potentials, close, say
 from dpgm_core.testing.checks.engine_draws import FAR, errors_of
@@ -258,3 +259,4 @@ def nothing_underflows(subject: InferenceSubject) -> None:
 CHECKS += checks_engine.CHECKS
 CHECKS += checks_engine_draws.CHECKS
 CHECKS += checks_engine_calls.CHECKS
+CHECKS += checks_engine_constraints.CHECKS
