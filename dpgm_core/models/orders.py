@@ -16,6 +16,7 @@ from dpgm_core import graphs
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.constraints import Constraint, Ordered
 from dpgm_core.models.decoded import Decoder
+from dpgm_core.models.within import Within
 
 __all__ = ["Orders", "orders_among"]
 
@@ -93,8 +94,12 @@ class Orders:
 
     def _unit(self, name: str) -> float:
         """What brings a column's places on one axis with the others': seconds in a day."""
+        return _DAY if self._law(name).values.kind == "date" else 1.0
+
+    def _law(self, name: str) -> Within:
         law = self.decoders[name].law
-        return _DAY if law is not None and law.values.kind == "date" else 1.0
+        assert law is not None
+        return law
 
     def _broken(self, pairs: Sequence[tuple[str, str, bool]], places: Mapping[str, FloatArray]) -> Array:
         """Which records break an order; one without a number breaks none."""
@@ -147,8 +152,7 @@ class Orders:
         """The least and the largest place of each column that some record in its bins has with every order kept."""
         low, high = {}, {}
         for name in group:
-            law = self.decoders[name].law
-            assert law is not None
+            law = self._law(name)
             here = codes[name][rows]
             present = law.present[here]
             low[name] = np.where(present, law.placed(law.low)[here], np.nan)
@@ -157,18 +161,19 @@ class Orders:
         for _ in group:  # a bound passes at most through all of them
             for one, other, strict in pairs:
                 unit = self._unit(one) / self._unit(other)
-                above, below = high[other] / unit, low[one] * unit
-                high[one] = _kept(np.fmin, high[one], np.nextafter(above, -np.inf) if strict else above)
-                low[other] = _kept(np.fmax, low[other], np.nextafter(below, np.inf) if strict else below)
+                above = np.where(np.isnan(high[other]), np.inf, high[other]) / unit
+                below = np.where(np.isnan(low[one]), -np.inf, low[one]) * unit
+                above = self._law(one).last(np.nextafter(above, -np.inf) if strict else above)
+                below = self._law(other).first(np.nextafter(below, np.inf) if strict else below)
+                high[one] = _kept(np.fmin, high[one], self._law(one).placed(above))
+                low[other] = _kept(np.fmax, low[other], self._law(other).placed(below))
         return low, high
 
     def _between(
         self, name: str, codes: Array, low: FloatArray, high: FloatArray, generator: np.random.Generator
     ) -> FloatArray:
         """The law of a column's bins kept between two places; where the bounds cross, as if there were none."""
-        one = self.decoders[name]
-        law = one.law
-        assert law is not None
+        one, law = self.decoders[name], self._law(name)
         none = np.isnan(low)
         first, last = law.first(np.where(none, 0.0, low)), law.last(np.where(none, 0.0, high))
         crossed = first > last
