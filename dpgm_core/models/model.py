@@ -342,7 +342,8 @@ class Model(Facts):
         every clique: tables of them err less, and standard errors computed from them are too large. Attributes that no
         release measured are left out, or uniform where `using` says so. given: as `marginal` has it: records of
         p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
-        drawn inside their bins and null for what is missing; "texts" for these as the columns write them. The schema
+        drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
+        value, except rounded ones; "texts" for these as the columns write them. The schema
         has `stamp()` as JSON under the metadata key `dpgm`. randomness: None takes the operating system's. Raises
         OptionError, InferenceError.
         """
