@@ -38,6 +38,7 @@ from dpgm_core import (
     load_release,
     make,
 )
+from dpgm_core.columns.declared import PrivateBins
 from dpgm_core.interop.bif import read_bif, read_network
 from dpgm_core.interop.bif_out import write_bif
 from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
@@ -59,7 +60,7 @@ DOMAIN = Domain.from_dict(
         "attributes": {
             "p": {"labels": ["x", "y", "é"], "unknown": "?", "null": "none"},
             "q": {"bins": [0, 1, 5], "unknown": "?"},
-            "r": {"size": 3},
+            "r": {"size": 3, "unknown": 0},
         }
     }
 )
@@ -305,6 +306,38 @@ labels = ["0", "1"]
 coded = true
 unknown = "0"
 """
+_TYPED = """[attributes.age]
+type = "integer"
+min = 0
+max = 94
+bins = { private = 8, share = 0.05 }
+cap = true
+[attributes.pay]
+min = 1
+max = 1e6
+bins = 12
+scale = "log"
+shape = "log"
+decimals = 2
+thousands = "."
+decimal = ","
+[attributes.day]
+type = "date"
+format = "%d.%m.%Y"
+min = 2018-01-01
+max = "2019-12-31"
+bins = "quarter"
+missing = "never"
+[attributes.stamp]
+bins = [2019-01-01T00:00:00, "2019-06-01T12:00", inf]
+[attributes.job]
+labels = { private = true, keep = 5, share = "1/9" }
+case = false
+blanks = "strip"
+numbers = true
+[attributes.well]
+type = "boolean"
+"""
 _SPEC = """name = "visits"
 data = { source = "csv", path = "visits.csv", delimiter = ";", quoting = true }
 neighbours = "add-remove"
@@ -340,6 +373,7 @@ def domains() -> dict[str, bytes]:
     nist = {"schema": {"a": {"values": [1, 2], "has_null": True}, "b": {"min": 0, "max": 9, "dtype": "int8"}}}
     return {
         "long.toml": _DOMAIN.encode(),
+        "typed.toml": _TYPED.encode(),
         "short.toml": b'a = 3\nb = ["x", "y", 1, true]\nc = { size = 2 }\n',
         "ours.json": json.dumps(DOMAIN.to_dict()).encode(),
         "nist.json": json.dumps(nist).encode(),
@@ -387,6 +421,13 @@ def read_domain(path: Path, sound: bytes) -> str:
     repr(domain)
     if Domain.from_dict(domain.to_dict()) != domain:
         raise Broken("a domain that was read is another one when it is written")
+    for one in domain:
+        fine = [one.grid()] if isinstance(one.private, PrivateBins) else []
+        for attribute in (one, *fine):
+            if any(
+                not 0 <= attribute.code(raw) < attribute.size for raw in (None, b"", b"1e999", b"\xff", b"2019-02-29")
+            ):
+                raise Broken("a value has no code")
     return "read"
 
 
