@@ -109,7 +109,5 @@ def test_nonsense_is_refused_in_one_line(table, said):
 def test_all_that_is_left_to_do_is_named_at_once():
     """One error for all columns, with where to look."""
     tables = {name: {"todo": "which labels?"} for name in "abc"} | {"d": {"labels": ["x"]}}
-    with pytest.raises(
-        DomainError, match=r"3 attributes of the domain are still to be settled: 'a', 'b', 'c'; see todo"
-    ):
+    with pytest.raises(DomainError, match=r"3 attributes of the domain still to be settled: 'a', 'b', 'c'; see todo"):
         Domain.from_dict({"attributes": tables})
