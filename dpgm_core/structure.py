@@ -478,7 +478,10 @@ class Structure:
         (('a', 'b'),)
         """
         if not isinstance(plain, Mapping):
-            raise StructureError(f"a structure must be a table such as {{ graph = 'chain' }}, got {plain!r}")
+            raise StructureError(
+                "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, "
+                f"got {plain!r:.80}"
+            )
         arguments = {key: value for key, value in plain.items() if key not in _KEYS}
         cliques = list(_clique_list("cliques", plain.get("cliques", [])))
         tied_plain = plain.get("tied", [])
@@ -563,7 +566,8 @@ def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
         raise StructureError(f"{what} must be a list of lists of attribute names, got {plain!r}")
     for clique in plain:
         if not isinstance(clique, (list, tuple)) or not all(isinstance(name, str) for name in clique):
-            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}")
+            near = f"; write {what} = [[...]] with a list for each clique" if isinstance(clique, str) else ""
+            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}{near}")
         yield tuple(clique)
 
 
