@@ -90,7 +90,8 @@ def sample(
 ) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
-    Values have their column's own type and format: numbers and dates are drawn inside their bins. Attributes that no
+    Values have their column's own type and format: numbers and dates are drawn inside their bins, and what the domain
+    says is never null (null_values = []) has a value in each record, unless they are rounded. Attributes that no
     release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
     records are for tables, independent ones for whatever looks at how much data vary.
     """

@@ -51,6 +51,11 @@ class Filled:
     places: Array | None
     decoder: Decoder
 
+    @property
+    def answers(self) -> Array:
+        """(cells,), which became an answer; the others stay as they are."""
+        return ~self.decoder.empty[self.codes]
+
     def values(self) -> pa.Array:
         """In the column's own type."""
         return self.decoder.values(self.codes, self.places)
@@ -236,7 +241,7 @@ def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     for cells in (found.texts, found.values) if textual else (found.values, found.texts):
         try:
-            made = cells().cast(kind)
+            made = cells().filter(pa.array(found.answers)).cast(kind)
             break
         except pa.ArrowException:
             continue
@@ -247,6 +252,6 @@ def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
         )
     plain = column.cast(kind) if pa.types.is_dictionary(column.type) else column
     mask = np.zeros(len(column), bool)
-    mask[found.rows] = True
+    mask[found.rows[found.answers]] = True
     filled = pc.replace_with_mask(plain, pa.array(mask), made)
     return filled.dictionary_encode().cast(column.type) if pa.types.is_dictionary(column.type) else filled
