@@ -310,6 +310,6 @@ def _check_settled(entries: Mapping[str, Any]) -> None:
     if open_ones:
         shown = ", ".join(map(repr, open_ones[:10])) + (f" and {len(open_ones) - 10} more" if open_ones[10:] else "")
         raise DomainError(
-            f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain are still to be settled: {shown}; "
+            f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain still to be settled: {shown}; "
             "see todo under [attributes.NAME], say labels or bins there, and delete the line"
         )

@@ -26,6 +26,8 @@ _SPEC = """\
 name = {name}
 {data}
 domain = "domain.toml"
+# After a look with dpgm validate: refuse to run on a domain that was changed since.
+# validated = "spec.validated.json"
 
 # Whose data are protected: one row each. If a person has several, name their key and how many rows may count:
 # person = "COLUMN"
@@ -112,7 +114,7 @@ def init(
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if one is not None])
     _tell(metadata, output, left_out, data)
-    if data is not None and data == source:
+    if data is not None and data == source and not codebooks:
         _tell_of_records(data, metadata)
 
 

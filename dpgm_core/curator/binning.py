@@ -5,37 +5,49 @@ Records are read by the cells of the public grids; the persons that the session 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpgm_core.arrays import IntArray
+from dpgm_core.attribute import Attribute
 from dpgm_core.counting.ranks import GridCounts, rank_scores, ranks_of
 from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
 from dpgm_core.curator.shield import without_frames
 from dpgm_core.domain import Domain
-from dpgm_core.noise.bisection import AskedBins
+from dpgm_core.noise.bisection import AskedBins, check_apart
 from dpgm_core.noise.choice import chosen
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
 
-__all__ = ["binned", "find_bins"]
+__all__ = ["binned", "find_bins", "grids_of"]
 
 
-def find_bins(asked: Sequence[AskedBins], persons: Persons, randomness: Randomness) -> tuple[FoundBins, ...]:
+def grids_of(asked: Sequence[AskedBins]) -> dict[str, Attribute]:
+    """Each column with a bin for each cell of its grid, which records are read by. Raises DomainError."""
+    grids = {one.attribute.name: one.attribute.grid() for one in asked}
+    for grid in grids.values():
+        check_apart(grid)  # a cell may have the label of missing values, too
+    return grids
+
+
+def find_bins(
+    asked: Sequence[AskedBins], grids: Mapping[str, Attribute], persons: Persons, randomness: Randomness
+) -> tuple[FoundBins, ...]:
     """The bins of each column in turn; to be called once they are paid for. persons: by the grids' cells."""
 
     def find(one: AskedBins) -> FoundBins:
-        counts = GridCounts(column=one.attribute.name, size=one.grid.size)
+        grid = grids[one.attribute.name]
+        counts = GridCounts(column=grid.name, size=grid.size)
         inside = summed(counts, persons.pieces(counts.columns))[: one.cells]
-        return FoundBins(asked=one, choices=_bisected(inside, one, randomness))
+        return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
 
     return without_frames(lambda: tuple(find(one) for one in asked))
 
 
-def binned(persons: Persons, found: Sequence[FoundBins], domain: Domain) -> Persons:
+def binned(persons: Persons, found: Sequence[FoundBins], grids: Mapping[str, Attribute], domain: Domain) -> Persons:
     """The persons by the bins found. domain: with those bins."""
-    return persons.recoded({one.name: one.recoding for one in found}, domain) if found else persons
+    return persons.recoded({one.name: one.recoding(grids[one.name]) for one in found}, domain) if found else persons
 
 
 def _bisected(counts: IntArray, asked: AskedBins, randomness: Randomness) -> tuple[tuple[int, ...], ...]:

@@ -20,7 +20,7 @@ from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
 from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.binning import binned, find_bins
+from dpgm_core.curator.binning import binned, find_bins, grids_of
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
 from dpgm_core.curator.rounds import LiveRounds
@@ -317,14 +317,15 @@ class LiveCurator(Single, SetsAside):
                 "column public bins, or take a selector without votes"
             )
         settled_domain = settled(workload.domain, workload.attributes)
-        read_by = settled_domain.with_attributes({one.attribute.name: one.grid for one in asked})
+        grids = grids_of(asked)
+        read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
             persons = shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))
-        bins = find_bins(asked, persons, self._randomness)
+        bins = find_bins(asked, grids, persons, self._randomness)
         self.check_process()  # noise that forks while it is drawn must not come back twice
         workload = workload.over(settled_domain.with_attributes({one.name: one.attribute for one in bins}))
-        persons = binned(persons, bins, workload.domain)
+        persons = binned(persons, bins, grids, workload.domain)
 
         def publish(release: NoisyTables) -> NoisyTables:
             release = evolve(release, discovery=self._discovery)

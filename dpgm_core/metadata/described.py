@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any, get_args
@@ -218,6 +219,6 @@ def _moment(where: str, key: str, value: object, kind: str, form: str | None) ->
         if kind == "time":
             return datetime.combine(date.min, time.fromisoformat(text).replace(tzinfo=None))
         return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
+    except (ValueError, re.error):  # the latter for a format that says the same twice
         shown = "as in 2024-01-31, 2024-01-31T12:00 or 12:00" if form is None else f"in the format {form!r:.40}"
         raise DomainError(f"{where}: {key} = {value!r:.80} is no {kind}; write it {shown}") from None

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 from dpgm_core.attribute import Attribute
 from dpgm_core.columns.declared import PrivateBins
@@ -24,7 +23,7 @@ from dpgm_core.privacy.ranks import RankDistance, check_single_rows, level_price
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["AskedBins", "asked_bins", "bins_cost", "check_determined", "grid_cells", "settled"]
+__all__ = ["AskedBins", "asked_bins", "bins_cost", "check_apart", "check_determined", "settled"]
 
 #: Of a session's budget: for a column that states no share, and for all of those together at most.
 SHARE, MOST_SHARE = Fraction(1, 50), Fraction(1, 10)
@@ -41,20 +40,11 @@ class AskedBins:
     temperatures: tuple[Fraction, ...]
     neighbours: Neighbours
     kind: Literal["pure", "zcdp"]
-    _grid: Attribute | None = field(init=False, default=None, repr=False, eq=False)
-
-    @property
-    def grid(self) -> Attribute:
-        """The attribute with one bin for each cell of its grid; what records are read by. Made when it is asked for."""
-        if self._grid is None:
-            object.__setattr__(self, "_grid", self.attribute.grid())
-        assert self._grid is not None
-        return self._grid
 
     @property
     def cells(self) -> int:
         """Cells of the grid."""
-        return _of_grid(self.attribute)[0]
+        return _cells(self.attribute)
 
     @property
     def cost(self) -> Budget:
@@ -62,20 +52,6 @@ class AskedBins:
         price = level_price(self.neighbours, self.kind)
         each = [cost_of(h, price, RankDistance.move, self.kind) for h in self.temperatures]
         return Budget.sum([Budget.zero(self.kind), *each])
-
-
-def grid_cells(grid: Attribute) -> int:
-    """How many bins an attribute has, apart from labels of missing values."""
-    return 0 if grid.edges is None else len(grid.edges) - 1
-
-
-@lru_cache(maxsize=1024)
-def _of_grid(attribute: Attribute) -> tuple[int, bool]:
-    # Cells, and whether an unknown or missing value falls on one. A grid has 65,536 labels, too many to keep or to
-    # make each time that a plan asks.
-    grid = attribute.grid()
-    cells = grid_cells(grid)
-    return cells, any(code < cells for code in (grid.unknown, grid.null))
 
 
 def check_determined(domain: Domain) -> None:
@@ -87,6 +63,16 @@ def check_determined(domain: Domain) -> None:
         raise BudgetError(
             f"bins or labels of {', '.join(map(repr, domain.undetermined[:5]))} are still to be found privately, which "
             "one release of tables cannot do; fit with named cliques or with a selector does, or give them public ones"
+        )
+
+
+def check_apart(attribute: Attribute) -> None:
+    """Refuse, with DomainError, bins on which unknown or missing values fall: these take no part in finding them."""
+    bins = 0 if attribute.edges is None else len(attribute.edges) - 1
+    if any(code < bins for code in (attribute.unknown, attribute.null)):
+        raise DomainError(
+            f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a label of "
+            "their own that is no value of the column; say missing = LABEL, and unknown = LABEL if it is another"
         )
 
 
@@ -105,15 +91,10 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
                 f"the labels of {attribute.name!r} are found before a session opens; use fit, or give it those that "
                 "were found with Domain.with_attributes"
             )
-        cells, on_cell = _of_grid(attribute)
-        if on_cell or any(code < grid_cells(attribute) for code in (attribute.unknown, attribute.null)):
-            raise DomainError(
-                f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a "
-                "label of their own that is no bin; say missing = LABEL, and unknown = LABEL if it is another"
-            )
+        check_apart(attribute)
         if attribute.name not in wanted:
             found[attribute.name] = attribute.binned(attribute.edges or ())
-        elif cells <= attribute.private.count:
+        elif _cells(attribute) <= attribute.private.count:
             found[attribute.name] = attribute.binned(attribute.grid().edges or ())
     return domain.with_attributes(found) if found else domain
 
@@ -161,7 +142,7 @@ def _asked(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Ne
     assert isinstance(private, PrivateBins)
     kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
     # A bisection of so few cells ends sooner.
-    levels = min(private.count.bit_length() - 1, _of_grid(attribute)[0] - 1)
+    levels = min(private.count.bit_length() - 1, _cells(attribute) - 1)
     each = budget * (share / (max(1, levels) * level_price(neighbours, kind)))
     try:
         h = temperature(each, 1, RankDistance.move)
@@ -171,3 +152,7 @@ def _asked(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Ne
             f"{error}; or give the column a larger share, or public bins"
         ) from None
     return AskedBins(attribute=attribute, temperatures=(h,) * levels, neighbours=neighbours, kind=kind)
+
+
+def _cells(attribute: Attribute) -> int:
+    return attribute.private.cells if isinstance(attribute.private, PrivateBins) else 0

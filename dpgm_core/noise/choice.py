@@ -23,11 +23,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -61,6 +60,7 @@ MOST_TABLE, LEAST_TABLE = 2**20, 2
 _SMALL_TABLE = 2**18
 _REACH = 28 * math.log(2)  # of h K
 _WEIGHT, _WORD = 62, 128
+_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _DIGITS = 10**24  # temperatures are multiples of its inverse
 
 
@@ -149,10 +149,12 @@ def chosen(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) ->
     left = np.arange(len(scores))
     found = []
     for _ in range(picks):
-        cumulated = _cumulated(scores[left], h)
+        above, below = _cumulated(scores[left], h)
         high, low = (int(word) for word in randomness.words(2))
-        share = ((high << 64 | low) * cumulated[-1]) >> _WORD
-        place = sum(total <= share for total in cumulated)  # all are looked at, whatever the share
+        share = ((high << 64 | low) * ((int(above[-1]) << 32) + int(below[-1]))) >> _WORD
+        first, second = np.uint64(share >> 32), np.uint64(share & 2**32 - 1)
+        # how many totals are at most the share; all are looked at, whatever it is
+        place = int(np.count_nonzero((above < first) | ((above == first) & (below <= second))))
         found.append(int(left[place]))
         left = np.delete(left, place)
     return found
@@ -164,7 +166,7 @@ def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
     >>> [float(one) for one in probabilities(np.array([3, 3]), Fraction(1, 20))]
     [0.5, 0.5]
     """
-    cumulated = [0, *_cumulated(scores, h)]
+    cumulated = [0, *((int(one) << 32) + int(other) for one, other in zip(*_cumulated(scores, h), strict=True))]
     # The words U with U total / 2^128 >= cumulated begin at its quotient, rounded up.
     starts = [-(-(one << _WORD) // cumulated[-1]) for one in cumulated]
     return [Fraction(end - start, 1 << _WORD) for start, end in itertools.pairwise(starts)]
@@ -179,12 +181,13 @@ def entries(h: Fraction) -> int:
     return math.floor(_REACH / h) + 1
 
 
-def _cumulated(scores: IntArray, h: Fraction) -> Sequence[int]:
+def _cumulated(scores: IntArray, h: Fraction) -> tuple[_Words, _Words]:
+    """Sums of weights up to each candidate, above 2^32 and below, as they have more than 64 bits; fewer than 2^32."""
     table = _table(h)
     weights = table[np.minimum(scores.max() - scores, len(table) - 1)]
-    # Two halves, as a sum of many weights has more than 64 bits.
-    high, low = np.cumsum(weights >> np.uint64(32)), np.cumsum(weights & np.uint64(2**32 - 1))
-    return [(int(one) << 32) + int(other) for one, other in zip(high, low, strict=True)]
+    half, rest = np.uint64(32), np.uint64(2**32 - 1)
+    above, below = np.cumsum(weights >> half, dtype=np.uint64), np.cumsum(weights & rest, dtype=np.uint64)
+    return above + (below >> half), below & rest
 
 
 @lru_cache(maxsize=8)

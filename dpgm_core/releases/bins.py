@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from attrs import frozen
 from dpgm_core.arrays import IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.columns.declared import PrivateBins
+from dpgm_core.columns.edges import grid_edges
 from dpgm_core.components.options import converter
 from dpgm_core.errors import ModelFileError, StructureError
 from dpgm_core.noise.bisection import AskedBins
@@ -29,11 +30,17 @@ class FoundBins:
     """The bins of one column, found by bisection of a public grid.
 
     asked: how they were found. choices: of each level the grid's edges that were chosen, from low to high; edge e
-    stands before cell e.
+    stands before cell e. edges: of the bins, places on the column's axis.
     """
 
     asked: AskedBins
     choices: tuple[tuple[int, ...], ...]
+    edges: tuple[float, ...]
+
+    @classmethod
+    def of(cls, asked: AskedBins, choices: tuple[tuple[int, ...], ...], grid: Sequence[float]) -> FoundBins:
+        """What was chosen; grid: the edges of all cells. Raises StructureError for what no bisection chooses."""
+        return cls(asked=asked, choices=choices, edges=tuple(grid[place] for place in _places(asked.cells, choices)))
 
     @property
     def name(self) -> str:
@@ -48,24 +55,19 @@ class FoundBins:
     @property
     def places(self) -> tuple[int, ...]:
         """The edges of the bins, by their number on the grid, both ends too."""
-        nodes = nodes_of(self.asked.cells, self.choices)
-        return (*(first for first, _ in nodes), nodes[-1][1])
+        return _places(self.asked.cells, self.choices)
 
     @property
     def attribute(self) -> Attribute:
         """The attribute with the bins that were found."""
-        grid = self.asked.grid.edges or ()
-        return self.asked.attribute.binned(tuple(grid[place] for place in self.places))
+        return self.asked.attribute.binned(self.edges)
 
-    @property
-    def recoding(self) -> IntArray:
+    def recoding(self, grid: Attribute) -> IntArray:
         """The code under the found bins of each code under the grid, (codes of the grid,)."""
-        grid, found = self.asked.grid, self.attribute
-        bins = np.searchsorted(np.asarray(self.places), np.arange(self.asked.cells), side="right") - 1
-        own = {code: found.labels.index(grid.labels[code]) for code in range(self.asked.cells, grid.size)}
-        own |= {grid.unknown: found.unknown, grid.null: found.null}
-        rest = [own[code] for code in range(self.asked.cells, grid.size)]
-        codes: IntArray = np.concatenate([bins, np.asarray(rest, np.int64)]).astype(np.int64)
+        found, cells = self.attribute, self.asked.cells
+        bins = np.searchsorted(np.asarray(self.places), np.arange(cells), side="right") - 1
+        own = [found.labels.index(label) for label in grid.labels[cells:]]
+        codes: IntArray = np.concatenate([bins, np.asarray(own, np.int64)]).astype(np.int64)
         return codes
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,16 +97,16 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
         neighbours=neighbours,
         kind=kind,
     )
+    if len(asked.temperatures) > attribute.private.count.bit_length() - 1:
+        raise ModelFileError(f"the private bins of {attribute.name!r} have more levels than bins; it was edited")
     choices = tuple(map(tuple, converter.structure(plain["choices"], list[list[int]])))
     if asked.cells != converter.structure(plain["cells"], int) or len(choices) != len(asked.temperatures):
         raise ModelFileError(f"the grid or the levels of the private bins of {attribute.name!r} do not fit its choices")
-    found = FoundBins(asked=asked, choices=choices)
+    grid = grid_edges(attribute.name, attribute.private.low, attribute.private.high, attribute.values)
     try:
-        bins = len(found.places) - 1
+        found = FoundBins.of(asked, choices, grid)
     except StructureError as error:
         raise ModelFileError(f"the private bins of {attribute.name!r} are none that a session finds: {error}") from None
-    if bins > max(1, attribute.private.count):
-        raise ModelFileError(f"the private bins of {attribute.name!r} are more than were asked for; it was edited")
     return found
 
 
@@ -113,3 +115,8 @@ def _temperature(text: str) -> Fraction:
     if not LEAST_TABLE <= entries(found) <= MOST_TABLE:
         raise ModelFileError("a level of its private bins has a temperature that no session has")
     return found
+
+
+def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    nodes = nodes_of(cells, choices)
+    return (*(first for first, _ in nodes), nodes[-1][1])

@@ -73,7 +73,7 @@ class Discovery:
     """The labels of one or several open columns, found in one charge.
 
     columns: what was found of each. terms: what is protected. private: False where a seed was used. provenance: the
-    ledger and its entry.
+    ledger and its entry, and a mark by which releases that share it know it.
 
     >>> from fractions import Fraction
     >>> noise = ThresholdNoise(scale=Fraction(1), threshold=20, labels=1, neighbours="add-remove")

@@ -31,7 +31,7 @@ def typed(tmp_path):
 
 
 def test_what_stands_comes_out_byte_for_byte(typed, dpgm_command):
-    """Quotes, blanks, line ends, a mark at the start and other columns; what is filled in is quoted where it must be."""
+    """Quotes, blanks, line ends, a mark at the start, other columns; what is filled in has quotes if it must."""
     rows, full = typed.with_name("rows.csv"), typed.with_name("full.csv")
     lines = [b'id;age;"sex"\r\n', b'"x;""1";37; \r\n', b'2;"41";"F"\r\n', b" 3 ;;M\n", b"4;  ;"]
     rows.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
@@ -106,10 +106,9 @@ def test_what_cannot_be_filled_is_refused(typed, refused, name, content, output,
 
 def test_a_file_that_is_missing_or_taken(typed, refused):
     """And one that is not UTF-8."""
-    assert "cannot be read as CSV" in refused(
-        "complete", typed, typed.with_name("no.csv"), "-o", typed.with_name("o.csv")
-    )
+    output = typed.with_name("o.csv")
+    assert "cannot be read as CSV" in refused("complete", typed, typed.with_name("no.csv"), "-o", output)
     rows = typed.with_name("r.csv")
     rows.write_bytes("sex,alter\nF,ä\n".encode("utf-16"))
-    assert "not UTF-8" in refused("complete", typed, rows, "-o", typed.with_name("o.csv"))
+    assert "not UTF-8" in refused("complete", typed, rows, "-o", output)
     assert "nothing is replaced there" in refused("complete", typed, rows, "-o", rows)

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Terms, Workload, make
 from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.binning import binned, find_bins
+from dpgm_core.curator.binning import binned, find_bins, grids_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.ledger.ledger import Ledger
@@ -32,6 +32,10 @@ def _asked(column, temperatures):
     return AskedBins(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
 
 
+def _found(asked, persons, randomness):
+    return find_bins([asked], grids_of([asked]), persons, randomness)
+
+
 def _persons(codes, name="x"):
     return Persons((name,), [np.asarray(codes, np.uint16)], None)
 
@@ -47,13 +51,13 @@ def test_bins_are_quantiles_where_noise_is_next_to_nothing():
     """Claim: with a huge temperature the edges are the medians of medians; a heavy value is a bin of its own, and
     fewer bins come out."""
     codes = np.repeat(np.arange(100), 10)
-    (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], _persons(codes), SeededRandomness(0))
+    (found,) = _found(_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2), _persons(codes), SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
     assert found.attribute.edges == (0, 25, 50, 75, 99.5)
     assert found.attribute.labels == ("0-24", "25-49", "50-74", "75-99", "missing")
     assert found.attribute.private is None
     heavy = np.concatenate([np.full(900, 40), codes[::10]])
-    (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], _persons(heavy), SeededRandomness(0))
+    (found,) = _found(_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2), _persons(heavy), SeededRandomness(0))
     assert {40, 41} <= set(found.places)
 
 
@@ -61,9 +65,10 @@ def test_missing_values_take_no_part():
     """Claim: however many there are, the edges are those of the known values, and they keep their label."""
     codes = np.concatenate([np.repeat(np.arange(100), 10), np.full(5000, 100)])
     persons = _persons(codes)
-    (found,) = find_bins([_asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)], persons, SeededRandomness(0))
+    asked = _asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)
+    (found,) = _found(asked, persons, SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
-    ((codes,), _) = next(binned(persons, [found], Domain([found.attribute])).pieces(["x"]))
+    ((codes,), _) = next(binned(persons, [found], grids_of([asked]), Domain([found.attribute])).pieces(["x"]))
     assert np.bincount(codes).tolist() == [250, 250, 250, 250, 5000]
     assert found.attribute.labels[4] == "missing"
 
@@ -76,7 +81,7 @@ def test_choices_are_drawn_with_their_exact_probabilities():
     table, h = (3, 1, 4, 2), Fraction(1, 4)
     randomness, ranks = SeededRandomness(3), ranks_of(np.array(table))
     asked, persons = _asked(private_bins("x", 4, cells=4), (h, h)), _persons(np.repeat(np.arange(4), table))
-    drawn = Counter(find_bins([asked], persons, randomness)[0].choices for _ in range(3000))
+    drawn = Counter(_found(asked, persons, randomness)[0].choices for _ in range(3000))
     wanted = {}
     for edge, chance in zip(
         (1, 2, 3), probabilities(rank_scores(ranks, RankDistance(first=0, last=4)), h), strict=True
@@ -198,9 +203,10 @@ def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
     assert curator.remaining == Budget.pure(1)
 
 
-def test_unknown_values_on_a_bin_are_refused():
-    """Claim: they would take part in finding the bins, so the domain has to name a label for them."""
-    column = evolve(private_bins("age", 8), unknown=0)
+@pytest.mark.parametrize("wrong", [{"unknown": 0}, {"labels": (*private_bins("age", 8).labels[:-1], "37")}])
+def test_unknown_values_on_a_bin_are_refused(wrong):
+    """Claim: they would take part in finding the bins, so the domain has to name a label for them, that of no cell."""
+    column = evolve(private_bins("age", 8), **wrong)
     curator = _curator({"age": np.arange(5)}, Domain([column]), Budget.pure(1))
     with pytest.raises(DomainError, match=r"'age'.*label of their own"):
         curator.session(workload=Workload.all(Domain([column])))

@@ -82,6 +82,7 @@ def test_what_is_missing_is_to_do(said, todo):
         ({"type": "integer", "min": "2024-01-01", "max": "2024-01-02"}, "type integer, but"),
         ({"type": "date", "min": "2024-02-30", "max": "2024-03-01"}, "is no date; write it as in 2024-01-31"),
         ({"type": "date", "min": "2024-02-03", "max": "2024-02-01"}, "is after max"),
+        ({"type": "date", "min": "1", "max": "2", "format": "%d%d"}, "write it in the format '%d%d'"),
         ({"type": "integr"}, "no type 'integr'; did you mean 'integer'"),
         ({"labels": ["x", "y", "x"]}, "column 'a' has code 'x' twice"),
         ({"labels": []}, "no label besides its null values"),

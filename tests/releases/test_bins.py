@@ -62,8 +62,8 @@ def test_codes_are_those_of_the_edges(found):
     """Claim: each cell's code is that of the bin it lies in, and missing values keep their label."""
     (bins,) = found[0].session.bins
     middles = np.arange(10) + 0.5
-    assert bins.recoding[:10].tolist() == bins.attribute.bin_codes(middles).tolist()
-    assert bins.recoding[10:].tolist() == [bins.attribute.null]
+    assert bins.recoding(DOMAIN["age"].grid())[:10].tolist() == bins.attribute.bin_codes(middles).tolist()
+    assert bins.recoding(DOMAIN["age"].grid())[10:].tolist() == [bins.attribute.null]
     assert bins.attribute.labels[bins.attribute.null] == "missing"
 
 
@@ -90,6 +90,10 @@ EDITED = {
     "numbers for temperatures": _set("temperatures", [0.01, 0.01]),
     "fewer levels than choices": lambda document, bins: bins["temperatures"].pop(),
     "more levels than choices": lambda document, bins: bins["temperatures"].append(bins["temperatures"][0]),
+    "levels for more bins than were asked for": lambda document, bins: (
+        bins["temperatures"].append("1/1000"),
+        bins["choices"].append([]),
+    ),
     "another edge": lambda document, bins: bins["choices"][0].__setitem__(0, bins["choices"][0][0] % 8 + 1),
     "an edge outside": _set("choices", [[10], [3, 12]]),
     "an edge too many": lambda document, bins: bins["choices"][1].append(9),

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Attribute, Budget, Contributions, Domain, Structure, Terms, fit, plan, release
-from dpgm_core.errors import BudgetError, OptionError, StructureError
+from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, plan, release
+from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
 from dpgm_core.pipeline import check, plan_selection
 from dpgm_core.selection.named import NamedCliques, left_for_tables
 from tests.private_columns import private_bins
@@ -87,6 +87,20 @@ def test_plans_say_what_bins_cost(budget):
     assert Budget.sum(one for what, one in selected.shares.items() if "bins" not in what) <= left
     check(Unread(), STRUCTURE, budget, terms=TERMS)
     check(Unread(), "auto", budget, terms=TERMS, workload=wanted)
+
+
+def test_what_fails_once_bins_are_paid_for_is_work_that_failed(monkeypatch, tmp_path):
+    """Claim: the ledger keeps the charge, and the error is LearningFailed and says that the budget is spent."""
+
+    def broken(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("dpgm_core.curator.live.find_bins", broken)
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(2), neighbours="add-remove")
+    data = {name: np.zeros(9, int) for name in DOMAIN.names}
+    with pytest.raises(LearningFailed, match="budget is spent"):
+        fit(data, STRUCTURE, Budget.pure(1), neighbours="add-remove", ledger=ledger)
+    assert ledger.remaining() == Budget.pure(1)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])

@@ -191,6 +191,25 @@ def _digits(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
+@pytest.mark.parametrize(
+    "odd", [None, b"2019-02-29T00:00:00", b"2019-03-01T24:00:00", b"\xff", b"2019-03-01T00:00:00Z\n", b""]
+)
+def test_many_dates_at_once_are_read_as_one_by_one(odd: bytes | None) -> None:
+    """What Arrow reads for us is what `code` says, and one odd text among the many changes nothing."""
+    attribute = Attribute.from_dict(
+        "x", {"type": "datetime", "min": "1969-12-01", "max": "2019-06-30", "bins": "month"}
+    )
+    start = dt.datetime(2019, 2, 1)
+    texts = [(start + dt.timedelta(hours=7.25 * at)).isoformat(" ").encode() for at in range(600)]
+    texts += [
+        b"0000-01-01T00:00:00",
+        b"0001-01-01T00:00:00",
+        b"1969-12-31T23:59:59",
+        *([odd] if odd is not None else []),
+    ]
+    assert encoder(attribute)(pa.array(texts, pa.binary())).tolist() == [attribute.code(text) for text in texts]
+
+
 def test_many_texts_are_read_once_each() -> None:
     """Rules are applied to distinct texts, not to a million cells."""
     calls = 0
