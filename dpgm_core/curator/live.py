@@ -324,7 +324,7 @@ class LiveCurator(Single, SetsAside):
             persons = shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))
         bins = find_bins(asked, grids, persons, self._randomness)
         self.check_process()  # noise that forks while it is drawn must not come back twice
-        workload = workload.over(settled_domain.with_attributes({one.name: one.attribute for one in bins}))
+        workload = workload.found(settled_domain.with_attributes({one.name: one.attribute for one in bins}))
         persons = binned(persons, bins, grids, workload.domain)
 
         def publish(release: NoisyTables) -> NoisyTables:
