@@ -99,7 +99,7 @@ def lines(asked: Namespace) -> None:
     folder = _folder(asked, "nist_acs_ma2019/ma2019.csv")
     if folder is None:
         return
-    import pandas
+    import pandas  # type: ignore[import-untyped]
 
     with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
         records, run = folder / "ma2019.csv", Path(made, "run")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,8 +16,10 @@ from dpgm_core.columns.edges import bin_edge, check_edges, grid_edges
 from dpgm_core.columns.given import place_of
 from dpgm_core.columns.labelling import bin_labels
 from dpgm_core.columns.matching import EXACT, Matching
-from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, attribute_table, special_codes
+from dpgm_core.columns.merging import merged_labels
+from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, special_codes
 from dpgm_core.columns.values import PLAIN, Values, parse_number
+from dpgm_core.columns.writing import attribute_table
 from dpgm_core.errors import DomainError, did_you_mean
 
 __all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
@@ -64,6 +65,7 @@ class Attribute:
         if not _is_text(self.name):
             raise DomainError(f"attribute {self.name!r}: the name is no valid Unicode text; rename it")
         where = f"attribute {self.name!r}"
+        _check_parts(self.name, self.matching, self.values)
         if not self.labels:
             raise DomainError(f"{where} has no labels; give at least one")
         if len(self.labels) > MAX_SIZE:
@@ -80,6 +82,8 @@ class Attribute:
         for what, code in (("unknown", self.unknown), ("null", self.null)):
             if not isinstance(code, int) or isinstance(code, bool) or not 0 <= code < len(self.labels):
                 raise DomainError(f"{where}: {what} must be a code below {len(self.labels)}, got {code!r}")
+        if not isinstance(self.cap, bool) or (self.cap and self.edges is None):
+            raise DomainError(f"{where}: cap must be true or false, and goes with bins; got {self.cap!r}")
         if self.edges is not None:
             check_edges(where, self.edges, len(self.labels))
         if isinstance(self.private, PrivateBins) != (self.private is not None and self.edges is not None):
@@ -171,6 +175,7 @@ class Attribute:
         >>> age.labels, age.code(b"18"), age.code(b"-1"), age.code(b"old")
         (('[0, 18)', '[18, 65)', '[65, inf]', '?'), 1, 3, 3)
         """
+        _check_parts(name, matching, values)
         ends = tuple(bin_edge(name, edge, values) for edge in edges)
         if len(ends) < 2:
             raise DomainError(f"attribute {name!r}: bins need at least two edges, got {len(ends)}")
@@ -336,18 +341,11 @@ class Attribute:
         >>> Attribute.of_labels("job", ["cook", "pilot", "diver"], unknown="diver").coarsened([0, 1, 1]).labels
         ('cook', 'other (2 labels)')
         """
-        new = _merge(self.name, self.size, codes)
+        new, labels = merged_labels(self.name, self.labels, codes)
         if new == list(range(self.size)):
             return self
-        counted = Counter(new)
-        taken, labels = set(self.labels), [""] * len(counted)
-        for code, into in enumerate(new):
-            if counted[into] == 1:
-                labels[into] = self.labels[code]
-            elif not labels[into]:
-                labels[into] = _unused(f"other ({counted[into]} labels)", taken)
         return Attribute(
-            name=self.name, labels=tuple(labels), unknown=new[self.unknown], null=new[self.null], null_values=("",)
+            name=self.name, labels=labels, unknown=new[self.unknown], null=new[self.null], null_values=("",)
         )
 
     def grid(self) -> Attribute:
@@ -424,7 +422,7 @@ class Attribute:
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Attribute:
-        """Read one attribute table: `labels`, `bins`, `size`, or `min` and `max`; see `docs/` for all its settings.
+        """Read one attribute table: `labels`, `bins`, `size`, or `min` and `max`; see `docs/cli.md` for its settings.
 
         Where it does not say `unknown`, null and unknown values have a label of their own, `missing`. DomainError.
 
@@ -456,27 +454,9 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _merge(name: str, size: int, codes: object) -> list[int]:
-    """Old code -> new code as plain numbers, onto 0, 1, ... without a gap."""
-    if isinstance(codes, (str, bytes)) or not isinstance(codes, (Sequence, np.ndarray)):
-        raise DomainError(f"attribute {name!r}: a merge must be a list of new codes, got {type(codes).__name__}")
-    new = list(codes)
-    if len(new) != size:
-        raise DomainError(f"attribute {name!r}: a merge must give each of its {size} codes a new one, got {len(new)}")
-    for code in new:
-        if not isinstance(code, (int, np.integer)) or isinstance(code, bool) or code < 0:
-            raise DomainError(f"attribute {name!r}: a new code must be a whole number from 0 on, got {code!r}")
-    plain = [int(code) for code in new]
-    used = set(plain)
-    missing = next(code for code in range(size + 1) if code not in used)
-    if missing <= max(used):
-        raise DomainError(
-            f"attribute {name!r}: the merge leaves new code {missing} empty; number them 0, 1, ... without gaps"
-        )
-    return plain
-
-
-def _unused(label: str, taken: set[str]) -> str:
-    found = next(text for n in itertools.count(1) if (text := label if n == 1 else f"{label} {n}") not in taken)
-    taken.add(found)
-    return found
+def _check_parts(name: str, matching: object, values: object) -> None:
+    """Refuse parts of other types, such as the name of a kind. Raises DomainError."""
+    if not isinstance(matching, Matching):
+        raise DomainError(f"attribute {name!r}: matching must be a Matching, got {matching!r:.60}")
+    if not isinstance(values, Values):
+        raise DomainError(f"attribute {name!r}: values must be a Values, as in Values(kind='date'); got {values!r:.60}")

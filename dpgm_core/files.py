@@ -26,6 +26,7 @@ import numpy as np
 
 from dpgm_core.arrays import Array
 from dpgm_core.errors import DpgmError, ModelFileError, PluginError
+from dpgm_core.mistaken import in_place_of_model
 
 __all__ = [
     "BIF_FILE",
@@ -393,13 +394,15 @@ def reading(path: str | Path, what: str, read: Callable[[Archive], T]) -> T:
     except DpgmError as error:
         raise ModelFileError(f"{path} is not a sound {what}: {error}") from None
     except FileNotFoundError:
-        raise ModelFileError(f"there is no file {path}; name a {what}") from None
+        near = f"; did you mean {path}.dpgm?" if Path(f"{path}.dpgm").is_file() else f"; name a {what}"
+        raise ModelFileError(f"there is no file {path}{near}") from None
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror or type(error).__name__}") from None
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise ModelFileError(f"{path} is damaged or not a {what} ({type(error).__name__})") from None
+        told = in_place_of_model(path, what)
+        raise ModelFileError(told or f"{path} is damaged or not a {what} ({type(error).__name__})") from None
     finally:
         if archive is not None:
             archive.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.files import bounded_bytes
 from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
+from dpgm_core.mistaken import in_place_of_spec
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.check import checked_share
 from dpgm_core.noise.split import check_split
@@ -141,7 +142,8 @@ def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
     except OSError as error:
         raise OptionError(f"cannot read the spec file {path}: {error.strerror or type(error).__name__}") from None
     except ValueError as error:
-        raise OptionError(f"spec file {path} is not valid TOML: {error}") from None
+        told = in_place_of_spec(path)
+        raise OptionError(told or f"spec file {path} is not valid TOML: {error}") from None
     for setting in settings:
         apply_setting(plain, setting, _NAMED)
     return _spec(plain, path)
@@ -149,6 +151,13 @@ def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
 
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     where = f"spec {path.name}"
+    if "attributes" in plain:
+        raise OptionError(
+            f"{path} describes a domain and is no spec, as it has [attributes]; name it in one: domain = {path.name!r}"
+        )
+    if amounts := [key for key in ("epsilon", "delta", "rho") if key in plain]:
+        said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
+        raise OptionError(f"{where} says {said} by itself; say what is spent in its budget: budget = {{ {said} }}")
     _known(where, plain, _KEYS)
     for key, hint in _REQUIRED.items():
         if key not in plain:
@@ -165,6 +174,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     else:
         structure, more = _structure(where, plain["structure"], read, folder)
         remarks += more
+    remarks += _needless(read, structure)
     return Spec(
         name=_file_stem(where, plain.get("name", path.stem)),
         data=_data(where, plain["data"], folder),
@@ -219,6 +229,20 @@ def _structure(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[St
             "one of them out"
         )
     return bif_structure(folder / _text(where, "structure.bif", plain["bif"]), domain)
+
+
+def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
+    """What a spec asks for to no purpose: cliques named again, and columns of which there is nothing to learn."""
+    if structure is not None:
+        for clique in dict.fromkeys(structure.duplicates):
+            yield f"[structure] names the clique of {' and '.join(clique)} more than once; it is measured once"
+    measured = domain.names if structure is None else [name for clique in structure.cliques for name in clique]
+    for one in domain:
+        if one.size == 1 and one.name in measured:
+            yield (
+                f"column {one.name} has one label only, so nothing can be learned of it; leave it out of the domain, "
+                "as its tables are paid for all the same"
+            )
 
 
 def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | None:

@@ -298,18 +298,18 @@ class Structure:
 
     @cached_property
     def derived(self) -> tuple[Derived, ...]:
-        """The columns that a map tells from another and that no clique holds: they need no table, only the map.
-
-        Each comes after the one it is told by.
+        """The columns that a map tells from another and that no clique holds with others: they need no table, only the
+        map. Each comes after the one it is told by.
         """
-        return self.domain.derived(self._members)
+        joined = (group for group in self.groups if len(group) > 1 or len(group[0]) > 1)
+        return self.domain.derived({name for group in joined for clique in group for name in clique})
 
     @cached_property
     def constrained(self) -> Structure:
         """The structure with a clique for each constraint that no clique of its own holds; itself where none is needed.
 
         What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
-        then those of constraints, tied groups last. Columns that are `derived` are left alone.
+        then those of constraints, tied groups last. Columns in no clique that a map tells are left alone.
 
         >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
         >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
@@ -317,12 +317,44 @@ class Structure:
         >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
         (('a', 'c'), ('b', 'c'), ('a', 'b'))
         """
-        told = {one.column for one in self.derived}
+        if not self.domain.scopes:
+            return self
         plain = [group[0] for group in self.groups if len(group) == 1]
+        return self._with_scopes(plain, self.domain.derived(self._members))
+
+    @cached_property
+    def narrowed(self) -> Structure:
+        """`constrained`, without tables for columns that are `derived`: what a clique of one such column says is said
+        of the column that tells it.
+
+        >>> from dpgm_core.constraints import Mapped
+        >>> plain, to = Domain.from_sizes({"a": 3, "b": 2}), (("0", "0"), ("1", "1"), ("2", "1"))
+        >>> domain = Domain(plain.attributes, [Mapped(name="x", columns=("a", "b"), to=to)])
+        >>> structure = Structure(domain, [("a",), ("b",)])
+        >>> structure.constrained.cliques, structure.narrowed.cliques
+        ((('a',), ('b',), ('a', 'b')), (('a',),))
+        """
+        if not self.domain.scopes:
+            return self
+        told = {one.column: one.of for one in self.derived}
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        kept = [clique for clique in plain if told.keys().isdisjoint(clique)]
+        held = {name for clique in kept for name in clique}
+        for (name,) in (clique for clique in plain if not told.keys().isdisjoint(clique)):
+            while name in told:
+                name = told[name]
+            if name not in held:
+                held.add(name)
+                kept.append((name,))
+        return self._with_scopes(kept, self.derived)
+
+    def _with_scopes(self, plain: Sequence[Clique], derived: Iterable[Derived]) -> Structure:
+        """These in place of the plain cliques, and what constraints need besides; itself where nothing changes."""
+        told = {one.column for one in derived}
         held = [frozenset(clique) for clique in plain]
         scopes = [scope for scope in self.domain.scopes if told.isdisjoint(scope)]
         more = [scope for scope in scopes if not any(other.issuperset(scope) for other in held)]
-        if not more:
+        if not more and list(plain) == [group[0] for group in self.groups if len(group) == 1]:
             return self
         return Structure(self.domain, [*plain, *more], tied=[group for group in self.groups if len(group) > 1])
 
@@ -421,9 +453,9 @@ class Structure:
             groups=len(self.groups),
             cells=self.cells,
             components=len(graphs.components(self.adjacency)),
-            treewidth=self.elimination.treewidth,
-            triangulated_cells=self.elimination.total,
-            peak_cells=self.elimination.peak,
+            treewidth=self.narrowed.elimination.treewidth,
+            triangulated_cells=self.narrowed.elimination.total,
+            peak_cells=self.narrowed.elimination.peak,
             duplicates=self.duplicates,
             nested=self.nested,
         )
@@ -446,7 +478,10 @@ class Structure:
         (('a', 'b'),)
         """
         if not isinstance(plain, Mapping):
-            raise StructureError(f"a structure must be a table such as {{ graph = 'chain' }}, got {plain!r}")
+            raise StructureError(
+                "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, "
+                f"got {plain!r:.80}"
+            )
         arguments = {key: value for key, value in plain.items() if key not in _KEYS}
         cliques = list(_clique_list("cliques", plain.get("cliques", [])))
         tied_plain = plain.get("tied", [])
@@ -531,7 +566,8 @@ def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
         raise StructureError(f"{what} must be a list of lists of attribute names, got {plain!r}")
     for clique in plain:
         if not isinstance(clique, (list, tuple)) or not all(isinstance(name, str) for name in clique):
-            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}")
+            near = f"; write {what} = [[...]] with a list for each clique" if isinstance(clique, str) else ""
+            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}{near}")
         yield tuple(clique)
 
 

@@ -126,3 +126,14 @@ def test_a_merge_that_is_none_is_refused(codes, said):
     """Every code gets a new one, and every new one is used."""
     with pytest.raises(DomainError, match=said):
         Attribute.of_size("a", 3).coarsened(codes)
+
+
+def test_parts_of_other_types_are_refused():
+    """The name of a kind is no `Values`, and a cap goes with bins."""
+    for wrong in ({"values": "integer"}, {"matching": True}):
+        with pytest.raises(DomainError, match=r"attribute 'a': (values|matching) must be a"):
+            Attribute.of_labels("a", ["x"], unknown="x", **wrong)
+        with pytest.raises(DomainError, match=r"attribute 'a': (values|matching) must be a"):
+            Attribute.of_bins("a", [0, 1], unknown="x", **wrong)
+    with pytest.raises(DomainError, match="cap must be true or false, and goes with bins"):
+        Attribute(name="a", labels=("x",), unknown=0, null=0, cap=True)

@@ -126,3 +126,16 @@ def test_constraints_of_the_file_stay_and_are_replaced_by_name(nist):
     tables = domain_tables(plain, nist)
     assert tables["constraints"]["map"]["map"] == str(nist / "deep" / "pairs.csv")
     assert tables["constraints"]["young"] == {"columns": ["AGEP"], "impossible": [["3"]]}
+
+
+def test_a_codebook_and_a_table_schema_are_descriptions_too(tmp_path):
+    """Of a CSV file the codebook; what they leave to do is refused by name, unless it is said on top."""
+    (tmp_path / "codes.csv").write_text("column;code;label\nsex;1;male\nsex;2;female\nage;;\n")
+    fields = [{"name": "sex", "constraints": {"enum": ["1", "2"]}}, {"name": "age", "type": "integer"}]
+    (tmp_path / "schema.json").write_text(json.dumps({"fields": fields}))
+    for name in ("codes.csv", "schema.json"):
+        (tmp_path / "d.toml").write_text(f'from = "{name}"\n')
+        with pytest.raises(DomainError, match="1 attribute of the domain still to be settled: 'age'"):
+            Domain.load(tmp_path / "d.toml")
+        (tmp_path / "d.toml").write_text(f'from = "{name}"\n[attributes.age]\nmin = 0\nmax = 9\nbins = 10\n')
+        assert Domain.load(tmp_path / "d.toml").sizes == {"sex": 3, "age": 11}

@@ -276,3 +276,48 @@ def test_the_check_asks_for_batches_and_takes_none(tmp_path):
     pipeline.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove"))
     with pytest.raises(DataError, match="cannot read a person key"):
         pipeline.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id"))
+
+
+def test_records_may_be_named_as_in_a_spec_file(tmp_path):
+    """By every verb that reads them: the same release as from the frame; a wrong table is refused before the charge."""
+    domain = Domain.from_dict({"attributes": {"sex": {"labels": ["F", "M"]}, "age": {"bins": [0, 40, 99]}}})
+    structure, terms = Structure(domain, [("sex", "age")]), Terms(neighbours="add-remove")
+    frame = pa.table({"sex": ["F", "M", "M"] * 30, "age": ["30", "50", ""] * 30})
+    (tmp_path / "x.csv").write_bytes("sex;age\r\n".encode("utf-16") + "F;30\r\nM;50\r\nM;\r\n".encode("utf-16-le") * 30)
+    table = {"source": "csv", "path": tmp_path / "x.csv", "delimiter": ";", "encoding": "utf-16"}
+    made = [
+        dpgm.release(data, structure, Budget.pure(1), terms=terms, randomness=dpgm.SeededRandomness(3)).tables.values
+        for data in (frame, table)
+    ]
+    assert np.array_equal(*made)
+    done = dpgm.fit(table, structure, Budget.pure(9), terms=terms, randomness=dpgm.SeededRandomness(3))
+    assert dpgm.total_variation(done.model, table, allow_non_private=True)["sex", "age"] < 0.2
+    pipeline.check(table, structure, Budget.pure(1), terms=terms)
+    pipeline.check(table, {"name": "mst"}, Budget.pure(1), workload=domain, terms=terms)
+    ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
+    for wrong in ({"path": "x.csv"}, table | {"delimiter": ","}, table | {"path": "none.csv"}):
+        for verb in (dpgm.fit, dpgm.release):
+            with pytest.raises(DataError):
+                verb(wrong, structure, Budget.pure(1), terms=terms, ledger=ledger)
+        with pytest.raises(DataError):
+            pipeline.check(wrong, structure, Budget.pure(1), terms=terms)
+    assert ledger.remaining() == Budget.pure(1)
+
+
+def test_a_folder_is_looked_at_before_the_charge(tmp_path):
+    """A file of it that lacks a column refuses the run; folders and patterns that are there are found."""
+    structure, terms = Structure(Domain.from_sizes({"a": 2}), [("a",)]), Terms(neighbours="add-remove")
+    folder = tmp_path / "t"
+    for name, column in (("1.parquet", "a"), ("2.parquet", "b")):
+        folder.mkdir(exist_ok=True)
+        pq.write_table(pa.table({column: [0, 1]}), folder / name)
+    ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
+    for call in (pipeline.check, dpgm.release):
+        with pytest.raises(DataError, match=r"t/2\.parquet has no column 'a'"):
+            call(folder, structure, Budget.pure(1), terms=terms, **({"ledger": ledger} if call is dpgm.release else {}))
+    assert ledger.remaining() == Budget.pure(1)
+    pipeline.check(folder / "1*.parquet", structure, Budget.pure(1), terms=terms)
+    with pytest.raises(DataError, match="holds no Parquet file"):
+        pipeline.check(folder / "3*.parquet", structure, Budget.pure(1), terms=terms)
+    with pytest.raises(DataError, match="there is no data file"):
+        pipeline.check(folder / "3.parquet", structure, Budget.pure(1), terms=terms)

@@ -48,7 +48,8 @@ def spread(attribute: Attribute, size: int) -> FloatArray:
     places = np.searchsorted(starts, numbers, side="right") - 1
     inside = (places >= 0) & (numbers <= end)
     found[places[inside], numbers[inside]] = 1
-    return found / np.maximum(found.sum(axis=1, keepdims=True), 1)
+    shared: FloatArray = found / np.maximum(found.sum(axis=1, keepdims=True), 1)
+    return shared
 
 
 def off_numbers(table: Coded, model: Model) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def bins_found(records: int, columns: int, kind: str) -> dict[str, float]:
     shapes = [rng.lognormal(9, 1, records), rng.normal(4e4, 1e4, records), rng.integers(0, 100, records) * 1e3]
     table = pa.table({name: shapes[place % 3].clip(0, 1e5).round(2) for place, name in enumerate(names)})
     budget = Budget.pure(1) if kind == "pure" else Budget.approx(1, DELTA)
-    found = {}
+    found: dict[str, float] = {}
     for how, cut in (("public", 32), ("private", {"private": 32})):
         one = {"type": "number", "min": 0, "max": 100_000, "bins": cut}
         structure = Structure(Domain.from_dict({"attributes": dict.fromkeys(names, one)}), [(name,) for name in names])

@@ -14,7 +14,7 @@ import click
 
 from dpgm_core._version import __version__
 from dpgm_core.cli.common import talk
-from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge
+from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge, did_you_mean
 
 __all__ = ["cli", "main"]
 
@@ -56,6 +56,14 @@ class _Commands(click.Group):
         module = importlib.import_module(f"dpgm_core.cli.{_COMMANDS[name][0]}")
         command: click.Command = getattr(module, name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            raise click.UsageError(f"there is no command {name!r}{did_you_mean(name, _COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -202,8 +202,9 @@ def _fill(
         part.extend([b""] * len(layout.added))
     for name, found in filling.filled(columns, len(parts), generator, start=start).items():
         at = place[name]
-        for row, text in zip(found.rows.tolist(), found.texts().to_pylist(), strict=True):
-            if text is not None:
+        cells_of = zip(found.rows.tolist(), found.texts().to_pylist(), found.answers.tolist(), strict=True)
+        for row, text, answer in cells_of:
+            if answer:
                 parts[row][at] = _quoted(text.encode(), layout.delimiter)
                 cells[name] += 1
 

@@ -67,7 +67,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
                 **paid(run),
             )
             _save(done, path)
-        say_where(saved, done.releases)
+        say_where(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
@@ -115,7 +115,7 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
             progress=progress,
             **paid(run),
         )
-        say_where(saved, [noisy])
+        say_where(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())

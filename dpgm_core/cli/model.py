@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from dpgm_core.cli.common import (
     stamp,
     talk,
 )
+from dpgm_core.cli.dialect import is_csv, written
 from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 from dpgm_core.components.builtins import INFERENCE
@@ -39,7 +41,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
-@click.option("-o", "--output", type=_file, required=True, help="The .csv, .parquet or .arrow file to write.")
+@click.option("-o", "--output", type=_file, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Engine that draws.")
 @click.option(
@@ -63,6 +65,13 @@ _file = click.Path(dir_okay=False, path_type=Path)
     help="Leave out the attributes that no release measured, or draw them uniformly.",
 )
 @given_option
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="SPEC|KEY=VALUE",
+    help="Write CSV as the data of SPEC are, or by delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
+)
 @click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
 @json_option
 def sample(
@@ -75,12 +84,14 @@ def sample(
     datasets: int | None,
     unmeasured: Unmeasured,
     given: tuple[str, ...],
+    dialects: tuple[str, ...],
     labels: bool,
     as_json: bool,
 ) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
 
-    Values have their column's own type and format: numbers and dates are drawn inside their bins. Attributes that no
+    Values have their column's own type and format: numbers and dates are drawn inside their bins, and what the domain
+    says is never null (null_values = []) has a value in each record, unless they are rounded. Attributes that no
     release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
     records are for tables, independent ones for whatever looks at how much data vary.
     """
@@ -89,21 +100,27 @@ def sample(
     from dpgm_core.randomness import SeededRandomness
     from dpgm_core.releases.stamps import caveats_of, stamp_of
 
-    if output.suffix not in (".csv", ".parquet", ".arrow"):
-        raise OptionError(f"cannot write {output.name}: the name must end in .csv, .parquet or .arrow")
+    if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):
+        raise OptionError(f"cannot write {output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
+    if dialects and not is_csv(output):
+        raise OptionError(f"--dialect is for CSV, and {output.name} is not by its name; leave it out")
+    dialect = written(dialects)
     if datasets is not None and method != "independent":
         raise OptionError(
             "--datasets go with independent records, whose spread the analysis allows for; leave --method"
         )
     model = _load(model_file).using(inference, unmeasured=unmeasured)
     randomness = None if seed is None else SeededRandomness(seed)
-    form: Form = "labels" if labels else "texts" if output.suffix == ".csv" else "values"
+    form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
     fixed = read_given(given)
     files = [output]
     if datasets is not None:
-        files = [output.with_stem(f"{output.stem}-{number}") for number in range(1, datasets + 1)]
+        stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
+        files = [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
     for file in files:
         check_output(file)
+    texts = _texts(model, form)
+    dialect.check(texts)
     drawn = [model]
     if datasets is not None:
         if len(model.replicates) < datasets:
@@ -112,7 +129,7 @@ def sample(
         drawn = list(model.replicates[:datasets])
     for one, file in zip(drawn, files, strict=True):
         tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
-        write_records(tables, file, quoted=_needs_quotes(model, form))
+        write_records(tables, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
     approximate = not model.engine.exact
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
@@ -198,14 +215,19 @@ def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_no
     say(privacy)
 
 
-def _needs_quotes(model: Model, form: Form) -> bool:
+def _needs_quotes(texts: Sequence[str], delimiter: str) -> bool:
     """Whether some text of a CSV file may hold what ends a field."""
+    return any(letter in text for text in texts for letter in (delimiter, '"', "\r", "\n"))
+
+
+def _texts(model: Model, form: Form) -> list[str]:
+    """What the fields of a CSV file may hold besides digits and signs."""
     texts = []
     for one in model.domain:
         if one.name not in model.left_out:
             written = one.labels if form == "labels" or one.edges is None else (one.matching.decimal,)
             texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
-    return any(letter in text for text in texts for letter in ',"\r\n')
+    return texts
 
 
 def _records_of(data: Path) -> object:

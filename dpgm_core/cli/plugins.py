@@ -53,15 +53,21 @@ def plugins(as_json: bool) -> None:
 
 @click.command()
 @click.argument("kind")
-@click.argument("name")
+@click.argument("name", required=False)
 @json_option
-def show(kind: str, name: str, as_json: bool) -> None:
+def show(kind: str, name: str | None, as_json: bool) -> None:
     """Every option of a component, such as: dpgm show learner naive-mle."""
     from attrs import asdict
 
     from dpgm_core.components.options import describe
     from dpgm_core.components.registry import default_registry
+    from dpgm_core.errors import OptionError
 
+    if name is None:
+        raise OptionError(
+            f"dpgm show needs the kind and the name of a component, such as: dpgm show source csv; got {kind!r} alone "
+            "(dpgm plugins lists all of them, and dpgm query MODEL says what a model is)"
+        )
     registry = default_registry()
     cls = registry.load(kind, name)
     offer = registry.find(kind, name)

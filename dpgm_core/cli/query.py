@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,13 @@ from dpgm_core.cli.common import (
     print_table,
     read_given,
     say,
+    say_bins,
     say_left_out,
     say_lines,
     stamp,
     unmeasured_note,
 )
+from dpgm_core.cli.numbers import say_statistics
 from dpgm_core.cli.replicates import replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
@@ -65,6 +68,14 @@ _file = click.Path(dir_okay=False, path_type=Path)
     default=None,
     help="Attributes that no release measured are refused; or take them as uniform, or leave them out.",
 )
+@click.option(
+    "-s",
+    "--statistic",
+    "statistics",
+    multiple=True,
+    metavar="NAME",
+    help="Of numbers, instead of probabilities: mean, sd, median, correlation, or 0.9 for a quantile; repeatable.",
+)
 @replicates_options
 @json_option
 def query(
@@ -76,6 +87,7 @@ def query(
     top: int | None,
     level: float | None,
     unmeasured: Unmeasured | None,
+    statistics: tuple[str, ...],
     replicates: int | None,
     seed: int | None,
     as_json: bool,
@@ -89,7 +101,6 @@ def query(
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.reading import load_model
     from dpgm_core.models.standing import spelled
-    from dpgm_core.releases.stamps import caveats_of
 
     loaded = load_model(model_file)
     model = loaded.using(inference, unmeasured=unmeasured)
@@ -98,44 +109,67 @@ def query(
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
     if level is not None and (most_probable or not attributes):
         raise OptionError("--intervals go with probabilities: name attributes, without --map")
+    if statistics and (most_probable or top is not None or not attributes):
+        raise OptionError("--statistic goes with attributes that have numbers, without --map and --top")
     if most_probable:
         if attributes:
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
         _say_record(model, model_file, fixed, as_json)
         return
     if not attributes:
-        if unmeasured is not None:
-            raise OptionError("--unmeasured goes with answers: name attributes, or ask for --map")
-        if fixed:
-            raise OptionError("--given needs attributes to ask for, or --map")
-        if as_json:
-            print_json(model.to_document() | {"domain": model.domain.to_dict()} | _facts(model))
-        else:
-            stamp(model_file, caveats_of(model.releases))
-            _describe(model)
+        _say_model(model, model_file, fixed, unmeasured, as_json)
         return
     left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
     attributes = tuple(name for name in attributes if name not in left_out)
     if not attributes:
         raise OptionError(f"no release behind the model measured {spelled(left_out)}, so nothing is left to answer")
+
+    def refitted() -> Model | None:
+        if level is None:
+            return None
+        checked_level(level)
+        return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
+
+    if statistics:
+        model.standing(attributes, fixed)  # first: it refuses what cannot be asked
+        say_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
+        return
+    _say_table((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
+
+
+def _say_table(
+    loaded: tuple[Model, Callable[[], Model | None]],
+    model_file: Path,
+    attributes: tuple[str, ...],
+    fixed: dict[str, str],
+    level: float | None,
+    top: int | None,
+    left_out: list[str],
+    as_json: bool,
+) -> None:
+    """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.models.given import given_of
+    from dpgm_core.releases.stamps import caveats_of
+
+    model, refitted = loaded
     cells = math.prod(model.domain.shape(attributes))
     if top is None and cells > _MOST_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
     estimates = model.estimates_of([attributes], given=fixed)  # first: it refuses what cannot be asked
     table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
-    found = None
-    if level is not None:
-        checked_level(level)
-        model = with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
+    found, columns = None, {"probability": table}
+    if level is not None and (refits := refitted()) is not None:
+        model = refits
         found = model.intervals(attributes, given=fixed, level=level)
-    columns = {"probability": table}
-    if found is not None:
         columns |= {"standard error": found.standard_error, "low": found.low, "high": found.high}
     rows = _rows(model, attributes, list(columns.values()), top)
     standing = model.standing(attributes, fixed)
+    inference = str(model.inference)
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
         say_left_out(left_out)
+        say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
         print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _say_standing(standing, found)
         _say_estimates(inference, estimates)
@@ -155,6 +189,24 @@ def query(
             "rows": [{"labels": list(names), **dict(zip(keys, row, strict=True))} for names, row in rows],
         }
     )
+
+
+def _say_model(
+    model: Model, model_file: Path, fixed: dict[str, str], unmeasured: Unmeasured | None, as_json: bool
+) -> None:
+    """What the model is."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.releases.stamps import caveats_of
+
+    if unmeasured is not None:
+        raise OptionError("--unmeasured goes with answers: name attributes, or ask for --map")
+    if fixed:
+        raise OptionError("--given needs attributes to ask for, or --map")
+    if as_json:
+        print_json(model.to_document() | {"domain": model.domain.to_dict()} | _facts(model))
+    else:
+        stamp(model_file, caveats_of(model.releases))
+        _describe(model)
 
 
 def _facts(model: Model) -> dict[str, Any]:

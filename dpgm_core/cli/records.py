@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from dpgm_core.cli.dialect import PLAIN, Written, is_csv, sink
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -17,9 +19,9 @@ __all__ = ["check_output", "take_over", "write_records"]
 _LARGEST = 2**20  # bytes that are read of what may be an older stamp
 
 
-def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, delimiter: str = ",") -> None:
+def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, how: Written = PLAIN) -> None:
     """Write tables of `Model.sample_batches`, one after the other; a CSV file has quotes only if told, so that
-    `dpgm fit` reads it as it is.
+    `dpgm fit` reads it as it is. how: its dialect.
 
     Their stamp is in the schema's metadata. A CSV file has none, and a comment in it would be a record to most readers,
     so its stamp is the file NAME.csv.dpgm.json beside it. An earlier sample is replaced, and nothing else.
@@ -29,7 +31,7 @@ def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, del
     parts = iter(tables)
     first = next(parts)
     with atomic_file(output) as file:
-        with _writer(file, first.schema, output.suffix, quoted, delimiter) as write:
+        with _writer(file, first.schema, output, quoted, how) as write:
             for table in itertools.chain([first], parts):
                 write(table)
         take_over(output, json.loads(first.schema.metadata[b"dpgm"]))
@@ -44,7 +46,7 @@ def take_over(output: Path, stamp: Mapping[str, Any]) -> None:
 
     check_output(output)
     output.unlink(missing_ok=True)
-    if output.suffix == ".csv":
+    if is_csv(output):
         beside = _beside(output)
         beside.unlink(missing_ok=True)
         atomic_write(beside, json.dumps(stamp, indent=2).encode() + b"\n")
@@ -52,15 +54,15 @@ def take_over(output: Path, stamp: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _writer(
-    file: IO[bytes], schema: pa.Schema, suffix: str, quoted: bool, delimiter: str
+    file: IO[bytes], schema: pa.Schema, output: Path, quoted: bool, how: Written
 ) -> Iterator[Callable[[pa.Table], object]]:
     """What writes tables of one schema to a file of this kind."""
-    if suffix == ".parquet":
+    if output.suffix == ".parquet":
         import pyarrow.parquet
 
         with pyarrow.parquet.ParquetWriter(file, schema) as parquet:
             yield parquet.write_table
-    elif suffix == ".arrow":
+    elif output.suffix == ".arrow":
         import pyarrow.ipc
 
         with pyarrow.ipc.new_file(file, schema) as arrow:
@@ -68,11 +70,13 @@ def _writer(
     else:
         import pyarrow.csv
 
+        quoted, delimiter = quoted or how.quoting, how.delimiter
         style = "needed" if quoted else "none"
         names = [f'"{name.replace(chr(34), chr(34) * 2)}"' if quoted else name for name in schema.names]
-        file.write(delimiter.join(names).encode() + b"\n")
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style, delimiter=delimiter)
-        yield lambda table: pyarrow.csv.write_csv(table, file, options)
+        with sink(file, output, how) as lines:
+            lines.write(delimiter.join(names).encode() + b"\n")
+            yield lambda table: pyarrow.csv.write_csv(table, lines, options)
 
 
 def check_output(path: Path) -> None:
@@ -83,7 +87,7 @@ def check_output(path: Path) -> None:
     from dpgm_core.errors import ModelFileError
     from dpgm_core.files import check_writable
 
-    stamp = _beside(path) if path.suffix == ".csv" else path
+    stamp = _beside(path) if is_csv(path) else path
     stamped = stamp.is_file() and _is_stamp(_in_file(stamp))
     if stamp != path and stamp.exists() and not stamped:
         raise ModelFileError(

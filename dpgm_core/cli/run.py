@@ -80,9 +80,14 @@ def learn_again(files: Sequence[Path], checks: Sequence[Path]) -> str:
     return f"{what} with: dpgm learn {shlex.join(str(file) for file in [*learned[:1], *checks])}"
 
 
-def say_where(asked: Path, releases: Sequence[NoisyTables]) -> None:
-    """Tell of a release that is not where it was to be."""
+def say_where(run: Spec, asked: Path, releases: Sequence[NoisyTables]) -> None:
+    """Tell of a release that is not where it was to be, or whose name has a number."""
     files = saved_files(releases)
+    if not asked.name.startswith(f"{run.name}.release."):
+        talk(
+            f"dpgm: {run.name}.dpgm is there from an earlier run, or its release is; what was paid for is never "
+            f"replaced, so these files are {asked.name.removesuffix('.release.dpgm')}"
+        )
     if files and asked not in files:
         talk(f"dpgm: another process wrote {asked} during the run, so the release was saved as {files[0]}")
 

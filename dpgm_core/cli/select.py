@@ -52,7 +52,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
                 progress=progress,
                 **paid(run),
             )
-        say_where(saved, [noisy])
+        say_where(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     if as_json:
         print_json(

@@ -14,14 +14,24 @@ import numpy as np
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
 
-__all__ = ["UNITS", "bin_edge", "bounds", "calendar_edges", "check_edges", "equal_edges", "grid_cells", "grid_edges"]
+__all__ = [
+    "UNITS",
+    "UNIT_DAYS",
+    "bin_edge",
+    "bounds",
+    "calendar_edges",
+    "check_edges",
+    "equal_edges",
+    "grid_cells",
+    "grid_edges",
+]
 
 #: The grid of private bins has at most so many cells.
 CELLS = 2**16
 #: Calendar bins, the coarsest first.
 UNITS = ("year", "quarter", "month", "week", "day", "hour")
 
-_MOST = 2**17  # bins of a calendar
+_MOST = 2**17  # bins that are computed
 
 
 def bin_edge(name: str, edge: object, values: Values | None = None) -> float:
@@ -90,8 +100,8 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise DomainError(f"attribute {name!r}: the number of bins must be a whole number of at least 1, got {count!r}")
-    if count > 2**22:
-        raise DomainError(f"attribute {name!r}: {count} bins are above the largest possible, {2**22}")
+    if count > _MOST:
+        raise DomainError(f"attribute {name!r}: {count} bins are above the largest possible, {_MOST}")
     discrete = values.kind in ("integer", "date")
     if discrete and count > high - low + 1:
         raise DomainError(
@@ -125,8 +135,8 @@ def calendar_edges(name: str, low: float, high: float, unit: str, values: Values
     if values.kind not in ("date", "datetime") or (unit == "hour" and values.kind == "date"):
         raise DomainError(f"attribute {name!r}: bins = {unit!r} does not go with type = {values.kind!r}")
     step = _STEPS[unit]
-    if (high - low) / (1 if values.kind == "date" else 86_400) * (24 if unit == "hour" else 1) > _MOST:
-        raise DomainError(f"attribute {name!r}: min to max are too many bins of a(n) {unit}")
+    if (high - low) / UNIT_DAYS[unit] / (1 if values.kind == "date" else 86_400) > _MOST:
+        raise DomainError(f"attribute {name!r}: from min to max there are more than {_MOST:,} bins of unit {unit!r}")
     per_day = 1 if values.kind == "date" else 86_400
     try:
         start = values.moment(low)
@@ -205,6 +215,8 @@ def _month(moment: datetime, months: int) -> datetime:
     return datetime(moment.year + number // 12, number % 12 + 1, 1)
 
 
+#: The fewest days of a unit.
+UNIT_DAYS = {"year": 365.0, "quarter": 90.0, "month": 28.0, "week": 7.0, "day": 1.0, "hour": 1 / 24}
 _STEPS: dict[str, Callable[[datetime], datetime]] = {
     "year": lambda moment: datetime(moment.year + 1, 1, 1),
     "quarter": lambda moment: _month(moment, 3),

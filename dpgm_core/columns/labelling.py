@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 
-from dpgm_core.columns.edges import UNITS, calendar_edges
+from dpgm_core.columns.edges import UNIT_DAYS, UNITS, calendar_edges
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
 
@@ -102,7 +102,7 @@ def _calendar(edges: Sequence[float], values: Values) -> list[str] | None:
     per_day = 1 if values.kind == "date" else 86_400
     for unit in UNITS[: 5 if values.kind == "date" else 6]:
         # The width of a bin tells the unit, or the attempt would be as long as the calendar.
-        least = {"year": 365.0, "quarter": 90.0, "month": 28.0, "week": 7.0, "day": 1.0, "hour": 1 / 24}[unit] * per_day
+        least = UNIT_DAYS[unit] * per_day
         inner = [high - low for low, high in itertools.pairwise(edges[1:-1])]
         if inner and not least <= min(inner) <= max(inner) <= least * 1.2:
             continue

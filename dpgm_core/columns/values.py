@@ -218,7 +218,7 @@ class Values:
         # Written and read back; a format may leave out what is smaller than a day, or a minute.
         try:
             back = datetime.strptime(sample.strftime(str(self.format)), str(self.format))
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, re.error):  # the last for a directive that stands twice
             return False
         same_clock = (back.hour, back.minute) == (sample.hour, sample.minute)
         if self.kind == "date":

@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
-    from dpgm_core.constraints.forms import ANY, Constraint, Listed, Mapped
+    from dpgm_core.constraints.forms import Constraint, Listed, Mapped
     from dpgm_core.constraints.order import Ordered
-    from dpgm_core.constraints.reading import read_constraint, read_constraints
     from dpgm_core.constraints.resolved import Derived
 
 # module -> its public names
-_LAZY = {
-    "forms": ["ANY", "Constraint", "Listed", "Mapped"],
-    "order": ["Ordered"],
-    "reading": ["read_constraint", "read_constraints"],
-    "resolved": ["Derived"],
-}
+_LAZY = {"forms": ["Constraint", "Listed", "Mapped"], "order": ["Ordered"], "resolved": ["Derived"]}
 
-__all__ = ["ANY", "Constraint", "Derived", "Listed", "Mapped", "Ordered", "read_constraint", "read_constraints"]
+__all__ = ["Constraint", "Derived", "Listed", "Mapped", "Ordered"]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

@@ -6,6 +6,7 @@ run that ends between the two charges has spent the first, and keeps what it bou
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -154,7 +155,9 @@ def _discovered(
     columns = without_frames(partial(_drawn, asked, counted, random))
     del counted  # what fails from here on has no true count among its variables
     funds.check_process()
-    return Discovery(columns=columns, terms=terms, private=bool(random.private), provenance=receipt.provenance)
+    # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
+    provenance = {**receipt.provenance, "mark": secrets.token_hex(8)}
+    return Discovery(columns=columns, terms=terms, private=bool(random.private), provenance=provenance)
 
 
 def _drawn(

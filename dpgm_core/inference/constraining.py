@@ -1,7 +1,7 @@
 """Any engine over a constrained domain: impossible records are given potentials of -inf that nobody can move.
 
 The engine within is compiled over the cliques asked for and one for each constraint that none of them holds. A column
-that a map tells, and that no clique asked for holds, gets no table: it is read off the column that tells it.
+that a map tells, and that no clique asked for holds with others, gets no table: it is read off what tells it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import TypeVar
 
 import numpy as np
 from attrs import evolve
+from scipy.sparse import csr_array
 
 from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.constraints.resolved import Derived
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import (
@@ -54,7 +56,7 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
     """
     if not structure.domain.scopes:
         return compiled(structure)
-    return ConstrainedEngine(structure, compiled(structure.constrained))
+    return ConstrainedEngine(structure, compiled(structure.narrowed))
 
 
 def check_constraints(domain: Domain, inference: Inference | None, exact: Inference) -> None:
@@ -89,17 +91,15 @@ def check_constraints(domain: Domain, inference: Inference | None, exact: Infere
 class ConstrainedEngine:
     """An engine for some cliques of a constrained domain around one that has a clique for each constraint.
 
-    structure: the cliques asked for. inner: of `structure.constrained`. It can do what the inner one can; marginals are
+    structure: the cliques asked for. inner: of `structure.narrowed`. It can do what the inner one can; marginals are
     those of the cliques asked for.
     """
 
     def __init__(self, structure: Structure, inner: Engine) -> None:
         self._structure, self._inner = structure, inner
         self._wide = inner.structure
-        plain = sum(size for size, group in zip(structure.sizes, structure.groups, strict=True) if len(group) == 1)
-        tied = structure.cells - plain
-        self._parts = ((slice(0, plain), slice(0, plain)), (slice(plain, None), slice(self._wide.cells - tied, None)))
         self._derived = structure.derived
+        self._lift = None if self._wide is structure else _lift(structure, self._wide, self._derived)
         self._log_free = float(sum(np.log(structure.domain[one.column].size) for one in self._derived))
         self._ruled = _ruled(structure.domain, self._wide, {one.column for one in self._derived})
 
@@ -129,7 +129,7 @@ class ConstrainedEngine:
         return evolve(
             beliefs,
             marginals=self._own(beliefs.marginals),
-            errors=None if beliefs.errors is None else self._own(beliefs.errors),
+            errors=None if beliefs.errors is None else self._own(beliefs.errors),  # of sums at most theirs
             log_partition=beliefs.log_partition - self._log_free,
         )
 
@@ -184,17 +184,8 @@ class ConstrainedEngine:
         if not isinstance(self._inner, SecondOrder):
             raise self._cannot("give second derivatives")
         product = self._inner.curvature(self._embedded(potentials))
-        if self._wide is self._structure:
-            return product
-
-        def own(directions: FloatArray) -> FloatArray:
-            wide = np.zeros((self._wide.cells, *directions.shape[1:]))
-            for here, there in self._parts:
-                wide[there] = directions[here]
-            found = product(wide)
-            return np.concatenate([found[there] for _, there in self._parts])
-
-        return own
+        lift = self._lift
+        return product if lift is None else lambda directions: np.asarray(lift.T @ product(lift @ directions))
 
     def _cannot(self, what: str) -> InferenceError:
         return InferenceError(f"{type(self._inner).__name__} cannot {what}; use junction-tree")
@@ -203,16 +194,12 @@ class ConstrainedEngine:
         """Over the wide structure, with -inf where no record can be."""
         if potentials.structure is not self._structure and potentials.structure != self._structure:
             raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
-        values = self._ruled.copy()
         with np.errstate(invalid="ignore"):  # +inf where -inf stands becomes NaN, which the engine refuses by name
-            for here, there in self._parts:
-                values[there] += potentials.values[here]
-        return Tables(self._wide, values)
+            theta = potentials.values if self._lift is None else self._lift @ potentials.values
+            return Tables(self._wide, self._ruled + theta)
 
     def _own(self, tables: Tables) -> Tables:
-        if self._wide is self._structure:
-            return tables
-        return Tables(self._structure, np.concatenate([tables.values[there] for _, there in self._parts]))
+        return tables if self._lift is None else Tables(self._structure, self._lift.T @ tables.values)
 
     @cached_property
     def _of(self) -> dict[str, str]:
@@ -249,6 +236,32 @@ class ConstrainedEngine:
             size = self._structure.domain[one.column].size
             columns[one.column] = one.code.astype(code_dtype(size))[columns[one.of]]
         return list(columns.values())
+
+
+def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> csr_array:
+    """(cells of the wide structure, cells asked for): 1 where a potential asked for counts in a wide cell.
+
+    Its transpose takes marginals back: a derived column's are sums of those of the column that tells it.
+    """
+    of = {one.column: one for one in derived}
+    rows, columns = [], []
+    for group, size, place in zip(structure.groups, structure.sizes, structure.slices, strict=True):
+        names, code = group[0], None
+        while len(group) == 1 and len(names) == 1 and names[0] in of:
+            one = of[names[0]]
+            names, code = (one.of,), one.code if code is None else code[one.code]
+        if code is None:
+            number = wide.groups.index(group)
+            there, here = np.arange(size), np.arange(size)
+        else:
+            number = next(n for n, (host, *more) in enumerate(wide.groups) if not more and names[0] in host)
+            axis = wide.groups[number][0].index(names[0])
+            there = np.arange(wide.sizes[number])
+            here = code[np.indices(wide.shapes[number])[axis].reshape(-1)]
+        rows.append(wide.slices[number].start + there)
+        columns.append(place.start + here)
+    at = (np.concatenate(rows), np.concatenate(columns))
+    return csr_array((np.ones(len(at[0])), at), shape=(wide.cells, structure.cells))
 
 
 def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any, get_args
@@ -10,6 +11,7 @@ from typing import Any, get_args
 from attrs import evolve, field, frozen
 
 from dpgm_core.attribute import repeated
+from dpgm_core.columns.tables import KEYS
 from dpgm_core.columns.values import Kind
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.metadata.toml_out import domain_toml
@@ -128,6 +130,9 @@ def _without(table: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 
 def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
     where, full = f"column {column!r}", dict(table)
+    for key in full:
+        if key not in KEYS:
+            raise DomainError(f"{where} has no setting {key!r:.80}{did_you_mean(key, KEYS)}")
     kind = full.get("type")
     if kind is not None and kind not in _KINDS:
         raise DomainError(f"{where}: no type {kind!r:.80}{did_you_mean(kind, _KINDS)}")
@@ -218,6 +223,6 @@ def _moment(where: str, key: str, value: object, kind: str, form: str | None) ->
         if kind == "time":
             return datetime.combine(date.min, time.fromisoformat(text).replace(tzinfo=None))
         return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
+    except (ValueError, re.error):  # the latter for a format that says the same twice
         shown = "as in 2024-01-31, 2024-01-31T12:00 or 12:00" if form is None else f"in the format {form!r:.40}"
         raise DomainError(f"{where}: {key} = {value!r:.80} is no {kind}; write it {shown}") from None

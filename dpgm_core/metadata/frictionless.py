@@ -80,7 +80,9 @@ def _table(where: str, field: Mapping[str, Any], null: Mapping[str, str]) -> tup
     else:
         table |= _range(where, field, kind)
     words = [text for text in null if text]
-    if words:
+    if _constraints(where, field).get("required") is True:
+        table["null_values"] = []  # never sampled without a value
+    elif words:
         table |= {"missing": words[0] if len(words) == 1 else "missing", "null_values": list(null)}
     return table, meanings
 

@@ -10,6 +10,7 @@ import codecs
 import csv
 import gzip
 import re
+import zlib
 from pathlib import Path
 from typing import IO, cast
 
@@ -46,15 +47,17 @@ def read_header(path: Path) -> Header:
     """Read the first line of a CSV file, plain or gzipped. Raises DataError, which never quotes the line.
 
     The delimiter is the one of comma, semicolon, tab and bar that stands most often outside of quotes; the encoding is
-    what a byte order mark says, else UTF-8.
+    what a byte order mark says, else UTF-8, or cp1252 for a line that is not UTF-8.
     """
     line, encoding = _first_line(path)
-    try:
-        text = line.decode(encoding).removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        text = None
-    if text is None:  # outside of the handler, whose error holds the line
-        raise DataError(f"{path}: the first line, which must name the columns, is not {encoding.upper()}")
+    text = _decoded(line, encoding)
+    if text is None and encoding == "utf-8":
+        text, encoding = _decoded(line, "cp1252"), "cp1252"
+    if text is None:
+        raise DataError(
+            f"{path}: the first line, which must name the columns, is of no encoding known; save it as UTF-8"
+        )
+    text = text.removesuffix("\n").removesuffix("\r")
     if not text.strip():
         raise DataError(f"{path} is empty; its first line must name the columns")
     if "\0" in text or "\r" in text:
@@ -74,10 +77,18 @@ def read_header(path: Path) -> Header:
     return Header(
         names=names,
         delimiter=delimiter,
-        encoding="utf-8" if encoding == "utf-8" else "utf-16",  # its mark says the order of bytes
+        encoding="utf-16" if encoding.startswith("utf-16") else encoding,  # its mark says the order of bytes
         quoting=bare != text,
         skip_blanks=any(part[:1] == " " for part in bare.split(delimiter)),
     )
+
+
+def _decoded(line: bytes, encoding: str) -> str | None:
+    """The text; None where it is of another encoding, as the error would hold the line."""
+    try:
+        return line.decode(encoding)
+    except UnicodeDecodeError:
+        return None
 
 
 def _first_line(path: Path) -> tuple[bytes, str]:
@@ -93,7 +104,7 @@ def _first_line(path: Path) -> tuple[bytes, str]:
                 while not line.endswith(end) and len(line) <= MAX_LINE and (more := stream.readline(MAX_LINE)):
                     line += more
                     line += stream.read(len(line) % 2)
-    except (OSError, EOFError, ValueError) as error:  # ValueError: a NUL in the path
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: a NUL in the path
         reason = (error.strerror if isinstance(error, OSError) else None) or "it is not what its name says"
         raise DataError(f"cannot read {path}: {reason}") from None
     if len(line) > MAX_LINE:

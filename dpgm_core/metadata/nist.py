@@ -51,8 +51,8 @@ def nist_schema(columns: Mapping[str, Any]) -> Metadata:
                 comments[column] = (
                     "The schema rounds the ends to whole numbers: what lies beyond is in the bin next to it."
                 )
-        if null:
-            table |= {"missing": null, "null_values": [null]}
+        # A column without null values is never sampled without a value.
+        table |= {"missing": null, "null_values": [null]} if null else {"null_values": []}
         tables[column] = table
     return Metadata(tables=tables, comments=comments)
 

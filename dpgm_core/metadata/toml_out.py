@@ -126,6 +126,8 @@ def _lines(column: str, table: Mapping[str, Any], meanings: Mapping[str, str]) -
             line += (
                 "" if table[key] == _whole(table) else "  # or { private = 32 }: edges found for a share of the budget"
             )
+        if table[key] == [] and key == "null_values":
+            line += "  # never null, so never sampled without a value"
         if key == "todo":
             line += "  # delete this line when it is done"
         yield line

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array, IntArray
+from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute, code_dtype
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DomainError, InferenceError
@@ -50,6 +50,11 @@ class Filled:
     codes: Array
     places: Array | None
     decoder: Decoder
+
+    @property
+    def answers(self) -> Array:
+        """(cells,), which became an answer; the others stay as they are."""
+        return ~self.decoder.empty[self.codes]
 
     def values(self) -> pa.Array:
         """In the column's own type."""
@@ -90,7 +95,7 @@ class Completion:
             else:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
-        whole = self._drawn(codes, rows, generator, start)
+        whole = self._drawn(codes, rows, self._orders.ruled_out(places, gaps), generator, start)
         made = self._orders.completed(whole, places, gaps, generator)
         found = {}
         for name in self.names:
@@ -120,16 +125,23 @@ class Completion:
         return table.combine_chunks()
 
     def _drawn(
-        self, codes: Mapping[str, Array], rows: int, generator: np.random.Generator, start: int
+        self,
+        codes: Mapping[str, Array],
+        rows: int,
+        weighed: Sequence[tuple[str, FloatArray, IntArray]],
+        generator: np.random.Generator,
+        start: int,
     ) -> dict[str, Array]:
         """The codes of rows with the missing ones drawn: answers where there are any."""
         # Of attributes that no release measured nothing is given or told; what stands for them is drawn and dropped.
         every = {name: codes.get(name, np.full(rows, _MISSING, np.int64)) for name in self.domain.names}
         answers, anything = self._conditional
-        drawn, possible = answers.drawn(every, rows, generator)
+        drawn, possible = answers.drawn(every, rows, generator, weighed)
         if not possible.all():
             rest = np.flatnonzero(~possible & np.logical_or.reduce([codes[name] < 0 for name in self.names]))
-            again, sure = anything.drawn({name: column[rest] for name, column in every.items()}, len(rest), generator)
+            some = {name: column[rest] for name, column in every.items()}
+            left = [(name, table, state[rest]) for name, table, state in weighed]
+            again, sure = anything.drawn(some, len(rest), generator, left)
             if not sure.all():
                 raise InferenceError(
                     f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "
@@ -236,7 +248,7 @@ def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     for cells in (found.texts, found.values) if textual else (found.values, found.texts):
         try:
-            made = cells().cast(kind)
+            made = cells().filter(pa.array(found.answers)).cast(kind)
             break
         except pa.ArrowException:
             continue
@@ -247,6 +259,6 @@ def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:
         )
     plain = column.cast(kind) if pa.types.is_dictionary(column.type) else column
     mask = np.zeros(len(column), bool)
-    mask[found.rows] = True
+    mask[found.rows[found.answers]] = True
     filled = pc.replace_with_mask(plain, pa.array(mask), made)
     return filled.dictionary_encode().cast(column.type) if pa.types.is_dictionary(column.type) else filled

@@ -70,6 +70,13 @@ class Decoder:
             places = found / parts
         return np.where(self.law.present[codes], places, np.nan)
 
+    def next_written(self, places: FloatArray, *, up: bool) -> FloatArray:
+        """The next places, up or down, with as many digits as are written."""
+        if self._decimals is None:
+            return places
+        parts = 10.0**self._decimals
+        return (np.ceil(places * parts) if up else np.floor(places * parts)) / parts
+
     def values(self, codes: IntArray, places: FloatArray | None = None) -> pa.Array:
         """In the column's own type; places: of `places`, where there is a law."""
         import pyarrow as pa

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.constraints import Constraint
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
@@ -17,8 +18,10 @@ from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.given import Given
 from dpgm_core.models.labelled import records
-from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, drawn
+from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, drawn, narrowed
 from dpgm_core.models.orders import Orders, orders_among
+from dpgm_core.models.within import missing_code
+from dpgm_core.structure import Clique
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +33,7 @@ Form: TypeAlias = Literal["labels", "values", "texts"]
 
 #: Records drawn at once, and records written at once: what they take in memory does not depend on how many there are.
 _DRAWN, _WRITTEN = 2**20, 2**17
+_TRIED = 10_000  # records, before it is told how many of them lack what none may
 
 
 @frozen(kw_only=True, eq=False)
@@ -42,6 +46,18 @@ class Writer:
     stamp: Mapping[str, Any]
     _decoders: Mapping[str, Decoder]
     _orders: Orders
+
+    def never(self, given: Given, method: SampleMethod) -> dict[str, int]:
+        """Attributes that no record lacks, as the domain names no null value, and the code of what lacks it.
+
+        Noise puts a little there all the same, and a column of whole numbers would be none for it. Labels are the
+        model's law as it is; so are rounded records, whose tables are those of all of them.
+        """
+        if self.form == "labels" or method == "rounded":
+            return {}
+        full = [self.domain[name] for name in self.names if name not in given.codes]
+        codes = {one.name: missing_code(one) for one in full if not one.null_values}
+        return {name: code for name, code in codes.items() if code is not None}
 
     def table(self, codes: Mapping[str, Array], given: Given, generator: np.random.Generator) -> pa.Table:
         """One batch. codes: by attribute. given: what all its records have; values among it are kept as they are."""
@@ -56,6 +72,12 @@ class Writer:
             made = one.values if self.form == "values" else one.texts
             arrays.append(made(codes[name], places.get(name)))
         return pa.table(arrays, names=list(self.names), metadata={"dpgm": json.dumps(self.stamp)})
+
+    def ruled_out(self, given: Given) -> list[tuple[Clique, FloatArray]]:
+        """What given values leave of the bins of others that must be above or below them, as log-weights."""
+        places = {name: np.array([given.places.get(name, np.nan)]) for name in self._orders.laws}
+        gaps = {name: np.array([name not in given.codes]) for name in self._orders.laws}
+        return [((name,), table[state[0]]) for name, table, state in self._orders.ruled_out(places, gaps)]
 
 
 def writer(domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]) -> Writer:
@@ -82,19 +104,41 @@ def batches(
     given: Given,
     generator: np.random.Generator,
 ) -> Iterator[pa.Table]:
-    """`count` records of p(. | given), at least one table of them. The codes do not depend on how they are written.
+    """`count` records of p(. | given), at least one table of them. The codes do not depend on how they are written,
+    where nothing is `Writer.never` missing; records that lack it are drawn again.
 
-    Rounded ones are drawn all at once, as their tables are those of all of them; codes are small.
+    Rounded ones are drawn all at once, as their tables are those of all of them; codes are small. Raises OptionError
+    where fewer than one record in a hundred has what none may lack.
     """
     count, done, values = checked_count(count, method), 0, None
+    law = narrowed(law, write.ruled_out(given))
+    never, tried = write.never(given, method), 0
     while True:
-        ask = count if method == "rounded" else min(_DRAWN, count - done)
+        left = count - done
+        ask = (
+            count if method == "rounded" else min(_DRAWN, left if not tried else math.ceil(left * tried / (done or 1)))
+        )
         codes = dict(zip(write.domain.names, drawn(law, ask, method, generator, given.codes), strict=True))
         # A stream of its own, and after the first codes: these are then the same in every form.
         values = values or np.random.default_rng(generator.integers(2**63, size=2))
-        for low in range(0, max(ask, 1), _WRITTEN):
+        size = ask
+        if never:
+            kept = np.logical_and.reduce([codes[name] != code for name, code in never.items()])
+            codes = {name: column[kept][:left] for name, column in codes.items()}
+            size, tried = min(int(kept.sum()), left), tried + ask
+            if tried >= _TRIED and (done + size) * 100 < tried:
+                raise OptionError(_scarce(never))
+        for low in range(0, size if done else max(size, 1), _WRITTEN):
             part = {name: column[low : low + _WRITTEN] for name, column in codes.items()}
             yield write.table(part, given, values)
-        done += ask
+        done += size
         if done >= count:
             return
+
+
+def _scarce(never: Mapping[str, int]) -> str:
+    shown = ", ".join(list(never)[:5]) + (", ..." if len(never) > 5 else "")
+    return (
+        f"fewer than one record in a hundred has a value in each of {shown}, which the domain says are never null "
+        "(null_values = []), so the domain does not fit the records; sample --labels shows what the model has"
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.attribute import repeated
+from dpgm_core.attribute import Attribute, repeated
 from dpgm_core.dag import Dag
 from dpgm_core.errors import DataError, OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
@@ -33,6 +33,7 @@ from dpgm_core.models.intervals import Interval, checked_level, interval, widene
 from dpgm_core.models.labelled import labelled
 from dpgm_core.models.merged import SampleMethod, divergence, expanded, law_of
 from dpgm_core.models.misfit import Component
+from dpgm_core.models.numeric import checked_share, correlation_of, law_of_numbers, mean_of, quantile_of, variance_of
 from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import Unmeasured, refuse
 from dpgm_core.randomness import Randomness, given_or_system
@@ -286,6 +287,45 @@ class Model(Facts):
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         return divergence(self._law, other._law)
 
+    # --- numbers ------------------------------------------------------------------------------------------------
+
+    def mean(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
+        """The mean of an attribute's numbers, exact for the model and the law inside its bins; missing ones left out.
+
+        Dates are days since 1970, dates with a time seconds since then, times seconds since midnight. Of bins without
+        an end all values stand at the finite edge. An error bar: `interval_of(lambda model: model.mean("age"))`. Raises
+        what `marginal` does, DomainError for an attribute without numbers, InferenceError where all are missing.
+
+        >>> from dpgm_core.attribute import Attribute
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")]), [("age",)])
+        >>> Model(structure, Tables(structure, np.log([0.5, 0.25, 0.25]))).mean("age").__round__(3)
+        19.833
+        """
+        return mean_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given))
+
+    def variance(self, attribute: str, given: Mapping[str, object] | None = None) -> float:
+        """The variance of an attribute's numbers, between its bins and inside of them; see `mean`."""
+        return variance_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given))
+
+    def quantile(self, attribute: str, share: float, given: Mapping[str, object] | None = None) -> float:
+        """The least number that `share` of the numbers are not above, such as the median for 0.5; see `mean`.
+
+        Inside a bin it lies where the law of the bin has it; whole numbers stay whole. Raises OptionError.
+        """
+        share = checked_share(share)
+        return quantile_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given), share)
+
+    def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
+        """Pearson's correlation of two attributes' numbers, of records that have both; see `mean`.
+
+        `standing` says whether they were measured together.
+        """
+        laws = law_of_numbers(self._one(first)), law_of_numbers(self._one(second))
+        return correlation_of(laws, self.marginal((first, second), given))
+
+    # --- records ------------------------------------------------------------------------------------------------
+
     def sample(
         self,
         count: int,
@@ -302,7 +342,8 @@ class Model(Facts):
         every clique: tables of them err less, and standard errors computed from them are too large. Attributes that no
         release measured are left out, or uniform where `using` says so. given: as `marginal` has it: records of
         p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
-        drawn inside their bins and null for what is missing; "texts" for these as the columns write them. The schema
+        drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
+        value, except rounded ones; "texts" for these as the columns write them. The schema
         has `stamp()` as JSON under the metadata key `dpgm`. randomness: None takes the operating system's. Raises
         OptionError, InferenceError.
         """
@@ -483,6 +524,9 @@ class Model(Facts):
         return f"Model({len(self.domain)} attributes, {len(self.structure.cliques)} cliques, private={self.private})"
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _one(self, name: str) -> Attribute:
+        return self.domain[named(self.domain, (name,), {})[0]]
 
     def _answered(self) -> list[str]:
         """The attributes of a whole record. Raises StructureError if there are none."""

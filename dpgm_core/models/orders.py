@@ -2,7 +2,8 @@
 
 The engines keep records out of cells that no ordered values fall into. Where two bins overlap some values in them are
 ordered and others not: rows that break an order draw all columns of it anew, until none does. That is the law inside
-the bins, given the order. Drawing is kept to values that some ordered record has, so that a round succeeds often.
+the bins, given the order. Drawing is kept to values that some ordered record has, so that a round succeeds often. In a
+bin without an end values stand at its finite edge; where an order asks for more, as far beyond it as it asks for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dpgm_core import graphs
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.constraints import Constraint, Ordered
 from dpgm_core.models.decoded import Decoder
+from dpgm_core.models.within import Within, ordered_within
 
 __all__ = ["Orders", "orders_among"]
 
@@ -26,23 +28,25 @@ _DAY = 86_400.0
 
 @frozen(kw_only=True, eq=False)
 class Orders:
-    """The orders among some columns that have numbers. pairs: (the lower column, the upper, whether strictly)."""
+    """The orders among some columns that have numbers. pairs: (the lower column, the upper, whether strictly).
+
+    decoders: of the columns with numbers. laws: of these, and of labels that an order compares as numbers.
+    """
 
     pairs: tuple[tuple[str, str, bool], ...]
     decoders: Mapping[str, Decoder]
+    laws: Mapping[str, Within]
 
     def places(
         self, codes: Mapping[str, Array], fixed: Mapping[str, float], generator: np.random.Generator
     ) -> dict[str, FloatArray]:
         """Places on its axis of each column with numbers, NaN for codes without one; every order holds.
 
-        codes: of all columns of the decoders, (records,) each. fixed: column -> the place that all its records have.
+        codes: of all columns, (records,) each. fixed: column -> the place that all its records have.
         """
-        found: dict[str, FloatArray] = {}
-        for name, one in self.decoders.items():
-            found[name] = one.places(codes[name], generator.random(len(codes[name])))
-            if name in fixed:
-                found[name] = np.full(len(codes[name]), fixed[name])
+        found = {name: self._placed(name, codes[name], generator) for name in self.laws}
+        for name, place in fixed.items():
+            found[name] = np.full(len(codes[name]), place)
         stay = {name: np.full(len(codes[name]), place) for name, place in fixed.items()}
         self._ordered(codes, stay, found, generator)
         return found
@@ -59,13 +63,63 @@ class Orders:
         codes: of all columns. given: the places of values that are given. gaps: column -> which rows are drawn.
         """
         found: dict[str, FloatArray] = {}
-        stay = {name: np.where(gaps[name], np.nan, given[name]) for name in self.decoders}
-        for name, one in self.decoders.items():
+        stay = {name: np.where(gaps[name], np.nan, given[name]) for name in self.laws}
+        for name in self.laws:
             at = np.flatnonzero(gaps[name])
             found[name] = stay[name].copy()
-            found[name][at] = one.places(codes[name][at], generator.random(len(at)))
+            found[name][at] = self._placed(name, codes[name][at], generator)
         self._ordered(codes, stay, found, generator)
         return found
+
+    def ruled_out(
+        self, given: Mapping[str, FloatArray], gaps: Mapping[str, Array]
+    ) -> list[tuple[str, FloatArray, IntArray]]:
+        """What values that are given leave of the codes that are missing: those with a value on the right side of them.
+
+        given: the places of values, NaN for none. gaps: column -> which rows lack it. Of each: the column, log-weights
+        (states, codes) that are 0 or -inf, and the state of each row.
+        """
+        found = []
+        for low, high, strict in self._closure():
+            for known, asked, sign in ((low, high, 1.0), (high, low, -1.0)):
+                rows = ~np.isnan(given[known]) & gaps[asked]
+                if rows.any():
+                    ends = sign * self._farthest(asked, up=sign > 0)
+                    steps = np.unique(ends)
+                    places = sign * given[known] * (self._unit(known) / self._unit(asked))
+                    state = np.searchsorted(steps, places, side="right" if strict else "left")
+                    passed = np.searchsorted(steps, ends)[None, :] < np.arange(len(steps) + 1)[:, None]
+                    found.append((asked, np.where(passed, -np.inf, 0.0), np.where(rows, state, 0)))
+        return found
+
+    def _farthest(self, name: str, *, up: bool) -> FloatArray:
+        """(codes,): the last place of each code, up or down; infinite without a number, and without an end."""
+        law, endless = self.laws[name], np.inf if up else -np.inf
+        ends = law.placed(law.high if up else law.low)
+        if name in self.decoders:
+            ends = self.decoders[name].rounded(np.arange(len(ends)), ends)
+        return np.where(self._open(name)[int(up)] | ~law.present, endless, ends)
+
+    def _closure(self) -> list[tuple[str, str, bool]]:
+        """The orders with those that follow from them."""
+        pairs = {(low, high): strict for low, high, strict in self.pairs}
+        while True:
+            more = {
+                (low, high): strict or other
+                for (low, middle), strict in pairs.items()
+                for (same, high), other in pairs.items()
+                if same == middle and low != high
+            }
+            if all(pairs.get(pair, False) or (pair in pairs and not strict) for pair, strict in more.items()):
+                return [(low, high, strict) for (low, high), strict in pairs.items()]
+            pairs |= {pair: strict or pairs.get(pair, False) for pair, strict in more.items()}
+
+    def _placed(self, name: str, codes: Array, generator: np.random.Generator) -> FloatArray:
+        """Drawn by the law of the bins alone."""
+        if name in self.decoders:
+            return self.decoders[name].places(codes, generator.random(len(codes)))
+        law = self.laws[name]
+        return np.where(law.present[codes], law.placed(law.low)[codes], np.nan)
 
     def _ordered(
         self,
@@ -75,26 +129,22 @@ class Orders:
         generator: np.random.Generator,
     ) -> None:
         """Draw anew, in place, what breaks an order. stay: column -> the places that must, NaN for all others."""
-        for group in self._groups():
-            pairs = [pair for pair in self.pairs if pair[0] in group]
-            none = np.full(len(next(iter(found.values()))), np.nan)
+        names = list(dict.fromkeys(name for low, high, _ in self.pairs for name in (low, high)))
+        near = graphs.neighbours_of(names, [(low, high) for low, high, _ in self.pairs])
+        for part in graphs.components(near):
+            group = _upwards([name for name in names if name in part], self.pairs)
+            pairs = [pair for pair in self.pairs if pair[0] in part]
+            none = np.full(len(found[group[0]]), np.nan)
             own = {name: stay.get(name, none) for name in group}
             free = np.logical_or.reduce([np.isnan(column) for column in own.values()])
             rows = np.flatnonzero(self._broken(pairs, found) & free)
             if len(rows):
                 here = {name: column[rows] for name, column in own.items()}
-                self._mend(pairs, group, rows, codes, here, found, generator)
-
-    def _groups(self) -> list[list[str]]:
-        """The columns that orders join."""
-        names = list(dict.fromkeys(name for low, high, _ in self.pairs for name in (low, high)))
-        near = graphs.neighbours_of(names, [(low, high) for low, high, _ in self.pairs])
-        return [[name for name in names if name in part] for part in graphs.components(near)]
+                self._mend(pairs, {name: codes[name][rows] for name in group}, here, rows, found, generator)
 
     def _unit(self, name: str) -> float:
         """What brings a column's places on one axis with the others': seconds in a day."""
-        law = self.decoders[name].law
-        return _DAY if law is not None and law.values.kind == "date" else 1.0
+        return _DAY if self.laws[name].values.kind == "date" else 1.0
 
     def _broken(self, pairs: Sequence[tuple[str, str, bool]], places: Mapping[str, FloatArray]) -> Array:
         """Which records break an order; one without a number breaks none."""
@@ -107,101 +157,152 @@ class Orders:
     def _mend(
         self,
         pairs: Sequence[tuple[str, str, bool]],
-        group: Sequence[str],
-        rows: IntArray,
         codes: Mapping[str, Array],
         stay: Mapping[str, FloatArray],
+        rows: IntArray,
         found: dict[str, FloatArray],
         generator: np.random.Generator,
     ) -> None:
-        """Draw these records' columns anew, in place, until they keep the orders."""
-        low, high = self._box(pairs, group, rows, codes, stay)
+        """Draw the columns of these rows anew, in place, until they keep the orders. codes: each after those below."""
+        low, high = self._box(pairs, codes, stay)
         left = np.arange(len(rows))
-        for _ in range(_ROUNDS):
-            for name in group:
-                drawn = self._between(name, codes[name][rows[left]], low[name][left], high[name][left], generator)
-                found[name][rows[left]] = _kept_own(stay[name][left], drawn)
-            at = rows[left]
-            left = left[self._broken(pairs, {name: found[name][at] for name in group})]
+        for number in range(_ROUNDS + 1):
+            made: dict[str, FloatArray] = {}
+            for name, column in codes.items():
+                bound = low[name][left]
+                # Where all rounds failed, the lower ones leave the upper ones what is above them.
+                if number == _ROUNDS:
+                    bound = np.fmax(bound, self._below(pairs, name, made, bound))
+                drawn = self._between(name, column[left], bound, high[name][left], generator)
+                made[name] = _first_of(stay[name][left], drawn)
+            self._stretch(pairs, {name: column[left] for name, column in codes.items()}, stay, left, made)
+            for name, column in made.items():
+                found[name][rows[left]] = column
+            left = left[self._broken(pairs, made)]
             if not len(left):
                 return
-        # Where so many rounds fail, the lower ones go first and leave the upper ones what is above them.
-        at = rows[left]
-        for name in self._upwards(pairs, group):
-            bound = low[name][left]
-            for one, other, strict in pairs:
-                if other == name:
-                    under = found[one][at] * (self._unit(one) / self._unit(name))
-                    bound = np.fmax(bound, np.nextafter(under, np.inf) if strict else under)
-            drawn = self._between(name, codes[name][at], bound, high[name][left], generator)
-            found[name][at] = _kept_own(stay[name][left], drawn)
 
-    def _box(
+    def _stretch(
         self,
         pairs: Sequence[tuple[str, str, bool]],
-        group: Sequence[str],
-        rows: IntArray,
         codes: Mapping[str, Array],
         stay: Mapping[str, FloatArray],
+        left: IntArray,
+        made: dict[str, FloatArray],
+    ) -> None:
+        """Move values of bins without an end as far as the others ask, in place: up, then down."""
+        for name, column in codes.items():
+            asked = self._below(pairs, name, made, made[name])
+            move = self._open(name)[1][column] & (asked > made[name]) & np.isnan(stay[name][left])
+            made[name] = np.where(move, self._written(name, asked, up=True), made[name])
+        for name, column in reversed(list(codes.items())):
+            asked = self._above(pairs, name, made, made[name])
+            move = self._open(name)[0][column] & (asked < made[name]) & np.isnan(stay[name][left])
+            made[name] = np.where(move, self._written(name, asked, up=False), made[name])
+
+    def _below(
+        self, pairs: Sequence[tuple[str, str, bool]], name: str, places: Mapping[str, FloatArray], least: FloatArray
+    ) -> FloatArray:
+        """The least place above all columns that must be below, among those that have places, and above `least`."""
+        for one, other, strict in pairs:
+            if other == name and one in places:
+                under = places[one] * (self._unit(one) / self._unit(name))
+                under = np.nextafter(under, np.inf) if strict else under
+                least = np.where(np.isnan(least), least, np.fmax(least, under))
+        return least
+
+    def _above(
+        self, pairs: Sequence[tuple[str, str, bool]], name: str, places: Mapping[str, FloatArray], most: FloatArray
+    ) -> FloatArray:
+        """The same from the other side."""
+        for one, other, strict in pairs:
+            if one == name and other in places:
+                over = places[other] * (self._unit(other) / self._unit(name))
+                over = np.nextafter(over, -np.inf) if strict else over
+                most = np.where(np.isnan(most), most, np.fmin(most, over))
+        return most
+
+    def _written(self, name: str, places: FloatArray, *, up: bool) -> FloatArray:
+        """The next place that the column can have, and is written with."""
+        law, none = self.laws[name], np.isnan(places)
+        filled = np.where(none, 0.0, places)
+        if law.lattice is None and name in self.decoders:
+            return np.where(none, np.nan, self.decoders[name].next_written(filled, up=up))
+        return np.where(none, np.nan, law.placed(law.first(filled) if up else law.last(filled)))
+
+    def _open(self, name: str) -> tuple[Array, Array]:
+        """(codes,), which are bins without an end below, and above."""
+        law = self.laws[name]
+        open_low, open_high = np.zeros(len(law.low), bool), np.zeros(len(law.low), bool)
+        edges = self.decoders[name].attribute.edges if name in self.decoders else None
+        if edges is not None:
+            open_low[0], open_high[len(edges) - 2] = np.isinf(edges[0]), np.isinf(edges[-1])
+        return open_low, open_high
+
+    def _box(
+        self, pairs: Sequence[tuple[str, str, bool]], codes: Mapping[str, Array], stay: Mapping[str, FloatArray]
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """The least and the largest place of each column that some record in its bins has with every order kept."""
         low, high = {}, {}
-        for name in group:
-            law = self.decoders[name].law
-            assert law is not None
-            here = codes[name][rows]
-            present = law.present[here]
-            low[name] = np.where(present, law.placed(law.low)[here], np.nan)
-            high[name] = np.where(present, law.placed(law.high)[here], np.nan)
-            low[name], high[name] = _kept_own(stay[name], low[name]), _kept_own(stay[name], high[name])
-        for _ in group:  # a bound passes at most through all of them
-            for one, other, strict in pairs:
-                unit = self._unit(one) / self._unit(other)
-                above, below = high[other] / unit, low[one] * unit
-                high[one] = _kept(np.fmin, high[one], np.nextafter(above, -np.inf) if strict else above)
-                low[other] = _kept(np.fmax, low[other], np.nextafter(below, np.inf) if strict else below)
+        for name, here in codes.items():
+            law, (open_low, open_high) = self.laws[name], self._open(name)
+            least = np.where(open_low, -np.inf, law.placed(law.low))
+            most = np.where(open_high, np.inf, law.placed(law.high))
+            low[name] = _first_of(stay[name], np.where(law.present[here], least[here], np.nan))
+            high[name] = _first_of(stay[name], np.where(law.present[here], most[here], np.nan))
+        for name in codes:  # from the lowest, so that a bound passes through all of them
+            low[name] = self._snapped(name, self._below(pairs, name, low, low[name]), up=True)
+        for name in reversed(list(codes)):
+            high[name] = self._snapped(name, self._above(pairs, name, high, high[name]), up=False)
         return low, high
+
+    def _snapped(self, name: str, places: FloatArray, *, up: bool) -> FloatArray:
+        """The next place of the lattice; what is infinite or none stays."""
+        law, known = self.laws[name], np.isfinite(places)
+        filled = np.where(known, places, 0.0)
+        return np.where(known, law.placed(law.first(filled) if up else law.last(filled)), places)
 
     def _between(
         self, name: str, codes: Array, low: FloatArray, high: FloatArray, generator: np.random.Generator
     ) -> FloatArray:
         """The law of a column's bins kept between two places; where the bounds cross, as if there were none."""
-        one = self.decoders[name]
-        law = one.law
-        assert law is not None
-        none = np.isnan(low)
-        first, last = law.first(np.where(none, 0.0, low)), law.last(np.where(none, 0.0, high))
+        law, none, (open_low, open_high) = self.laws[name], np.isnan(low), self._open(name)
+        # A bin without an end has one place: its own, or the one nearest to it in the bounds.
+        single = (open_low | open_high)[codes]
+        own = law.placed(law.low)[codes]
+        near = np.where(single, np.fmin(np.fmax(own, low), np.fmax(high, low)), np.nan)
+        first = law.first(np.where(none | single, own, low))
+        last = law.last(np.where(none | single, own, high))
         crossed = first > last
         first, last = np.where(crossed, law.low[codes], first), np.where(crossed, law.high[codes], last)
         drawn = law.between(first, last, generator.random(len(codes)))
-        drawn = np.where(low == high, low, one.rounded(codes, drawn))
+        if name in self.decoders:
+            drawn = self.decoders[name].rounded(codes, drawn)
+        drawn = np.where(single, self._written(name, near, up=True), np.where(low == high, low, drawn))
         return np.where(none, np.nan, drawn)
-
-    def _upwards(self, pairs: Sequence[tuple[str, str, bool]], group: Sequence[str]) -> list[str]:
-        """Each column after all that are below it."""
-        order: list[str] = []
-        while len(order) < len(group):
-            free = [
-                name
-                for name in group
-                if name not in order and all(low in order for low, high, _ in pairs if high == name)
-            ]
-            order += free or [name for name in group if name not in order]
-        return order
 
 
 def orders_among(constraints: Sequence[Constraint], decoders: Mapping[str, Decoder]) -> Orders:
-    """The orders that constraints demand of columns with numbers. decoders: by column, those without numbers too."""
-    numeric = {name: one for name, one in decoders.items() if one.law is not None}
-    found = [one for one in constraints if isinstance(one, Ordered) and set(one.columns) <= set(numeric)]
-    return Orders(pairs=tuple((*one.columns, one.strict) for one in found), decoders=numeric)
+    """The orders that constraints demand of columns that are written. decoders: by column, with numbers or not."""
+    found = [one for one in constraints if isinstance(one, Ordered) and set(one.columns) <= set(decoders)]
+    laws = {name: one.law for name, one in decoders.items() if one.law is not None}
+    numeric = {name: decoders[name] for name in laws}
+    points = {name: ordered_within(decoders[name].attribute) for one in found for name in one.columns}
+    laws |= {name: law for name, law in points.items() if name not in laws}
+    held = [one for one in found if all(laws[name].present.any() for name in one.columns)]
+    return Orders(pairs=tuple((*one.columns, one.strict) for one in held), decoders=numeric, laws=laws)
 
 
-def _kept_own(own: FloatArray, drawn: FloatArray) -> FloatArray:
-    """What must stay where there is such a thing, else what was drawn."""
-    return np.where(np.isnan(own), drawn, own)
+def _first_of(own: FloatArray, other: FloatArray) -> FloatArray:
+    """What must stay where there is such a thing, else the other."""
+    return np.where(np.isnan(own), other, own)
 
 
-def _kept(tighter: np.ufunc, bound: FloatArray, other: FloatArray) -> FloatArray:
-    """The tighter of two bounds; NaN, of a record without a number, binds nothing and stays what it is."""
-    return np.where(np.isnan(bound), np.nan, tighter(bound, other))
+def _upwards(names: Sequence[str], pairs: Sequence[tuple[str, str, bool]]) -> list[str]:
+    """Each column after all that are below it; those of a circle last."""
+    order: list[str] = []
+    while len(order) < len(names):
+        waiting = [name for name in names if name not in order]
+        free = [name for name in waiting if all(low in order for low, high, _ in pairs if high == name)]
+        order += free or waiting
+    return order

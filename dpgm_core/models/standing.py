@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from dpgm_core.domain import Domain
@@ -43,6 +43,10 @@ class Basis:
         unseen = [set(one.uncovered) for one in different]
         nowhere = set.intersection(*unseen) if unseen else set()
         self.unmeasured = tuple(name for name in domain.names if name in nowhere)
+        # What a map tells from a column that was measured is known as that is, though no table holds it.
+        told = {one.column: one.of for one in domain.derived(set(domain.names) - nowhere)}
+        self._told = {name: of for name in told if (of := _teller(name, told)) not in nowhere}
+        self.unmeasured = tuple(name for name in self.unmeasured if name not in self._told)
         self._known = bool(different)
         self._single = {one.name for one in domain if one.size == 1}
         # A table that cliques share is their sum: it tells none of them without the assumption that ties them.
@@ -59,13 +63,19 @@ class Basis:
 
     def standing(self, names: Iterable[str]) -> str:
         """Of an answer about these attributes together, those it is conditioned on among them."""
-        asked = frozenset(names) - self._single
+        asked = frozenset(self._told.get(name, name) for name in names) - self._single
         if not self._known or not asked:
             return BY_DEFINITION
         if not asked.isdisjoint(self.unmeasured):
             return NOT_MEASURED
         around = min((self._around.get(name, []) for name in asked), key=len)
         return MEASURED if any(asked <= clique for clique in around) else BY_STRUCTURE
+
+
+def _teller(name: str, told: Mapping[str, str]) -> str:
+    while name in told:
+        name = told[name]
+    return name
 
 
 def refuse(names: Iterable[str], left_out: Collection[str]) -> None:

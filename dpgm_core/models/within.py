@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute
@@ -21,7 +21,7 @@ from dpgm_core.columns.lattice import Lattice, lattice_of
 from dpgm_core.columns.tables import MISSING
 from dpgm_core.columns.values import Values
 
-__all__ = ["Within", "missing_code", "within"]
+__all__ = ["Within", "missing_code", "ordered_within", "within"]
 
 #: A bin that is open downwards, of any numbers, has its values so far below its edge: a part of the next one's width.
 _BELOW = 1e-3
@@ -179,6 +179,16 @@ def _end(below: FloatArray, above: FloatArray, edges: FloatArray, lattice: Latti
             width = edges[2] - edges[1] if len(edges) > 2 and np.isfinite(edges[2]) else max(abs(edges[1]), 1.0)
             above[0] = min(above[0], edges[1] - _BELOW * width)
         below[0] = above[0]
+
+
+def ordered_within(attribute: Attribute) -> Within:
+    """The law by which an order compares: as `within`, and labels of a column of texts that are numbers are these.
+
+    >>> ordered_within(Attribute.of_size("a", 3)).high.tolist()
+    [0.0, 1.0, 2.0]
+    """
+    law = within(attribute)
+    return law or _of_labels(evolve(attribute, values=Values(kind="number"), private=None))
 
 
 def _of_labels(attribute: Attribute) -> Within:

@@ -188,8 +188,8 @@ class Budget:
         if self.kind == "zcdp":
             return Budget("pure", epsilon=sqrt_floor(2 * self.rho))
         raise BudgetError(
-            f"{self} cannot be spent by a purely private mechanism as such; ask for Budget.pure(epsilon), "
-            "which is stronger, or use a mechanism for (epsilon, delta)"
+            f"{self} cannot be spent by a purely private mechanism as such; say budget = {{ epsilon = ... }} (in "
+            "Python Budget.pure), which is stronger, or use a mechanism for (epsilon, delta)"
         )
 
     def to_approx(self, delta: Amount) -> Budget:

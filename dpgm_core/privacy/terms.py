@@ -55,18 +55,20 @@ def default_unit(person: str | None) -> str:
     return "one record" if person is None else "one person"
 
 
-def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = ()) -> str:
+def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), constraints: Sequence[str] = ()) -> str:
     """What of a domain a guarantee assumes public; labels, bins: the attributes of which they were found privately.
+    constraints: their names.
 
     >>> public_domain()
     'the domain'
     >>> public_domain(labels=["job"], bins=["age", "pay"])
     "the domain but for the labels of 'job' and the bins of 'age' and 'pay', which were found privately within the ..."
     """
+    domain = f"the domain with its constraints {_named(constraints)}" if constraints else "the domain"
     found = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
     if not found:
-        return "the domain"
-    return f"the domain but for {' and '.join(found)}, which were found privately within the stated budget"
+        return domain
+    return f"{domain} but for {' and '.join(found)}, which were found privately within the stated budget"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -351,7 +351,8 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     """
     found_before = discoveries(releases)
     bins = [one.name for release in releases if release.session is not None for one in release.session.bins]
-    domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins)
+    rules = [rule.name for release in releases for rule in release.structure.domain.constraints]
+    domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins, constraints=rules)
     text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases), domain)} "
     for one in found_before:
         text += f"Finding the labels of {', '.join(map(repr, one.names))} is {one.cost} of it. "

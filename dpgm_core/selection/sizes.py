@@ -30,7 +30,9 @@ class Limits:
 
 
 class ModelSize:
-    """Cliques over a domain, and what a junction tree of them takes.
+    """Cliques over a domain, those of its constraints among them, and what a junction tree of them takes.
+
+    A column that a map alone tells needs a clique with what tells it only once it is in one with others.
 
     >>> size = ModelSize(Domain.from_sizes({"a": 2, "b": 3, "c": 5}), [("a", "b")])
     >>> size.cells(), [size.fits(("b", "c"), Limits(model=most, clique=15)) for most in (20, 21)]
@@ -45,7 +47,8 @@ class ModelSize:
         self._cells: dict[int, int] = {}
         self._priced: dict[tuple[int, ...], tuple[int, int]] = {}
         self._tree: tuple[list[int], list[list[int]]] | None = None
-        for clique in cliques:
+        self._told = {one.column: one.of for one in domain.derived(())}
+        for clique in (*(scope for scope in domain.scopes if self._told.keys().isdisjoint(scope)), *cliques):
             self.add(clique)
 
     def add(self, clique: Clique) -> None:
@@ -67,7 +70,8 @@ class ModelSize:
         """The same, but over many attributes as the junction tree at hand tells: sooner, and sometimes wrong."""
         if len(self._names) <= _FEW:
             return self.fits(clique, limits)
-        total, largest = self._carried(self._mask(clique))
+        told = [name for pair in self._pairs(clique) for name in pair]
+        total, largest = self._carried(self._mask([*clique, *told]))
         return total <= limits.model and largest <= limits.clique
 
     def clusters(self) -> tuple[Clique, ...]:
@@ -84,11 +88,21 @@ class ModelSize:
         return mask
 
     def _joined(self, clique: Sequence[str]) -> list[int]:
-        mask = self._mask(clique)
         around = self._around.copy()
-        for place in _places(mask):
-            around[place] |= mask & ~(1 << place)
+        for names in (clique, *self._pairs(clique)):
+            mask = self._mask(names)
+            for place in _places(mask):
+                around[place] |= mask & ~(1 << place)
         return around
+
+    def _pairs(self, clique: Sequence[str]) -> Iterator[Clique]:
+        """What maps need where columns that they tell are in a clique with others."""
+        waiting = list(clique) if len(clique) > 1 else []
+        while waiting:
+            name = waiting.pop()
+            if name in self._told:
+                yield name, self._told[name]
+                waiting.append(self._told[name])
 
     def _price(self, around: list[int]) -> tuple[int, int]:
         """Cells of all maximal clusters, and of the largest."""

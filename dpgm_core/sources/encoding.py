@@ -38,6 +38,9 @@ CodeArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 #: Whole-number labels within such a span are looked up in an array, others in a hash table.
 _SPAN = 2**16
+#: From so many distinct dates with a time on, Arrow's own reader is tried first.
+_MANY = 256
+_SECONDS = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}$"
 
 
 def encoders(domain: Domain, columns: Sequence[str]) -> Callable[[RawBatch], tuple[Codes, list[Any]]]:
@@ -195,13 +198,14 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
     dtype = code_dtype(attribute.size)
     values, rules = attribute.values, attribute.matching
     cut = Cut(attribute.edges or (), attribute.cap, values.ticks)
+    null_texts = attribute.forms
     # Where null is written as a number or a date, values that are it are null too.
     nulls = _null_places(attribute)
 
     def of_texts(texts: Sequence[bytes]) -> CodeArray:
         if values.is_temporal or rules != EXACT:
             return np.array([attribute.code(text) for text in texts], dtype)
-        numbers = [math.nan if text in attribute.forms else parse_number(text) for text in texts]
+        numbers = [math.nan if text in null_texts else parse_number(text) for text in texts]
         found = np.array([0.0 if number is None else number for number in numbers], np.float64)
         codes = of_floats(found)
         codes[[number is None for number in numbers]] = attribute.unknown
@@ -230,6 +234,9 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
         kind = array.type
         if is_textual(kind):
             distinct = array.dictionary_encode()
+            stamps = _stamps(distinct.dictionary, values) if not nulls else None
+            if stamps is not None:
+                return _through(distinct.indices, of_temporal(stamps))
             return _through(distinct.indices, of_texts([text or b"" for text in _texts(distinct)]))
         if pa.types.is_integer(kind):
             return of_whole(_filled(array), Fraction(1))
@@ -254,6 +261,19 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
         return codes
 
     return of_values
+
+
+def _stamps(texts: Any, values: Values) -> Any:
+    """Many texts at once as whole seconds, if each is a date and a time in ISO 8601 to the second; None if not."""
+    if len(texts) < _MANY or values.kind not in ("date", "datetime") or values.format is not None:
+        return None
+    try:
+        strings = texts.cast(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
+        if not pc.all(pc.match_substring_regex(strings, _SECONDS)).as_py():
+            return None
+        return strings.cast(pa.timestamp("s"))
+    except pa.ArrowInvalid:  # no such day, or no text at all
+        return None
 
 
 def _null_places(attribute: Attribute) -> list[int | float]:

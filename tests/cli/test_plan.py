@@ -109,5 +109,7 @@ def test_plan_shows_products_where_they_are_measured(spec, dpgm_command, refused
 
 def domain_of_two(spec, labels=2):
     """The same spec over four attributes of so many labels."""
-    (spec.parent / "domain.toml").write_text("".join(f"[attributes.{name}]\nsize = {labels}\n" for name in "abcd"))
+    (spec.parent / "domain.toml").write_text(
+        "".join(f"[attributes.{name}]\nsize = {labels}\nunknown = 0\n" for name in "abcd")
+    )
     return spec

@@ -103,6 +103,7 @@ def test_places_are_written_in_the_column_s_own_way():
         ({"kind": "number", "format": "%Y"}, "format goes with dates and times"),
         ({"kind": "date", "format": "%Y"}, "does not tell a date"),
         ({"kind": "date", "format": "%d.%m"}, "does not tell a date"),
+        ({"kind": "date", "format": "%d%d.%m.%Y"}, "does not tell a date"),
         ({"kind": "datetime", "format": "%d.%m.%Y"}, "does not tell a datetime"),
         ({"kind": "date", "format": 3}, "does not tell a date"),
         ({"kind": "date", "format": "\0"}, "does not tell a date"),

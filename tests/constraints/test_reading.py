@@ -2,7 +2,8 @@
 
 import pytest
 
-from dpgm_core.constraints import Listed, Mapped, read_constraint
+from dpgm_core.constraints import Listed, Mapped
+from dpgm_core.constraints.reading import read_constraint
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError
 

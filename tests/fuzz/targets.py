@@ -12,6 +12,7 @@ import io
 import json
 import random
 import tempfile
+import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -37,10 +38,15 @@ from dpgm_core import (
     load_release,
     make,
 )
+from dpgm_core.columns.declared import PrivateBins
 from dpgm_core.interop.bif import read_bif, read_network
 from dpgm_core.interop.bif_out import write_bif
 from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
+from dpgm_core.metadata import Metadata, read_metadata
+from dpgm_core.noise.labels import AskedLabels
+from dpgm_core.noise.threshold import threshold_noise
 from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.spec import load_spec
@@ -57,7 +63,7 @@ DOMAIN = Domain.from_dict(
         "attributes": {
             "p": {"labels": ["x", "y", "é"], "unknown": "?", "null": "none"},
             "q": {"bins": [0, 1, 5], "unknown": "?"},
-            "r": {"size": 3},
+            "r": {"size": 3, "unknown": 0},
         }
     }
 )
@@ -113,6 +119,14 @@ def releases() -> dict[str, bytes]:
     for mechanism, budget in (("laplace", Budget.pure(1)), ("gaussian", Budget.approx(1, "1e-6"))):
         released = dpgm.release(codes, STRUCTURE, budget, mechanism, neighbours="replace-one")
         files[f"{mechanism}.dpgm"] = _made(released.save)
+    opened = dpgm.Domain.from_dict(
+        {"attributes": {"job": {"labels": {"private": True, "keep": 3}}, "sex": {"size": 2}}}
+    )
+    jobs = pa.table({"job": ["cook"] * 300 + ["pilot"] * 200, "sex": ["0", "1"] * 250})
+    found = dpgm.release(
+        jobs, Structure(opened, [("job", "sex")]), Budget.approx(5, "1e-6"), "gaussian", neighbours="add-remove"
+    )
+    files["found.dpgm"] = _made(found.save)
     return files | _sessions()
 
 
@@ -167,6 +181,33 @@ def read_release(path: Path, sound: bytes) -> str:
     again = path.with_name("again")
     release.save(again)
     load_release(again)
+    again.unlink()
+    return "read"
+
+
+# --- labels found privately -------------------------------------------------------------------------------------
+
+
+@cache
+def labels_files() -> dict[str, bytes]:
+    budget, terms = Budget.approx("0.1", "1e-7"), dpgm.Terms(neighbours="add-remove", unit="one person")
+    noise = threshold_noise(budget, 1, "add-remove")
+    asked = [AskedLabels(column=name, keep=4, budget=budget, noise=noise) for name in ("job", "town")]
+    counts: dict[str, int] = {"cook": 900, "pilot": 200, "é": 200, "a b": 156}
+    columns = tuple(FoundLabels.of(one, counts if one.column == "job" else {}) for one in asked)
+    found = Discovery(columns=columns, terms=terms, private=True, provenance={"mark": "00ff"})
+    return {"two.labels.json": _made(found.save)}
+
+
+def read_labels(path: Path, sound: bytes) -> str:
+    found = load_discovery(path)
+    for one in found.columns:
+        if not one.noise.cost <= one.budget or any(count < one.noise.threshold for count in one.counts):
+            raise Broken("labels that cost more than is stated, or below their threshold")
+    again = path.with_name("again")
+    found.save(again)
+    if load_discovery(again) != found:
+        raise Broken("labels are not read as they were written")
     again.unlink()
     return "read"
 
@@ -303,6 +344,38 @@ labels = ["0", "1"]
 coded = true
 unknown = "0"
 """
+_TYPED = """[attributes.age]
+type = "integer"
+min = 0
+max = 94
+bins = { private = 8, share = 0.05 }
+cap = true
+[attributes.pay]
+min = 1
+max = 1e6
+bins = 12
+scale = "log"
+shape = "log"
+decimals = 2
+thousands = "."
+decimal = ","
+[attributes.day]
+type = "date"
+format = "%d.%m.%Y"
+min = 2018-01-01
+max = "2019-12-31"
+bins = "quarter"
+missing = "never"
+[attributes.stamp]
+bins = [2019-01-01T00:00:00, "2019-06-01T12:00", inf]
+[attributes.job]
+labels = { private = true, keep = 5, share = "1/9" }
+case = false
+blanks = "strip"
+numbers = true
+[attributes.well]
+type = "boolean"
+"""
 _SPEC = """name = "visits"
 data = { source = "csv", path = "visits.csv", delimiter = ";", quoting = true }
 neighbours = "add-remove"
@@ -338,6 +411,7 @@ def domains() -> dict[str, bytes]:
     nist = {"schema": {"a": {"values": [1, 2], "has_null": True}, "b": {"min": 0, "max": 9, "dtype": "int8"}}}
     return {
         "long.toml": _DOMAIN.encode(),
+        "typed.toml": _TYPED.encode(),
         "short.toml": b'a = 3\nb = ["x", "y", 1, true]\nc = { size = 2 }\n',
         "ours.json": json.dumps(DOMAIN.to_dict()).encode(),
         "nist.json": json.dumps(nist).encode(),
@@ -385,6 +459,63 @@ def read_domain(path: Path, sound: bytes) -> str:
     repr(domain)
     if Domain.from_dict(domain.to_dict()) != domain:
         raise Broken("a domain that was read is another one when it is written")
+    for one in domain:
+        fine = [one.grid()] if isinstance(one.private, PrivateBins) else []
+        for attribute in (one, *fine):
+            if any(
+                not 0 <= attribute.code(raw) < attribute.size for raw in (None, b"", b"1e999", b"\xff", b"2019-02-29")
+            ):
+                raise Broken("a value has no code")
+    return "read"
+
+
+@cache
+def descriptions() -> dict[str, bytes]:
+    nist = {
+        "a": {"values": ["N", 1, 2], "has_null": True, "null_value": "N", "dtype": "object"},
+        "b": {"min": 0, "max": 9, "dtype": "int8"},
+        "c": {"min": -1.5, "max": 9, "dtype": "float64"},
+    }
+    told = {
+        "a": {"description": "Ä", "values": {"N": "none", "1": "one"}},
+        "b": {"description": "b", "details": "more", "values": {"min": 0, "max": 9, "10": "ten"}},
+    }
+    missing = {"missingValues": ["", "NA"]}
+    fields = [
+        {"name": "a", "type": "string", "constraints": {"enum": ["x", "y"]}, **missing},
+        {"name": "b", "type": "integer", "constraints": {"minimum": 0, "maximum": "99", "required": True}},
+        {
+            "name": "c",
+            "type": "date",
+            "format": "%d.%m.%Y",
+            "constraints": {"minimum": "01.01.2000", "maximum": "1.1.2024"},
+        },
+        {"name": "d", "categories": [{"value": 1, "label": "one"}], "title": "D"},
+    ]
+    package = {"resources": [{"schema": {"fields": fields, **missing}}]}
+    book = "variable;code;label;missing;type;min;max\nsex;1;'male';;;;\n;9;;yes;;;\nage;;;;int;0;120\n"
+    return {
+        "nist.json": json.dumps({"schema": nist}).encode(),
+        "dictionary.json": json.dumps(told).encode(),
+        "package.json": json.dumps(package).encode(),
+        "book.csv": book.encode(),
+    }
+
+
+def read_description(path: Path, sound: bytes) -> str:
+    book = not sound.startswith(b"{")
+    named = path.rename(path.with_suffix(".csv" if book else ".json"))
+    try:
+        found = read_metadata(None if book else named, codebooks=[named] if book else [])
+    finally:
+        named.rename(path)
+    text = found.to_toml()
+    if repr(tomllib.loads(text)) != repr(tomllib.loads(Metadata(tables=found.tables).to_toml())):
+        raise Broken("comments change what a domain file says")
+    if list(tomllib.loads(text)["attributes"]) != list(found.tables):
+        raise Broken("a domain file has other columns than the metadata")
+    if not found.todo:
+        Domain.from_dict(found.to_dict())
     return "read"
 
 
@@ -516,12 +647,16 @@ TARGETS: dict[str, Target] = {
     "release": Target(
         seeds=releases, spoil=spoil_archive, read=read_release, errors=(dpgm.ModelFileError, dpgm.PluginError)
     ),
+    "labels": Target(seeds=labels_files, spoil=spoil_text, read=read_labels, errors=(dpgm.ModelFileError,)),
     "ledger": Target(
         seeds=ledgers, spoil=spoil_binary, read=read_ledger, errors=(dpgm.ModelFileError, dpgm.BudgetError)
     ),
     "uai": Target(seeds=uai_files, spoil=spoil_text, read=read_uai_file, errors=(DataError,)),
     "bif": Target(seeds=bifs, spoil=spoil_text, read=read_bif_file, errors=(DataError,)),
     "domain": Target(seeds=domains, spoil=spoil_domain, read=read_domain, errors=(dpgm.DomainError,), labels=True),
+    "metadata": Target(
+        seeds=descriptions, spoil=spoil_domain, read=read_description, errors=(dpgm.DomainError,), labels=True
+    ),
     "spec": Target(seeds=specs, spoil=spoil_text, read=read_spec, errors=_ANY, labels=True),
     "csv": Target(seeds=csv_files, spoil=spoil_records, read=read_csv, errors=(DataError,)),
     "arrow": Target(seeds=arrow_files, spoil=spoil_binary, read=read_arrow, errors=(DataError,)),

@@ -21,6 +21,7 @@ FIELDS: list[dict[str, object]] = [
     {"name": "alive", "type": "boolean"},
     {"name": "works", "type": "boolean", "trueValues": ["yes"], "falseValues": ["no"]},
     {"name": "plan", "type": "integer", "categories": [{"value": 1, "label": "Basic"}, {"value": 2, "label": "Full"}]},
+    {"name": "ward", "type": "string", "constraints": {"enum": ["1", "2"], "required": True}},
     {"name": "where", "type": "geopoint"},
     {"name": "since", "type": "year", "constraints": ends(1990, 2024), "missingValues": ["-", "?"]},
 ]  # fmt: skip
@@ -41,6 +42,7 @@ def test_fields():
         "alive": {"type": "boolean", **null},
         "works": {"labels": ["no", "yes"], **null},
         "plan": {"type": "integer", "labels": ["1", "2"], "numbers": True, **null},
+        "ward": {"labels": ["1", "2"], "null_values": []},
         "where": {"todo": "type 'geopoint' is no column of a table; delete it, or say labels = [...]"},
         "since": {
             "type": "integer", "min": 1990, "max": 2024, "bins": 35, "missing": "missing", "null_values": ["-", "?"],

@@ -30,6 +30,7 @@ def wide(*names: str) -> Header:
         (b"\xef\xbb\xbfa,b\n", Header(names=("a", "b"))),
         (b'"a;1";"b"\n', Header(names=("a;1", "b"), delimiter=";", quoting=True)),
         (b"a, b,c\n", Header(names=("a", "b", "c"), skip_blanks=True)),
+        ("größe;b\n".encode("latin-1"), Header(names=("größe", "b"), delimiter=";", encoding="cp1252")),
         ("größe,Übung\n".encode(), Header(names=("größe", "Übung"))),
         ("\ufeffa;\u0a0ab;c\r\n\u0a0a".encode("utf-16-le"), wide("a", "\u0a0ab", "c")),
         ("\ufeffa;\u0a0ab;\u0a00c\n".encode("utf-16-be"), wide("a", "\u0a0ab", "\u0a00c")),
@@ -58,7 +59,8 @@ def test_gzipped_files_are_read(tmp_path):
         b"",
         b"planted\0,x\n",
         b"planted\rx,y\n",
-        b"planted\xff\n",
+        b"planted\x81\n",
+        "\ufeffplanted".encode("utf-16-le") + b"\xd8\n\0",
         b"planted," + b"x" * (MAX_LINE + 1),
         b'planted,"' + b"x" * 200_000 + b'"\n',
     ],
@@ -93,7 +95,8 @@ def test_what_stands_behind_the_first_line_changes_nothing(tmp_path):
 def test_files_that_cannot_be_read(tmp_path):
     """No file, a folder, no gzip."""
     (tmp_path / "x.csv.gz").write_bytes(b"planted,b\n")
-    for path in (tmp_path / "none.csv", tmp_path, tmp_path / "x.csv.gz"):
+    (tmp_path / "y.csv.gz").write_bytes(gzip.compress(b"planted,b\n" * 100)[:10] + b"\xff" * 50)
+    for path in (tmp_path / "none.csv", tmp_path, tmp_path / "x.csv.gz", tmp_path / "y.csv.gz"):
         with pytest.raises(DataError, match="cannot read") as refused:
             read_header(path)
         assert "planted" not in str(refused.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dpgm_core.domain import Attribute, Domain
@@ -170,3 +171,10 @@ def test_shares_hopeless_columns_and_broken_constraints_are_told(tmp_path: Path)
     assert "nearly all values are unknown: does the domain describe this column?" in str(validate(path, domain))
     path.write_text("sex\nM\n")  # without one of its columns nothing is said of a constraint
     assert not validate(path, domain).broken
+
+
+def test_values_of_an_open_column_are_not_unknown():
+    """Which of them are labels is found by the release; nulls are told."""
+    domain = Domain.from_dict({"attributes": {"a": {"labels": {"private": True, "keep": 3}}}})
+    (column,) = validate(pa.table({"a": ["x", "y", None, ""]}), domain).columns
+    assert (column.unknown, column.null, column.unknown_values) == (0, 2, ())

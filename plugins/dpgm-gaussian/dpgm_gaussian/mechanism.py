@@ -163,7 +163,8 @@ class Gaussian(Exactness):
         if budget.kind == "pure":
             raise BudgetError(
                 f"mechanism 'gaussian' was asked for {budget}, but Gaussian noise is never purely private; "
-                "ask for Budget.zcdp(rho) or Budget.approx(epsilon, delta), or use mechanism 'laplace'"
+                "say budget = { rho = ... } or { epsilon = ..., delta = ... }, or mechanism = 'laplace' (in Python "
+                "Budget.zcdp or Budget.approx)"
             )
         if budget.is_zero or (budget.kind == "approx" and not (budget.epsilon and budget.delta)):
             raise BudgetError(

@@ -163,7 +163,8 @@ class Laplace(Exactness):
         if budget.kind == "approx":
             raise BudgetError(
                 f"mechanism 'laplace' was asked for {budget}, but its privacy is pure and has no use for delta; "
-                f"ask for Budget.pure(epsilon) or Budget.zcdp(rho)"
+                "say budget = { epsilon = ... } or { rho = ... }, or mechanism = 'gaussian' (in Python Budget.pure or "
+                "Budget.zcdp)"
             )
         if budget.is_zero:
             raise BudgetError(f"mechanism 'laplace' was asked for {budget}; nothing is left to buy noise with")

@@ -28,7 +28,7 @@ from dpgm_core import (
     option,
     whole,
 )
-from dpgm_core.inference import Estimates
+from dpgm_core.inference import ConstrainedEngine, Estimates, constrained
 from dpgm_mrf.gibbs_chains import Annealed, Chains, annealed
 from dpgm_mrf.gibbs_law import Law, compile_law
 from dpgm_mrf.gibbs_mixing import slowest
@@ -83,7 +83,11 @@ class Gibbs:
                        validator=_seed)  # fmt: skip
     max_bytes: int = option(2 * 2**30, help="refuse structures that would take more", unit="bytes", validator=whole)
 
-    def compile(self, structure: Structure) -> GibbsEngine:
+    def compile(self, structure: Structure) -> GibbsEngine | ConstrainedEngine:
+        """An engine for a structure; constraints of its domain are hard zeros, so see above. Raises TooLarge."""
+        return constrained(structure, self._plain)
+
+    def _plain(self, structure: Structure) -> GibbsEngine:
         """Index arrays for one structure; raises TooLarge, with sizes, before any table is made."""
         largest = max(structure.sizes)
         cells = 2 * sum(size * number for size, number in zip(structure.sizes, structure.multiplicities, strict=True))

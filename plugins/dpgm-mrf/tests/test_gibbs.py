@@ -22,6 +22,7 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.cli import cli
+from dpgm_core.testing.constrained import constrained_structures
 
 # |error| / stated error is Student's t of 49 degrees of freedom: beyond 7 with probability 7e-9 per cell, so below
 # 1e-5 for all cells of this file together, were the seeds not fixed.
@@ -302,3 +303,20 @@ def test_learners_that_follow_gradients_to_their_end_refuse_it(learner):
             np.zeros((10, 2), dtype=int), structure, Budget.zcdp(1), neighbours="add-remove", learner=learner,
             inference="gibbs",
         )  # fmt: skip
+
+
+def test_constraints_are_never_broken_and_islands_are_told():
+    """Impossible cells are 0 and no record breaks a rule; chains that a map keeps from moving do not count as
+    converged."""
+    for name in ("beside", "across"):
+        structure = constrained_structures()[name]
+        theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
+        engine = Gibbs(chains=200, draws=20).compile(structure)
+        beliefs = engine.infer(theta)
+        exact = make("inference", "junction-tree").compile(structure).infer(theta)
+        assert not beliefs.marginals.values[exact.marginals.values == 0].any()
+        assert beliefs.converged == (name == "beside")
+        if beliefs.converged:
+            assert off(beliefs, exact)[0] < FAR
+        codes = engine.sample(theta, 500, np.random.default_rng(2))
+        assert not any(structure.domain.broken(dict(zip(structure.domain.names, codes, strict=True))).values())

@@ -1,0 +1,121 @@
+"""Means, variances, quantiles and correlations of attributes with numbers, exact for a model and its bins.
+
+A value is spread inside its bin as `dpgm_core.models.within` says, given its code independent of all else. Codes that
+have no number, missing ones above all, are left out: every answer is about records that have one, of all attributes
+asked for. Of a bin without an end all values stand at its finite edge, so that moments of it are bounds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.attribute import Attribute
+from dpgm_core.errors import DomainError, InferenceError, OptionError
+from dpgm_core.models.within import Within, within
+
+__all__ = ["checked_share", "correlation_of", "law_of_numbers", "mean_of", "quantile_of", "share_of", "variance_of"]
+
+
+def law_of_numbers(attribute: Attribute) -> Within:
+    """The law of an attribute's numbers. Raises DomainError for one without any.
+
+    >>> law_of_numbers(Attribute.of_size("a", 2))
+    Traceback (most recent call last):
+    dpgm_core.errors.DomainError: attribute 'a' has no numbers to compute with; declare its bins, or its type and ...
+    """
+    law = within(attribute)
+    if law is None or not law.present.any():
+        raise DomainError(
+            f"attribute {attribute.name!r} has no numbers to compute with; declare its bins, or its type and numbers "
+            "as labels"
+        )
+    return law
+
+
+def share_of(law: Within, table: FloatArray) -> float:
+    """The probability that there is a number. table: p of each code.
+
+    >>> share_of(law_of_numbers(Attribute.of_bins("a", [0, 2, 6], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    0.75
+    """
+    return float(table[law.present].sum())
+
+
+def mean_of(law: Within, table: FloatArray) -> float:
+    """The mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
+
+    >>> mean_of(law_of_numbers(Attribute.of_bins("a", [0, 2, 6], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    2.0
+    """
+    return _mean(_weights(law, table), law.moments()[0][law.present])
+
+
+def variance_of(law: Within, table: FloatArray) -> float:
+    """The variance of the numbers: that of the bins' means, and the mean of that inside of them."""
+    means, variances = (moment[law.present] for moment in law.moments())
+    weights = _weights(law, table)
+    return float(weights @ ((means - _mean(weights, means)) ** 2 + variances))
+
+
+def quantile_of(law: Within, table: FloatArray, share: float) -> float:
+    """The least number that `share` of the numbers are not above, between a bin's ends as its law has it.
+
+    >>> law = law_of_numbers(Attribute.of_bins("a", [0, 2, 6], unknown="?"))
+    >>> quantile_of(law, np.array([0.5, 0.5, 0.0]), 0.75)
+    4.0
+    """
+    codes: IntArray = np.flatnonzero(law.present)
+    codes = codes[np.argsort(law.low[codes], kind="stable")]
+    weights = table[codes] / _sum(table[codes])
+    upto = np.cumsum(weights)
+    # Rounding must not make a code without weight the answer, at either end.
+    held = np.flatnonzero(weights > 0)
+    at = held[min(int(np.searchsorted(upto[held], min(share, upto[held[-1]]))), len(held) - 1)]
+    return law.quantile(int(codes[at]), float(np.clip((share - upto[at] + weights[at]) / weights[at], 0.0, 1.0)))
+
+
+def correlation_of(laws: tuple[Within, Within], table: FloatArray) -> float:
+    """Pearson's correlation of two attributes, table: p of each pair of codes; of records that have both numbers.
+
+    Raises InferenceError where one of them does not vary.
+    """
+    table = table[np.ix_(laws[0].present, laws[1].present)]
+    table = table / _sum(table)
+    spread, apart = [], []
+    for axis, law in enumerate(laws):
+        means, variances = (moment[law.present] for moment in law.moments())
+        weights = table.sum(axis=1 - axis)
+        apart.append(means - _mean(weights, means))
+        spread.append(float(weights @ (apart[-1] ** 2 + variances)))
+    if min(spread) <= 0:
+        raise InferenceError("a correlation needs two attributes that vary; one of them has a single value")
+    # Given their codes the two are independent: only the bins' means are correlated.
+    found = float(apart[0] @ table @ apart[1]) / math.sqrt(spread[0] * spread[1])
+    return min(1.0, max(-1.0, found))
+
+
+def checked_share(share: object) -> float:
+    """Of a quantile: a number from 0 to 1. Raises OptionError."""
+    if not isinstance(share, (int, float, np.floating)) or isinstance(share, bool) or not 0 <= share <= 1:
+        raise OptionError(f"a quantile is asked for as a number from 0 to 1, such as 0.5 for the median; got {share!r}")
+    return float(share)
+
+
+def _weights(law: Within, table: FloatArray) -> FloatArray:
+    here = table[law.present]
+    return here / _sum(here)
+
+
+def _sum(table: FloatArray) -> float:
+    total = float(table.sum())
+    if total <= 0:
+        raise InferenceError("no record has a number there: the model says that all of them are missing")
+    return total
+
+
+def _mean(weights: FloatArray, means: FloatArray) -> float:
+    # Around a number of their size, so that dates of this century lose no digits.
+    return float(means[0] + weights @ (means - means[0]))

@@ -1,0 +1,75 @@
+"""The benchmark of tables as they come: what it compares is what the definition says, and its parts run."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks.cases.binned import HAND, binned, off_numbers, spread
+from benchmarks.cases.coded import Coded
+from benchmarks.protocol.columns import COUNTIES, bins_found, broken, constraints_broken, sampled, typed_model
+from dpgm_core import Attribute, Domain, Model, Structure, Tables
+
+SIZES = {"age": 85, "fnlwgt": 100, "capital-gain": 100, "capital-loss": 100, "hours-per-week": 99, "sex": 2}
+
+
+def test_bins_are_spread_evenly_over_their_numbers():
+    """Each label's share of the numbers sums to one, that of missing values to none; the last bin is closed."""
+    age = Attribute.from_dict("age", {"type": "integer", "bins": [0, 2, 5]})
+    assert spread(age, 6).tolist() == [
+        [0.5, 0.5, 0, 0, 0, 0], [0, 0, 0.25, 0.25, 0.25, 0.25], [0] * 6
+    ]  # fmt: skip
+
+
+def test_a_model_of_uniform_records_is_near_them_and_of_others_is_not():
+    """Uniform potentials beside records of every pair of numbers once; all on one number is as far as can be."""
+    codes = Domain.from_sizes({"age": 85, "hours-per-week": 99})
+    everyone = np.stack(np.meshgrid(np.arange(85), np.arange(99)), axis=-1).reshape(-1, 2)
+    domain = binned(codes, None)
+    assert domain["age"].edges[-1] == 84 and not domain.undetermined
+    structure = Structure(domain, [domain.names])
+    weights = [np.log(np.diff([*HAND[one.name][:-1], HAND[one.name][-1] + 1])) for one in domain]
+    table = np.full(domain.shape(domain.names), -50.0)
+    table[:-1, :-1] = np.add.outer(*weights)
+    model = Model(structure, Tables(structure, table.reshape(-1)))
+    assert off_numbers(Coded(domain=codes, codes=everyone), model) == pytest.approx((0, 0), abs=1e-9)
+    far = off_numbers(Coded(domain=codes, codes=np.full((10, 2), 3)), model)
+    assert far[0] == pytest.approx(1 - 1 / (85 * 99)) and 0.9 < far[1] < 1
+
+
+def test_private_bins_leave_the_labels_of_other_columns():
+    """As many bins as asked for at most, to be found; a column of labels is as it is."""
+    domain = binned(Domain.from_sizes(SIZES), 16)
+    assert domain.undetermined == tuple(HAND) and domain["age"].size == 17 and domain["sex"].size == 2
+
+
+def test_private_bins_are_found_and_timed():
+    """One column of a thousand records."""
+    assert set(bins_found(1000, 1, "pure")) == {"public", "private", "public CPU", "private CPU", "peak"}
+
+
+def test_records_are_sampled_in_the_types_of_their_columns(tmp_path):
+    """A whole number, a number, a date and a text."""
+    typed_model(4).save(tmp_path / "m.dpgm")
+    assert sampled(tmp_path, 50, "parquet")["CPU"] > 0
+    found = pa.parquet.read_table(tmp_path / "50.parquet")
+    assert [str(kind) for kind in found.schema.types] == ["int64", "double", "date32[day]", "string"]
+
+
+def test_what_breaks_a_constraint_is_counted():
+    """Each constraint broken once in five records, of which the last, with values missing, breaks none."""
+    rows = [
+        ("county 3", "state 0", "elsewhere", 1, 2, 40, "no"),
+        ("county 3", "state 3", "metropolis", 3, 2, 40, "no"),
+        ("county 3", "state 3", "elsewhere", 2, 2, 14, "yes"),
+        ("county 4", "state 0", "metropolis", 1, 2, 15, "yes"),
+        (None, None, "elsewhere", None, 2, None, "yes"),
+    ]
+    names = ("county", "state", "city", "came", "left", "age", "married")
+    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    assert broken(table) == {"states": 1, "stay": 1, "children": 1, "metropolis": 1}
+    assert COUNTIES["county 3"] == "state 3"
+
+
+def test_no_sampled_record_breaks_one():
+    """Two thousand of a spanning tree's, at a noise that would break all of them."""
+    assert set(constraints_broken("mst", "independent", 2000).values()) == {0}

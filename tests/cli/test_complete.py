@@ -1,0 +1,114 @@
+"""`dpgm complete`: files in and out, byte for byte where nothing was missing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+
+import dpgm_core as dpgm
+
+DOMAIN = dpgm.Domain.from_dict(
+    {
+        "age": {"type": "integer", "min": 0, "max": 99, "bins": 5},
+        "sex": ["F", "M"],
+        "job": ['a "b"', "c;d"],
+    }
+)
+
+
+@pytest.fixture
+def typed(tmp_path):
+    structure = dpgm.Structure.chain(DOMAIN)
+    theta = np.random.default_rng(0).normal(size=structure.cells)
+    dpgm.Model(structure, dpgm.Tables(structure, theta)).save(tmp_path / "t.dpgm")
+    return tmp_path / "t.dpgm"
+
+
+def test_what_stands_comes_out_byte_for_byte(typed, dpgm_command):
+    """Quotes, blanks, line ends, a mark at the start, other columns; what is filled in has quotes if it must."""
+    rows, full = typed.with_name("rows.csv"), typed.with_name("full.csv")
+    lines = [b'id;age;"sex"\r\n', b'"x;""1";37; \r\n', b'2;"41";"F"\r\n', b" 3 ;;M\n", b"4;  ;"]
+    rows.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
+    code, out, err = dpgm_command("complete", typed, rows, "-o", full, "--seed", 1)
+    assert code == 0 and "4 rows, 8 cells filled" in out
+    assert "carried through, as the model does not know them: id" in err and "added, as ROWS lack them: job" in err
+    assert "NOT COVERED by any guarantee" in err
+    made = full.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
+    assert made[0] == b'id;age;"sex";job\r\n'
+    assert made[1].startswith(b'"x;""1";37;') and made[1][11:12] in b"FM" and made[1].endswith(b"\r\n")
+    assert made[2].startswith(b'2;"41";"F";') and made[3].startswith(b" 3 ;") and made[3].endswith(b"\n")
+    assert {line.rstrip().split(b";", 3)[3] for line in (made[2], made[3])} <= {b'"a ""b"""', b'"c;d"'}
+    again = typed.with_name("again.csv")
+    assert dpgm_command("complete", typed, full, "-o", again)[0] == 0
+    assert again.read_bytes() == full.read_bytes()  # nothing is missing any more
+    stamp = json.loads(typed.with_name("full.csv.dpgm.json").read_text())
+    assert stamp["private"] is False and stamp["guarantee"].startswith("NOT COVERED")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_typed_files_keep_their_types(typed, dpgm_command, suffix):
+    """And given cells; JSON tells how many were filled in."""
+    rows, full = typed.with_name(f"rows{suffix}"), typed.with_name(f"full{suffix}")
+    table = pa.table({"age": pa.array([37, None, 5], pa.int16()), "sex": ["F", "M", None], "note": [1.5, None, 2]})
+    if suffix == ".parquet":
+        pyarrow.parquet.write_table(table, rows)
+    else:
+        with pyarrow.ipc.new_file(rows, table.schema) as writer:
+            writer.write_table(table)
+    code, out, _ = dpgm_command("complete", typed, rows, "-o", full, "--json")
+    said = json.loads(out)
+    assert (code, said["rows"], said["filled"]) == (0, 3, {"age": 1, "sex": 1, "job": 3})
+    assert (said["carried"], said["added"], said["private"]) == (["note"], ["job"], False)
+    made = pyarrow.parquet.read_table(full) if suffix == ".parquet" else pyarrow.ipc.open_file(full).read_all()
+    assert made.schema.types[:3] == table.schema.types and made["note"].equals(table["note"])
+    assert made["age"].to_pylist()[::2] == [37, 5] and made["sex"].to_pylist()[:2] == ["F", "M"]
+    assert json.loads(made.schema.metadata[b"dpgm"])["completed"] is True
+
+
+def test_gzipped_and_empty_files(typed, dpgm_command):
+    """A packed file becomes a plain one; a header without rows stays one."""
+    rows, full = typed.with_name("rows.csv.gz"), typed.with_name("full.csv")
+    rows.write_bytes(gzip.compress(b"sex\tage\nF\t\n"))
+    assert dpgm_command("complete", typed, rows, "-o", full)[0] == 0
+    assert full.read_bytes().startswith(b"sex\tage\tjob\nF\t")
+    empty = typed.with_name("empty.csv")
+    empty.write_text("sex,age,job\n")
+    assert dpgm_command("complete", typed, empty, "-o", full)[0] == 0
+    assert full.read_text() == "sex,age,job\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "output", "message"),
+    [
+        ("r.csv", "sex,age\nF\n", "o.csv", "row 1 has 1 fields, and the first line 2"),
+        ("r.csv", "sex,age\nF,3\nX,4\n", "o.csv", "row 2: its value of 'sex' is none that the model knows"),
+        ("r.csv", "a,b\n1,2\n", "o.csv", "names no attribute of the model, which has age, sex, job"),
+        ("r.csv", "", "o.csv", "names no attribute"),
+        ("r.csv", "sex,sex\nF,F\n", "o.csv", "two columns 'sex'"),
+        ("r.csv", "sex\nF\n", "o.parquet", "completed rows keep their format; end it in .csv"),
+        ("r.xlsx", "sex\nF\n", "o.csv", "must end in .csv, .csv.gz"),
+        ("r.parquet", "sex\nF\n", "o.parquet", "cannot be read as parquet"),
+        ("r.csv.gz", "sex\nF\n", "o.csv", "cannot be read as CSV"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(typed, refused, name, content, output, message):
+    """One line, nothing is written, and an earlier file stays."""
+    typed.with_name(name).write_text(content)
+    assert message in refused("complete", typed, typed.with_name(name), "-o", typed.with_name(output))
+    assert sorted(path.name for path in typed.parent.iterdir()) == sorted([name, "t.dpgm"])
+
+
+def test_a_file_that_is_missing_or_taken(typed, refused):
+    """And one that is not UTF-8."""
+    output = typed.with_name("o.csv")
+    assert "cannot be read as CSV" in refused("complete", typed, typed.with_name("no.csv"), "-o", output)
+    rows = typed.with_name("r.csv")
+    rows.write_bytes("sex,alter\nF,ä\n".encode("utf-16"))
+    assert "not UTF-8" in refused("complete", typed, rows, "-o", output)
+    assert "nothing is replaced there" in refused("complete", typed, rows, "-o", rows)

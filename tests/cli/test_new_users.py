@@ -1,0 +1,175 @@
+"""What users have found wanting in messages: each says what it was, and what would do, in the words of a spec."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def refused(refused):
+    """The line that refuses, without its end."""
+    return lambda *words: refused(*words).removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            ["mechanism=gaussian"],
+            "mechanism 'gaussian' was asked for epsilon = 1, but Gaussian noise is never purely private; say budget = "
+            "{ rho = ... } or { epsilon = ..., delta = ... }, or mechanism = 'laplace' (in Python Budget.zcdp or "
+            "Budget.approx)",
+        ),
+        (
+            ["budget={epsilon=1, delta=1e-6}", "ledger.budget={epsilon=9, delta=1e-3}"],
+            "mechanism 'laplace' was asked for (epsilon, delta) = (1, 1e-06), but its privacy is pure and has no use "
+            "for delta; say budget = { epsilon = ... } or { rho = ... }, or mechanism = 'gaussian' (in Python "
+            "Budget.pure or Budget.zcdp)",
+        ),
+        (
+            ["epsilon=2", "delta=0.1"],
+            "spec visits.toml says epsilon = 2, delta = 0.1 by itself; say what is spent in its budget: budget = { "
+            "epsilon = 2, delta = 0.1 }",
+        ),
+        (
+            ["structure={cliques=['sex', 'age']}"],
+            "cliques: a clique must be a list of attribute names, got 'sex'; write cliques = [[...]] with a list for "
+            "each clique",
+        ),
+        (
+            ["structure=auto"],
+            "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, got "
+            "'auto'",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_specs_are_answered_in_keys_of_specs(spec, refused, settings, said):
+    """The exact sentence, before any charge."""
+    words = [word for setting in settings for word in ("--set", setting)]
+    assert refused("fit", spec, *words) == f"dpgm: {said}"
+    assert not list(spec.parent.glob("out/*.dpgm"))
+
+
+def test_a_file_in_another_dialect_is_answered_with_the_line_to_write(spec, refused):
+    """Semicolons and UTF-16, by the first line alone."""
+    path = spec.parent / "visits.csv"
+    text = path.read_text()
+    path.write_text(text.replace(",", ";"))
+    line = f'say data = {{ source = "csv", path = "{path}", '
+    semicolons = f"dpgm: {path}: read with ';' between fields, the first line names the columns; {line}"
+    assert refused("fit", spec) == f'{semicolons}delimiter = ";" }}'
+    assert refused("validate", spec) == f'{semicolons}delimiter = ";" }}'
+    path.write_text(text, encoding="utf-16")
+    said = f'dpgm: {path}: read in UTF-16, the first line names the columns; {line}encoding = "utf-16" }}'
+    assert refused("fit", spec) == said
+    path.write_text(text, encoding="utf-16")
+    assert not list(spec.parent.glob("out/*"))
+
+
+@pytest.mark.parametrize(
+    "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("evaluate",), ("export", "--bif", "x.bif")]
+)
+def test_records_are_no_model(spec, refused, command):
+    """Whatever the command, it says what was named and what makes a model."""
+    path = spec.parent / "visits.csv"
+    said = refused(command[0], path, *command[1:])
+    assert said == (
+        f"dpgm: {path} is a table of records by its name, and not a model file; a spec that names it makes one: "
+        "dpgm fit SPEC"
+    )
+
+
+def test_files_in_each_others_place(spec, refused, dpgm_command):
+    """Specs, domains, models, releases, ledgers and networks."""
+    folder = spec.parent
+    assert dpgm_command("fit", spec)[0] == 0
+    model, ledger, domain = folder / "out/visits.dpgm", folder / "out/visits.ledger", folder / "domain.toml"
+    bif = folder / "x.bif"
+    bif.write_text("network x {}")
+    by_name = "by its name, and not"
+    assert refused("query", spec) == (
+        f"dpgm: {spec} is a spec or domain {by_name} a model file; a spec makes one, and says where: dpgm fit {spec}"
+    )
+    assert refused("query", ledger) == (
+        f"dpgm: {ledger} is a ledger {by_name} a model file; show it with: dpgm ledger show {ledger}"
+    )
+    assert refused("query", bif).startswith(f"dpgm: {bif} is a network of other programs {by_name} a model file; ")
+    assert refused("learn", folder / "visits.csv").startswith(
+        f"dpgm: {folder}/visits.csv is a table of records {by_name} a rel"
+    )
+    assert refused("fit", folder / "visits.csv") == (
+        f"dpgm: {folder}/visits.csv is a table of records {by_name} a spec; one that names it is written with: "
+        f"dpgm init {folder}/visits.csv"
+    )
+    assert refused("plan", model) == (
+        f"dpgm: {model} is a model or release {by_name} a spec; show a model with: dpgm query {model}"
+    )
+    assert refused("fit", ledger).startswith(f"dpgm: {ledger} is a ledger {by_name} a spec; show it with: dpgm ledger")
+    assert refused("validate", domain) == (
+        f"dpgm: {domain} describes a domain and is no spec, as it has [attributes]; name it in one: domain = "
+        "'domain.toml'"
+    )
+    assert refused("query", folder / "out/visits") == (
+        f"dpgm: there is no file {folder}/out/visits; did you mean {folder}/out/visits.dpgm?"
+    )
+    assert refused("show", model) == (
+        f"dpgm: dpgm show needs the kind and the name of a component, such as: dpgm show source csv; got '{model}' "
+        "alone (dpgm plugins lists all of them, and dpgm query MODEL says what a model is)"
+    )
+    assert refused("smaple", model) == "dpgm: there is no command 'smaple'; did you mean 'sample'? (try dpgm --help)"
+
+
+def test_a_name_that_is_spent_is_explained(spec, dpgm_command, refused):
+    """Where it is printed, by fit, release and select; not by a run that is refused."""
+    assert "earlier run" not in dpgm_command("fit", spec)[2]
+    said = (
+        "dpgm: visits.dpgm is there from an earlier run, or its release is; what was paid for is never replaced, so "
+        "these files are visits-{}\n"
+    )
+    for number, command in enumerate(("fit", "release"), start=2):
+        code, out, err = dpgm_command(command, spec, "--set", "budget.epsilon=0.1")
+        assert code == 0 and f"visits-{number}" in out and said.format(number) in err
+    assert "earlier run" not in refused("fit", spec, "--set", "mechanism=gaussian")
+
+
+def test_what_is_measured_to_no_purpose_is_told(spec, dpgm_command):
+    """Cliques named again, in any order, and columns of one label; by plan and fit, and where a structure is chosen."""
+    (spec.parent / "domain.toml").write_text(
+        '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nlabels = ["any"]\nunknown = "any"\n'
+    )
+    twice = "dpgm: [structure] names the clique of age and sex more than once; it is measured once\n"
+    single = (
+        "dpgm: column age has one label only, so nothing can be learned of it; leave it out of the domain, as its "
+        "tables are paid for all the same\n"
+    )
+    asked = ("--set", "structure={cliques=[['sex','age'],['age','sex'],['sex','age']]}")
+    for command in ("plan", "fit"):
+        code, _, err = dpgm_command(command, spec, *asked)
+        assert code == 0 and err.count(twice) == err.count(single) == 1
+    alone = dpgm_command("fit", spec, "--set", "structure={cliques=[['sex']]}", "--set", "budget.epsilon=0.1")[2]
+    assert twice not in alone and single not in alone
+    assert single in dpgm_command("plan", spec, "--set", "structure={select='auto'}")[2]
+
+
+@pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em", "psgd", "bayes-net"])
+def test_every_learner_takes_a_column_of_one_label(spec, dpgm_command, learner):
+    """Measured or not, it is 1 in the model, and no learner fails after the charge."""
+    (spec.parent / "domain.toml").write_text(
+        '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nlabels = ["any"]\nunknown = "any"\n'
+    )
+    structure = "{parents={age=['sex']}}" if learner == "bayes-net" else "{cliques=[['sex','age'],['age']]}"
+    code, out, err = dpgm_command("fit", spec, "--set", f"learner={learner}", "--set", f"structure={structure}")
+    assert code == 0, err
+    assert "any: 100.0%" in out
+
+
+@pytest.mark.parametrize("selector", ["auto", "mst", "privbayes"])
+def test_selectors_take_a_column_of_one_label(spec, dpgm_command, selector):
+    """It may stand in a clique that is chosen, and nothing fails for it."""
+    (spec.parent / "domain.toml").write_text(
+        '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nlabels = ["any"]\nunknown = "any"\n'
+    )
+    code, out, err = dpgm_command("fit", spec, "--set", f"structure={{select='{selector}'}}")
+    assert code == 0, err
+    assert "any: 100.0%" in out

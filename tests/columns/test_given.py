@@ -1,0 +1,45 @@
+"""Values as users name them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+
+import numpy as np
+import pytest
+
+from dpgm_core.columns.given import place_of
+from dpgm_core.columns.matching import EXACT, Matching
+from dpgm_core.columns.values import Values
+
+
+@pytest.mark.parametrize(
+    ("values", "value", "place"),
+    [
+        (Values(kind="integer"), "37", 37.0),
+        (Values(kind="integer"), np.float64(37), 37.0),
+        (Values(kind="integer"), 37.5, None),
+        (Values(kind="number"), "37.5", 37.5),
+        (Values(), "1e3", 1000.0),
+        (Values(kind="number"), "old", None),
+        (Values(kind="number"), float("nan"), None),
+        (Values(kind="number"), 37, None),  # a code, where users name labels
+        (Values(kind="number"), date(1970, 1, 2), None),
+        (Values(kind="date", format="%d.%m.%Y"), "02.01.1970", 1.0),
+        (Values(kind="date"), date(1970, 1, 2), 1.0),
+        (Values(kind="date"), 1.0, None),
+        (Values(kind="datetime"), datetime(1970, 1, 1, 0, 0, 1), 1.0),
+        (Values(kind="time"), time(1), 3600.0),
+        (Values(kind="date"), time(1), None),
+    ],
+)
+def test_values_have_places(values, value, place):
+    """Texts in the column's format, floats and dates; what is none of its type has no place."""
+    assert place_of(values, EXACT, value) == place
+
+
+def test_numbers_are_written_as_their_country_does():
+    """The rules of matching hold for texts alone."""
+    german = Matching(thousands=".", decimal=",")
+    assert (
+        place_of(Values(kind="number"), german, "1.250,5") == place_of(Values(kind="number"), german, 1250.5) == 1250.5
+    )

@@ -1,0 +1,127 @@
+"""Records in batches: one law, however they are written, and given what is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from dpgm_core import Domain, InferenceError, Model, OptionError, SeededRandomness, Structure, Tables
+from dpgm_core.models import drawing
+from tests.models.test_merged import NAMES, joint, model_of, summed
+
+DOMAIN = Domain.from_dict(
+    {
+        "age": {"type": "integer", "min": 0, "max": 99, "bins": 5},
+        "sex": ["F", "M"],
+        "seen": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": "quarter"},
+    }
+)
+
+
+@pytest.fixture
+def model() -> Model:
+    structure = Structure.chain(DOMAIN)
+    return Model(structure, Tables(structure, np.random.default_rng(0).normal(size=structure.cells) / 3))
+
+
+def seeded(model: Model, count: int, **options) -> pa.Table:
+    return model.sample(count, randomness=SeededRandomness(1), **options)
+
+
+@pytest.mark.parametrize("method", ["independent", "rounded"])
+def test_batches_are_what_one_call_gives(model, monkeypatch, method):
+    """Row for row while codes are drawn at once; the codes are the same in every form."""
+    monkeypatch.setattr(drawing, "_WRITTEN", 7)
+    parts = list(model.sample_batches(100, method=method, randomness=SeededRandomness(1)))
+    assert [part.num_rows for part in parts] == [7] * 14 + [2]
+    labels = seeded(model, 100, method=method)
+    assert pa.concat_tables(parts).combine_chunks().equals(labels)
+    values = seeded(model, 100, method=method, form="values")
+    for name in DOMAIN.names:
+        codes = [DOMAIN[name].labels.index(label) for label in labels[name].to_pylist()]
+        texts = seeded(model, 100, method=method, form="texts")[name].to_pylist()
+        assert [DOMAIN[name].code(text) for text in texts] == codes
+    assert [field.type for field in values.schema] == [pa.int64(), pa.string(), pa.date32()]
+
+
+def test_records_drawn_in_batches_have_the_models_law(model, monkeypatch):
+    """Where codes are drawn 1,000 at a time too: chi-squared with false alarm 1e-6, seed fixed."""
+    monkeypatch.setattr(drawing, "_DRAWN", 1000)
+    table = seeded(model, 30_000)
+    codes = [np.array([one.labels.index(label) for label in table[one.name].to_pylist()]) for one in DOMAIN]
+    law = model.marginal(DOMAIN.names)
+    seen = np.zeros(law.shape)
+    np.add.at(seen, tuple(codes), 1)
+    large = 30_000 * law > 5
+    assert large.all() and stats.chisquare(seen.reshape(-1), 30_000 * law.reshape(-1)).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("form", ["labels", "values", "texts"])
+def test_given_records_are_of_the_conditional_law(model, form):
+    """Given columns hold the label or the very value; the others have p(. | given) (false alarm 1e-6, seed fixed)."""
+    table = seeded(model, 20_000, given={"age": "37", "seen": "2020 Q2"}, form=form)
+    assert set(table["age"].to_pylist()) == {{"labels": "20-39", "values": 37, "texts": "37"}[form]}
+    law = model.marginal("sex", given={"age": "37", "seen": "2020 Q2"})
+    labels = ["F", "M", "missing" if form == "labels" else None]
+    counts = [table["sex"].to_pylist().count(label) for label in labels]
+    assert stats.chisquare(counts, 20_000 * law).pvalue > 1e-6
+    if form == "values":
+        assert {day.month for day in table["seen"].to_pylist()} == {4, 5, 6}
+    assert b'"given": {"age": "20-39", "seen": "2020 Q2"}' in table.schema.metadata[b"dpgm"]
+
+
+def test_merged_codes_can_be_given():
+    """A code of a block, and the others given it: against the table of all records (false alarm 1e-6, seed fixed)."""
+    model = model_of(2)
+    table = joint(model)
+    for method in ("independent", "rounded"):
+        drawn = seeded(model, 20_000, given={"a": 3}, method=method)
+        assert set(drawn["a"].to_pylist()) == {"3"}
+        law = summed(table, NAMES)[3].reshape(-1)
+        codes = 4 * np.array(drawn["b"].to_pylist(), int) + np.array(drawn["c"].to_pylist(), int)
+        counts = np.bincount(codes, minlength=12)
+        if method == "independent":
+            assert stats.chisquare(counts, 20_000 * law / law.sum()).pvalue > 1e-6
+        assert np.abs(counts / 20_000 - law / law.sum()).max() < 0.02
+
+
+def test_everything_may_be_given(model):
+    """Then all records are that one."""
+    given = {"age": "5", "sex": "M", "seen": "2020-02-29"}
+    rows = model.sample(3, given=given, form="texts").to_pylist()
+    assert rows == [{"age": "5", "sex": "M", "seen": "2020-02-29"}] * 3
+
+
+def test_impossible_conditions_and_requests_are_refused(model):
+    """Probability 0, no form, no number of records; before the first batch."""
+    structure = Structure(DOMAIN, [("age", "sex")])
+    values = np.zeros((6, 3))
+    values[1] = -np.inf
+    never = Model(structure, Tables(structure, values.reshape(-1)))
+    with pytest.raises(InferenceError, match="probability 0"):
+        never.sample(1, given={"age": 30.0})
+    with pytest.raises(InferenceError, match="probability 0"):
+        never.sample(1, given={"age": 30.0, "sex": "F", "seen": 0})
+    with pytest.raises(OptionError, match="can be given as"):
+        model.sample_batches(1, form="numbers")
+    for count in (-1, True, 1.0, "3", None, float("nan")):
+        with pytest.raises(OptionError, match="whole number"):
+            model.sample(count)
+    assert model.sample(0, form="values").schema.types == [pa.int64(), pa.string(), pa.date32()]
+
+
+def test_orders_hold_beside_a_given_value():
+    """Bins of others that have no value on its right side are not drawn; closed forms of what is left."""
+    whole = {"type": "integer", "bins": [0, 10, 20, 30]}
+    plain = {
+        "attributes": {"low": whole, "high": whole},
+        "constraints": {"o": {"columns": ["low", "high"], "order": "<"}},
+    }
+    structure = Structure(Domain.from_dict(plain), [("low", "high")])
+    model = Model(structure, Tables.zeros(structure))
+    table = model.sample(9000, given={"low": "19"}, form="values", randomness=SeededRandomness(1))
+    numbers = table["high"].drop_null().to_numpy()
+    assert len(set(numbers)) == 11 and numbers.min() == 20  # 20 to 30: no bin below has a value above 19
+    assert abs(table["high"].null_count - 4500) < 5 * 48  # as likely as the last bin; false alarm 1e-6, seed fixed

@@ -1,0 +1,58 @@
+"""What is given of records."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from dpgm_core import Domain, DomainError, StructureError
+from dpgm_core.models.given import given_of
+
+DOMAIN = Domain.from_dict(
+    {
+        "age": {"type": "integer", "min": 0, "max": 94, "bins": 5},
+        "seen": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": "month"},
+        "sex": ["F", "M"],
+    }
+)
+
+
+def test_values_keep_their_place_and_find_their_bin():
+    """A text that is no label, a float, a date; labels and codes are no values."""
+    found = given_of(DOMAIN, {"age": "37", "seen": date(2020, 2, 29), "sex": "M"})
+    assert found.places == {"age": 37.0, "seen": 18321.0}
+    assert found.codes["sex"] == 1 and found.codes["seen"] == 1
+    low, high = DOMAIN["age"].edges[found.codes["age"]], DOMAIN["age"].edges[found.codes["age"] + 1]
+    assert low <= 37 < high
+    assert found.bins(DOMAIN)["seen"] == "2020-02"
+    assert given_of(DOMAIN, {"age": 1}).codes == {"age": 1} and given_of(DOMAIN, {"age": 1}).places == {}
+    assert given_of(DOMAIN, {"seen": "2020-02"}).places == {}
+    assert given_of(DOMAIN, None).stamp(DOMAIN) == {}
+    assert given_of(DOMAIN, {"sex": "F"}).stamp(DOMAIN) == {"given": {"sex": "F"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"age": "137"}, "outside of its bins"),
+        ({"age": "old"}, "no label 'old'"),
+        ({"age": "37.5"}, "no label '37.5'"),
+        ({"age": float("nan")}, "needed"),
+        ({"age": float("inf")}, "needed|outside"),
+        ({"age": True}, "needed"),
+        ({"age": None}, "needed"),
+        ({"seen": "2021-01-01"}, "outside of its bins"),
+        ({"sex": 1.0}, "needed"),
+    ],
+)
+def test_what_is_no_value_is_refused(given, message):
+    """By attribute, with what would do."""
+    with pytest.raises(DomainError, match=message):
+        given_of(DOMAIN, given)
+
+
+def test_unknown_attributes_are_refused():
+    """As in every question."""
+    with pytest.raises(StructureError, match="lacks"):
+        given_of(DOMAIN, {"agee": 1})
