@@ -195,6 +195,25 @@ def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_pat
     )
 
 
+def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
+    """Claim: whoever looks through the variables of a traceback sees no codes, not even after Ctrl-C."""
+
+    class Interrupted(SeededRandomness):
+        def words(self, count):
+            raise KeyboardInterrupt
+
+    domain = Domain([private_bins("age", 8)])
+    curator = _curator({"age": np.arange(50)}, domain, Budget.pure(1), randomness=Interrupted(1))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        curator.session(workload=Workload.all(domain))
+    assert curator.remaining.is_zero
+    frames = [entry.frame for entry in caught.traceback if "dpgm_core" in str(entry.path)]
+    held = [value for frame in frames for value in frame.f_locals.values()]
+    assert frames
+    held += [one for value in held if isinstance(value, (list, tuple)) for one in value]
+    assert not [value for value in held if isinstance(value, (Persons, np.ndarray))]
+
+
 def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
     """Claim: the refusal names the column."""
     domain = Domain([private_bins("age", 8)])
