@@ -162,3 +162,14 @@ def test_every_learner_takes_a_column_of_one_label(spec, dpgm_command, learner):
     code, out, err = dpgm_command("fit", spec, "--set", f"learner={learner}", "--set", f"structure={structure}")
     assert code == 0, err
     assert "any: 100.0%" in out
+
+
+@pytest.mark.parametrize("selector", ["auto", "mst", "privbayes"])
+def test_selectors_take_a_column_of_one_label(spec, dpgm_command, selector):
+    """It may stand in a clique that is chosen, and nothing fails for it."""
+    (spec.parent / "domain.toml").write_text(
+        '[attributes.sex]\nlabels = ["F", "M"]\nunknown = "F"\n[attributes.age]\nlabels = ["any"]\nunknown = "any"\n'
+    )
+    code, out, err = dpgm_command("fit", spec, "--set", f"structure={{select='{selector}'}}")
+    assert code == 0, err
+    assert "any: 100.0%" in out
