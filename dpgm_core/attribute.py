@@ -422,7 +422,7 @@ class Attribute:
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Attribute:
-        """Read one attribute table: `labels`, `bins`, `size`, or `min` and `max`; see `docs/` for all its settings.
+        """Read one attribute table: `labels`, `bins`, `size`, or `min` and `max`; see `docs/cli.md` for its settings.
 
         Where it does not say `unknown`, null and unknown values have a label of their own, `missing`. DomainError.
 

@@ -6,7 +6,6 @@ choose labels would be a leak. Every raw value, however broken, lands on exactly
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -254,8 +253,8 @@ class Domain:
         for name, entry in tables["attributes"].items():
             read[name] = Attribute.from_dict(name, entry)
             declared += 0 if isinstance(entry.get("labels"), (list, tuple)) else read[name].size
-            if declared > 2 * MAX_SIZE:  # bins of a calendar, which nobody counted before
-                raise DomainError(f"the bins of a domain are more than {2 * MAX_SIZE:,}; make them coarser")
+            if declared > MAX_SIZE + 2 * len(read):  # a few letters may declare many bins or private labels
+                raise DomainError(f"the bins of a domain add up to more than {MAX_SIZE:,}; make them coarser")
         return cls(read.values(), read_constraints(tables.get("constraints", {}), read, folder))
 
     def to_dict(self) -> dict[str, Any]:
@@ -297,9 +296,14 @@ def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constra
 
 def _check_sizes(entries: Mapping[str, Any]) -> None:
     """Refuse what a few letters declare and no memory holds; labels that are spelled out are bounded by their text."""
-    known = [entry for entry in entries.values() if isinstance(entry, Mapping)]
-    sizes = itertools.chain.from_iterable((entry.get("size"), entry.get("bins")) for entry in known)
-    declared = sum(size for size in sizes if isinstance(size, int) and size <= MAX_SIZE)  # a larger one is named
+    sizes: list[object] = []
+    for entry in entries.values():
+        if isinstance(entry, Mapping):
+            bins, labels = entry.get("bins"), entry.get("labels")
+            sizes += [entry.get("size"), bins]
+            sizes += [bins.get("private")] if isinstance(bins, Mapping) else []
+            sizes += [labels.get("keep")] if isinstance(labels, Mapping) else []
+    declared = sum(size for size in sizes if isinstance(size, int) and 0 < size <= MAX_SIZE)  # a larger one is named
     if declared > MAX_SIZE:
         raise DomainError(f"the sizes of a domain add up to {declared:,} labels; at most {MAX_SIZE:,} are possible")
 

@@ -7,10 +7,12 @@ import math
 import pickle
 import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpgm_core.constraints import Listed
 from dpgm_core.dag import MOST_CELLS, Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge
@@ -211,3 +213,22 @@ def test_a_family_of_any_size_is_priced_in_a_line():
     names = [f"x{at}" for at in range(15_000)]
     with pytest.raises(TooLarge, match=r"14,999 parents has 10\^4515 cells"):
         Dag(Domain.from_sizes(dict.fromkeys(names, 2)), {names[-1]: names[:-1]})
+
+
+def test_a_graph_holds_constraints_in_families():
+    """One that lies in a family of its own child; a state of parents that leaves the child nothing is found, too."""
+    plain = Domain.from_sizes(dict.fromkeys("abc", 2))
+    pair = [Listed(name="one", columns=("a", "c"), combinations=(("0", "0"),))]
+    other = [*pair, Listed(name="two", columns=("b", "c"), combinations=(("0", "1"),))]
+    Dag(Domain(plain.attributes, pair), {"c": ["a"]}).check_constraints()
+    with pytest.raises(StructureError, match="constraint 'one' lies in no family"):
+        Dag(Domain(plain.attributes, pair), {"b": ["a", "c"]}).check_constraints()  # a and c are both parents
+    with pytest.raises(StructureError, match="leave 'c' no label for some of its parents' labels"):
+        Dag(Domain(plain.attributes, other), {"c": ["a", "b"]}).check_constraints()  # a = b = 0 leaves c nothing
+    chain = Domain(plain.attributes, [*other, Listed(name="both", columns=("a", "b"), combinations=(("0", "0"),))])
+    dag = Dag(chain, {"c": ["a", "b"], "b": ["a"]})
+    dag.check_constraints()
+    assert dag.possible("c")[:, 0, 1].tolist() == [False, True]
+    half = {"a": np.array([0.5, 0.5]), "b": np.array([[0.0, 0.5], [1.0, 0.5]]), "c": np.full((2, 2, 2), 0.5)}
+    with pytest.raises(StructureError, match="table of 'c' gives a probability to what a constraint rules out"):
+        dag.check_constraints(half)

@@ -105,7 +105,7 @@ def test_the_page_on_choosing_runs(tmp_path):
 def test_the_page_on_networks_runs(tmp_path):
     """And those of the page on Bayesian networks: two fits are charged, and the model goes into a file as its graph.
 
-    The noise would have to move a cell by over a hundred records: false alarm below 1e-6.
+    The noise, of scale 5, would have to move a cell by over a hundred records: false alarm below 1e-9.
     """
     run_page(DOCS / "bayes-networks.md", tmp_path)
     clinic = tmp_path / "docs/examples/clinic"
@@ -141,7 +141,7 @@ def test_the_page_on_structure_runs(tmp_path):
     """And those of the page on structure: the guarantee is of all three steps, and the edges are the true ones.
 
     An edge is missed if five others outrank it at both ends, by over 800 records where one is e^.017, or if noise moves
-    it by eight standard errors; a pair is made up beyond three. Five of those: false alarm below 1e-6 in all.
+    it by eight standard errors; of 54 pairs one is made up beyond three. Nine of those: false alarm below 1e-9 in all.
     """
     run_page(DOCS / "structure.md", tmp_path)
     symptoms = tmp_path / "docs/examples/symptoms"
@@ -153,7 +153,7 @@ def test_the_page_on_structure_runs(tmp_path):
     assert model.release.contrasts and model.cost.rho * 0.999999 < parts <= model.cost.rho
     true = {(one, other) for one, other, _ in tomllib.loads((symptoms / "truth.toml").read_text())["edges"]}
     found = set(edges(model))
-    assert found >= true and len(found - true) < 5 and len(model.structure.cliques) > len(true)
+    assert found >= true and len(found - true) < 9 and len(model.structure.cliques) > len(true)
 
 
 def test_the_symptoms_are_those_of_their_truth():

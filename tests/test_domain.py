@@ -23,7 +23,10 @@ entries = st.fixed_dictionaries(
     {},
     optional={
         "labels": st.lists(texts | plain_json, max_size=3) | plain_json,
-        "bins": st.lists(edges, max_size=4) | plain_json,
+        "bins": st.lists(edges, max_size=4)
+        | st.integers(-1, 9)
+        | st.sampled_from(["year", "hour", {"private": 4}, {"private": 3, "share": 0.1}])
+        | plain_json,
         "size": st.integers(-1, 5) | plain_json,
         "unknown": texts | plain_json,
         "null": texts | plain_json,
@@ -36,6 +39,13 @@ entries = st.fixed_dictionaries(
         "has_null": st.booleans(),
         "null_value": plain_json,
         "lables": plain_json,
+        "type": st.sampled_from(["integer", "number", "boolean", "date", "datetime", "time", "text"]) | plain_json,
+        "missing": texts | plain_json,
+        "cap": st.booleans() | plain_json,
+        "scale": st.sampled_from(["log", "linear"]) | plain_json,
+        "thousands": st.sampled_from([",", "."]) | plain_json,
+        "numbers": st.booleans() | plain_json,
+        "format": st.sampled_from(["%Y-%m-%d", "%H:%M"]) | texts,
     },
 )
 tables = st.dictionaries(texts, entries | plain_json, max_size=3)
@@ -50,6 +60,11 @@ domains = tables | st.builds(dict, attributes=tables) | st.builds(dict, schema=t
 @example({"schema": {"a": {"values": 3}}})
 @example({"schema": {"a": {"min": 0, "max": math.inf, "dtype": "int"}}})
 @example({"schema": {"a": {"min": -1e308, "max": 1e308}}})
+@example({"attributes": {"a": {"type": "date", "min": -1e300, "max": 1e300, "bins": 5}}})
+@example({"attributes": {"a": {"type": "datetime", "min": 0, "max": 1e15, "bins": "hour"}}})
+@example({"attributes": {"a": {"type": "integer", "bins": [0, 1e308], "cap": True}}})
+@example({"attributes": {"a": {"labels": {"private": True, "keep": 3}, "missing": "other"}}})
+@example({"attributes": {"a": {"min": 0, "max": 1, "bins": {"private": 2}, "labels": ["x"]}}})
 def test_any_json_is_a_domain_or_a_domain_error(plain):
     """from_dict raises nothing foreign, and what it accepts survives a trip through JSON."""
     try:
@@ -139,6 +154,17 @@ def test_files_are_read_or_refused(tmp_path):
         with pytest.raises(DomainError) as caught:
             Domain.load(tmp_path / name)
         assert name.replace("\0", "\\x00") in str(caught.value)
+
+
+def test_what_a_few_letters_declare_is_bounded():
+    """Private labels and computed bins count as sizes do; nothing takes gigabytes."""
+    for entry in (
+        {"labels": {"private": True, "keep": 2**16}},
+        {"min": 0, "max": 1, "bins": {"private": 2**16}},
+        {"min": 0, "max": 1, "bins": 2**16},
+    ):
+        with pytest.raises(DomainError, match=r"add up to 5,242,880 labels; at most 4,194,304"):
+            Domain.from_dict({"attributes": {f"x{at}": entry for at in range(80)}})
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ def init(
     Frictionless table schema or a codebook says more. What none of them says is a `todo` line in domain.toml, and a run
     refuses to start before it is filled in.
     """
+    from dpgm_core.columns.tables import attribute_fields
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
     from dpgm_core.metadata.reading import is_data
@@ -110,6 +111,9 @@ def init(
         data = source
     metadata = read_metadata(source, codebooks=codebooks, schema_is_public=schema_is_public)
     left_out = _left_out(metadata, data) if data is not None and data != source else ()
+    for column, table in metadata.tables.items():
+        if "todo" not in table:
+            attribute_fields(column, table)  # what a run would refuse is refused here
     spec = _spec(name, data, output, epsilon, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if one is not None])

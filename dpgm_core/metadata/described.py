@@ -11,6 +11,7 @@ from typing import Any, get_args
 from attrs import evolve, field, frozen
 
 from dpgm_core.attribute import repeated
+from dpgm_core.columns.tables import KEYS
 from dpgm_core.columns.values import Kind
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.metadata.toml_out import domain_toml
@@ -129,6 +130,9 @@ def _without(table: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 
 def _settled(column: str, table: Mapping[str, Any]) -> dict[str, Any]:
     where, full = f"column {column!r}", dict(table)
+    for key in full:
+        if key not in KEYS:
+            raise DomainError(f"{where} has no setting {key!r:.80}{did_you_mean(key, KEYS)}")
     kind = full.get("type")
     if kind is not None and kind not in _KINDS:
         raise DomainError(f"{where}: no type {kind!r:.80}{did_you_mean(kind, _KINDS)}")

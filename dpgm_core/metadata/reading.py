@@ -139,9 +139,14 @@ def _of_tables(where: str, plain: Any) -> Metadata:
         return nist_schema(schema)
     if isinstance(plain.get("attributes"), Mapping):
         return Metadata(tables=plain["attributes"])
-    if all(isinstance(one, Mapping) and "description" in one for one in plain.values()):
+    if all(isinstance(one, Mapping) and _explains(one) for one in plain.values()):
         return nist_dictionary(plain)
     return Metadata(tables={column: _short(column, entry) for column, entry in plain.items()})
+
+
+def _explains(entry: Mapping[str, Any]) -> bool:
+    """Whether this is an entry of a data dictionary, and no table of ours."""
+    return "description" in entry or isinstance(entry.get("values"), Mapping)
 
 
 def _short(column: str, entry: object) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array, IntArray
+from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute, code_dtype
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DomainError, InferenceError
@@ -95,7 +95,7 @@ class Completion:
             else:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
-        whole = self._drawn(codes, rows, generator, start)
+        whole = self._drawn(codes, rows, self._orders.ruled_out(places, gaps), generator, start)
         made = self._orders.completed(whole, places, gaps, generator)
         found = {}
         for name in self.names:
@@ -125,16 +125,23 @@ class Completion:
         return table.combine_chunks()
 
     def _drawn(
-        self, codes: Mapping[str, Array], rows: int, generator: np.random.Generator, start: int
+        self,
+        codes: Mapping[str, Array],
+        rows: int,
+        weighed: Sequence[tuple[str, FloatArray, IntArray]],
+        generator: np.random.Generator,
+        start: int,
     ) -> dict[str, Array]:
         """The codes of rows with the missing ones drawn: answers where there are any."""
         # Of attributes that no release measured nothing is given or told; what stands for them is drawn and dropped.
         every = {name: codes.get(name, np.full(rows, _MISSING, np.int64)) for name in self.domain.names}
         answers, anything = self._conditional
-        drawn, possible = answers.drawn(every, rows, generator)
+        drawn, possible = answers.drawn(every, rows, generator, weighed)
         if not possible.all():
             rest = np.flatnonzero(~possible & np.logical_or.reduce([codes[name] < 0 for name in self.names]))
-            again, sure = anything.drawn({name: column[rest] for name, column in every.items()}, len(rest), generator)
+            some = {name: column[rest] for name, column in every.items()}
+            left = [(name, table, state[rest]) for name, table, state in weighed]
+            again, sure = anything.drawn(some, len(rest), generator, left)
             if not sure.all():
                 raise InferenceError(
                     f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "

@@ -29,6 +29,9 @@ __all__ = ["Conditional", "conditional"]
 #: Cells of one table for all rows that are handled at once, and of one for a single row.
 _CELLS, _MOST = 2**21, 2**27
 
+#: What a state of rows is called among attributes, none of which can have such a name.
+_STATE = "\ud800"
+
 #: Log-weights over missing attributes, the first axis for distinct given codes: one row where they do not matter.
 _Factor = tuple[Clique, FloatArray]
 
@@ -45,11 +48,17 @@ class Conditional:
     allowed: Mapping[str, Array]
 
     def drawn(
-        self, codes: Mapping[str, Array], rows: int, generator: np.random.Generator
+        self,
+        codes: Mapping[str, Array],
+        rows: int,
+        generator: np.random.Generator,
+        weighed: Sequence[tuple[str, FloatArray, IntArray]] = (),
     ) -> tuple[dict[str, Array], Array]:
         """All codes of rows, and which rows could be filled: what is given of the others has probability 0.
 
-        codes: of every attribute of the domain, (rows,) each, -1 where it is missing. Raises TooLarge.
+        codes: of every attribute of the domain, (rows,) each, -1 where it is missing. weighed: what else bears on a
+        missing attribute, row by row: its name, log-weights of its codes in some states, and the state of each row; not
+        of merged codes. Raises TooLarge.
         """
         blocks, possible = self._blocks(codes, rows)
         for clique, table in self._tables:
@@ -60,8 +69,13 @@ class Conditional:
         for names, at in self._parts(codes).items():
             inside = [(clique, table) for clique, table in self._tables if not set(names).isdisjoint(clique)]
             inside += [((name,), self._log_allowed(name)) for name in names]
+            here = {name: column[at] for name, column in blocks.items()}
+            for number, (name, table, state) in enumerate(weighed):
+                if name in names:
+                    inside.append(((f"{_STATE}{number}", name), table))
+                    here[f"{_STATE}{number}"] = state[at]
             near = {name: self._near[name].intersection(names) for name in names}
-            drawn, sure = _part(names, near, inside, {name: column[at] for name, column in blocks.items()}, generator)
+            drawn, sure = _part(names, near, inside, here, generator)
             for name, column in drawn.items():
                 blocks[name][at] = column
             possible[at] &= sure

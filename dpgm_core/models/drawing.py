@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import Array
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.constraints import Constraint
 from dpgm_core.domain import Domain
 from dpgm_core.errors import OptionError
@@ -18,9 +18,10 @@ from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.given import Given
 from dpgm_core.models.labelled import records
-from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, drawn
+from dpgm_core.models.merged import MergedDistribution, SampleMethod, checked_count, drawn, narrowed
 from dpgm_core.models.orders import Orders, orders_among
 from dpgm_core.models.within import missing_code
+from dpgm_core.structure import Clique
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +73,12 @@ class Writer:
             arrays.append(made(codes[name], places.get(name)))
         return pa.table(arrays, names=list(self.names), metadata={"dpgm": json.dumps(self.stamp)})
 
+    def ruled_out(self, given: Given) -> list[tuple[Clique, FloatArray]]:
+        """What given values leave of the bins of others that must be above or below them, as log-weights."""
+        places = {name: np.array([given.places.get(name, np.nan)]) for name in self._orders.laws}
+        gaps = {name: np.array([name not in given.codes]) for name in self._orders.laws}
+        return [((name,), table[state[0]]) for name, table, state in self._orders.ruled_out(places, gaps)]
+
 
 def writer(domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]) -> Writer:
     """What writes codes of these attributes. Raises OptionError for no form."""
@@ -104,6 +111,7 @@ def batches(
     where fewer than one record in a hundred has what none may lack.
     """
     count, done, values = checked_count(count, method), 0, None
+    law = narrowed(law, write.ruled_out(given))
     never, tried = write.never(given, method), 0
     while True:
         left = count - done

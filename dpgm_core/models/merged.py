@@ -20,7 +20,16 @@ from dpgm_core.models.levels import Level, Levels
 from dpgm_core.structure import Clique, human_bytes
 from dpgm_core.tables import Tables
 
-__all__ = ["MergedDistribution", "SampleMethod", "checked_count", "divergence", "drawn", "expanded", "law_of"]
+__all__ = [
+    "MergedDistribution",
+    "SampleMethod",
+    "checked_count",
+    "divergence",
+    "drawn",
+    "expanded",
+    "law_of",
+    "narrowed",
+]
 
 #: How records are drawn: each by itself, or so that their tables are the expected counts, rounded.
 SampleMethod: TypeAlias = Literal["independent", "rounded"]
@@ -134,6 +143,17 @@ class MergedDistribution:
 def law_of(below: Distribution, levels: Levels | None) -> Distribution | MergedDistribution:
     """The distribution over all codes; the one over the structure where none are merged."""
     return below if levels is None else MergedDistribution(below, levels)
+
+
+def narrowed(
+    law: Distribution | MergedDistribution, pieces: Sequence[tuple[Clique, FloatArray]]
+) -> Distribution | MergedDistribution:
+    """The law times these log-weights, unnormalised; of attributes whose codes are not merged. Itself for none."""
+    if not pieces:
+        return law
+    below = law.below
+    potentials = collected(below.structure.domain, [*pieces_of(below.potentials), *pieces])[1]
+    return law_of(Distribution(potentials, below.inference), None if isinstance(law, Distribution) else law.levels)
 
 
 def drawn(

@@ -71,6 +71,49 @@ class Orders:
         self._ordered(codes, stay, found, generator)
         return found
 
+    def ruled_out(
+        self, given: Mapping[str, FloatArray], gaps: Mapping[str, Array]
+    ) -> list[tuple[str, FloatArray, IntArray]]:
+        """What values that are given leave of the codes that are missing: those with a value on the right side of them.
+
+        given: the places of values, NaN for none. gaps: column -> which rows lack it. Of each: the column, log-weights
+        (states, codes) that are 0 or -inf, and the state of each row.
+        """
+        found = []
+        for low, high, strict in self._closure():
+            for known, asked, sign in ((low, high, 1.0), (high, low, -1.0)):
+                rows = ~np.isnan(given[known]) & gaps[asked]
+                if rows.any():
+                    ends = sign * self._farthest(asked, up=sign > 0)
+                    steps = np.unique(ends)
+                    places = sign * given[known] * (self._unit(known) / self._unit(asked))
+                    state = np.searchsorted(steps, places, side="right" if strict else "left")
+                    passed = np.searchsorted(steps, ends)[None, :] < np.arange(len(steps) + 1)[:, None]
+                    found.append((asked, np.where(passed, -np.inf, 0.0), np.where(rows, state, 0)))
+        return found
+
+    def _farthest(self, name: str, *, up: bool) -> FloatArray:
+        """(codes,): the last place of each code, up or down; infinite without a number, and without an end."""
+        law, endless = self.laws[name], np.inf if up else -np.inf
+        ends = law.placed(law.high if up else law.low)
+        if name in self.decoders:
+            ends = self.decoders[name].rounded(np.arange(len(ends)), ends)
+        return np.where(self._open(name)[int(up)] | ~law.present, endless, ends)
+
+    def _closure(self) -> list[tuple[str, str, bool]]:
+        """The orders with those that follow from them."""
+        pairs = {(low, high): strict for low, high, strict in self.pairs}
+        while True:
+            more = {
+                (low, high): strict or other
+                for (low, middle), strict in pairs.items()
+                for (same, high), other in pairs.items()
+                if same == middle and low != high
+            }
+            if all(pairs.get(pair, False) or (pair in pairs and not strict) for pair, strict in more.items()):
+                return [(low, high, strict) for (low, high), strict in pairs.items()]
+            pairs |= {pair: strict or pairs.get(pair, False) for pair, strict in more.items()}
+
     def _placed(self, name: str, codes: Array, generator: np.random.Generator) -> FloatArray:
         """Drawn by the law of the bins alone."""
         if name in self.decoders:
@@ -147,12 +190,12 @@ class Orders:
         left: IntArray,
         made: dict[str, FloatArray],
     ) -> None:
-        """Move values of bins without an end as far as the others ask, in place: up from below, then down from above."""
+        """Move values of bins without an end as far as the others ask, in place: up, then down."""
         for name, column in codes.items():
             asked = self._below(pairs, name, made, made[name])
             move = self._open(name)[1][column] & (asked > made[name]) & np.isnan(stay[name][left])
             made[name] = np.where(move, self._written(name, asked, up=True), made[name])
-        for name, column in reversed(codes.items()):
+        for name, column in reversed(list(codes.items())):
             asked = self._above(pairs, name, made, made[name])
             move = self._open(name)[0][column] & (asked < made[name]) & np.isnan(stay[name][left])
             made[name] = np.where(move, self._written(name, asked, up=False), made[name])
@@ -164,9 +207,8 @@ class Orders:
         for one, other, strict in pairs:
             if other == name and one in places:
                 under = places[one] * (self._unit(one) / self._unit(name))
-                least = np.where(
-                    np.isnan(least), least, np.fmax(least, np.nextafter(under, np.inf) if strict else under)
-                )
+                under = np.nextafter(under, np.inf) if strict else under
+                least = np.where(np.isnan(least), least, np.fmax(least, under))
         return least
 
     def _above(
@@ -176,7 +218,8 @@ class Orders:
         for one, other, strict in pairs:
             if one == name and other in places:
                 over = places[other] * (self._unit(other) / self._unit(name))
-                most = np.where(np.isnan(most), most, np.fmin(most, np.nextafter(over, -np.inf) if strict else over))
+                over = np.nextafter(over, -np.inf) if strict else over
+                most = np.where(np.isnan(most), most, np.fmin(most, over))
         return most
 
     def _written(self, name: str, places: FloatArray, *, up: bool) -> FloatArray:
@@ -209,7 +252,7 @@ class Orders:
             high[name] = _first_of(stay[name], np.where(law.present[here], most[here], np.nan))
         for name in codes:  # from the lowest, so that a bound passes through all of them
             low[name] = self._snapped(name, self._below(pairs, name, low, low[name]), up=True)
-        for name in reversed(codes):
+        for name in reversed(list(codes)):
             high[name] = self._snapped(name, self._above(pairs, name, high, high[name]), up=False)
         return low, high
 
@@ -240,7 +283,7 @@ class Orders:
 
 
 def orders_among(constraints: Sequence[Constraint], decoders: Mapping[str, Decoder]) -> Orders:
-    """The orders that constraints demand of columns that are written. decoders: by column, those without numbers too."""
+    """The orders that constraints demand of columns that are written. decoders: by column, with numbers or not."""
     found = [one for one in constraints if isinstance(one, Ordered) and set(one.columns) <= set(decoders)]
     laws = {name: one.law for name, one in decoders.items() if one.law is not None}
     numeric = {name: decoders[name] for name in laws}

@@ -141,7 +141,11 @@ class Discovery:
             "discovery": self.to_dict(),
             **({} if domain is None else {"domain": domain.to_dict()}),
         }
-        atomic_write(path, json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode())
+        try:
+            content = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
+        except ValueError as error:  # halves of characters
+            raise ModelFileError(f"cannot write {path}: {type(error).__name__}") from None
+        atomic_write(path, content)
 
 
 def labels_file(release: str | Path) -> Path:
@@ -162,6 +166,7 @@ def load_discovery(path: str | Path) -> Discovery:
             raise ModelFileError(f"{path} is no file of found labels")
         if document.get("schema") != _SCHEMA:
             raise ModelFileError(f"{path} has schema {document.get('schema')!r}, this dpgm reads schema {_SCHEMA}")
+        json.dumps(document, ensure_ascii=False).encode()  # JSON can spell halves of characters, which no file can hold
         found = read_discovery(document["discovery"], Terms.from_dict(document["terms"]))
         if found.cost.to_dict() != document["cost"]:
             raise ModelFileError(f"{path}: the cost is not that of its columns; the file was edited")

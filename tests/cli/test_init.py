@@ -125,12 +125,16 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
         (("schema.json", "--neighbours", "add_remove"), "did you mean 'add-remove'"),
         (("schema.json", "--name", "a/b"), "names files"),
         (("schema.json", "--name", ""), "names files"),
+        (("ours.json",), "attribute 'a': decimals must be a whole number from 0 to 15"),
         (("data.xlsx",), "format of data.xlsx is not known"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_writes_nothing(schema, refused, words, reason):
     """Exit 2."""
     (schema / "other.csv").write_text("SEX,b\n1,2\n")
+    (schema / "ours.json").write_text(
+        '{"attributes": {"a": {"type": "number", "min": 0, "max": 1, "decimals": 99}, "b": {}}}'
+    )
     (schema / "twice.csv").write_text("column,code\nSEX,1\nSEX,1\n")
     assert reason in refused("init", *words, "-o", "run")
     assert not (schema / "run").exists()

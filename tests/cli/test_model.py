@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import dpgm_core as dpgm
@@ -23,6 +26,53 @@ def test_sample(model, dpgm_command, refused, suffix):
     assert made[0] == made[1]
     assert "must end in" in refused("sample", model, "-n", 1, "-o", model.with_name("x.txt"))
     refused("sample", model, "-n", -1, "-o", model.with_name("x.csv"))
+
+
+@pytest.fixture
+def typed(tmp_path):
+    """A model of whole numbers, dates and labels."""
+    table = {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": "quarter", "format": "%d.%m.%Y"}
+    domain = dpgm.Domain.from_dict(
+        {"age": {"type": "integer", "min": 0, "max": 99, "bins": 5}, "seen": table, "sex": ["F", "M,X"]}
+    )
+    structure = dpgm.Structure.chain(domain)
+    theta = np.random.default_rng(0).normal(size=structure.cells)
+    dpgm.Model(structure, dpgm.Tables(structure, theta)).save(tmp_path / "t.dpgm")
+    return tmp_path / "t.dpgm"
+
+
+def test_samples_have_the_columns_own_types(typed, dpgm_command):
+    """Values in a typed file, as they are written in a CSV file, and labels where asked for; the same codes in each."""
+    domain = dpgm.load_model(typed).domain
+    for name, words in (("s.parquet", ()), ("s.csv", ()), ("l.parquet", ("--labels",))):
+        assert dpgm_command("sample", typed, "-n", 200, "-o", typed.with_name(name), "--seed", 1, *words)[0] == 0
+    values = pyarrow.parquet.read_table(typed.with_name("s.parquet"))
+    assert values.schema.types == [pa.int64(), pa.date32(), pa.string()]
+    convert = pyarrow.csv.ConvertOptions(
+        column_types={"age": pa.string(), "seen": pa.string()},
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    texts = pyarrow.csv.read_csv(typed.with_name("s.csv"), convert_options=convert)
+    labels = pyarrow.parquet.read_table(typed.with_name("l.parquet"))
+    for one in domain:
+        codes = [one.labels.index(label) for label in labels[one.name].to_pylist()]
+        assert [one.code(text) for text in texts[one.name].to_pylist()] == codes
+    days = [None if day is None else day.strftime("%d.%m.%Y") for day in values["seen"].to_pylist()]
+    assert days == texts["seen"].to_pylist()
+
+
+def test_samples_of_what_is_given(typed, dpgm_command, refused):
+    """The value that was given stands in every row, stderr says its bin, the stamp too; what is no value is refused."""
+    path = typed.with_name("g.csv")
+    code, _, err = dpgm_command("sample", typed, "-n", 40, "-o", path, "-g", "age=37", "-g", "sex=M,X")
+    assert code == 0 and "age=37 is in the bin 20-39" in err
+    lines = path.read_text().splitlines()[1:]
+    assert all(line.replace('"', "").startswith("37,") and "M,X" in line for line in lines)
+    assert json.loads(path.with_name("g.csv.dpgm.json").read_text())["given"] == {"age": "20-39", "sex": "M,X"}
+    assert "outside of its bins" in refused("sample", typed, "-n", 1, "-o", path, "-g", "age=137")
+    assert "no label 'X'" in refused("sample", typed, "-n", 1, "-o", path, "-g", "sex=X")
+    assert "must look like" in refused("sample", typed, "-n", 1, "-o", path, "-g", "sex")
 
 
 def test_rounded_samples(model, dpgm_command, refused):

@@ -43,7 +43,10 @@ from dpgm_core.interop.bif import read_bif, read_network
 from dpgm_core.interop.bif_out import write_bif
 from dpgm_core.interop.uai import read_evidence, read_uai, write_uai
 from dpgm_core.metadata import Metadata, read_metadata
+from dpgm_core.noise.labels import AskedLabels
+from dpgm_core.noise.threshold import threshold_noise
 from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.releases.discovery import Discovery, FoundLabels, load_discovery
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.spec import load_spec
@@ -116,6 +119,14 @@ def releases() -> dict[str, bytes]:
     for mechanism, budget in (("laplace", Budget.pure(1)), ("gaussian", Budget.approx(1, "1e-6"))):
         released = dpgm.release(codes, STRUCTURE, budget, mechanism, neighbours="replace-one")
         files[f"{mechanism}.dpgm"] = _made(released.save)
+    opened = dpgm.Domain.from_dict(
+        {"attributes": {"job": {"labels": {"private": True, "keep": 3}}, "sex": {"size": 2}}}
+    )
+    jobs = pa.table({"job": ["cook"] * 300 + ["pilot"] * 200, "sex": ["0", "1"] * 250})
+    found = dpgm.release(
+        jobs, Structure(opened, [("job", "sex")]), Budget.approx(5, "1e-6"), "gaussian", neighbours="add-remove"
+    )
+    files["found.dpgm"] = _made(found.save)
     return files | _sessions()
 
 
@@ -170,6 +181,33 @@ def read_release(path: Path, sound: bytes) -> str:
     again = path.with_name("again")
     release.save(again)
     load_release(again)
+    again.unlink()
+    return "read"
+
+
+# --- labels found privately -------------------------------------------------------------------------------------
+
+
+@cache
+def labels_files() -> dict[str, bytes]:
+    budget, terms = Budget.approx("0.1", "1e-7"), dpgm.Terms(neighbours="add-remove", unit="one person")
+    noise = threshold_noise(budget, 1, "add-remove")
+    asked = [AskedLabels(column=name, keep=4, budget=budget, noise=noise) for name in ("job", "town")]
+    counts: dict[str, int] = {"cook": 900, "pilot": 200, "é": 200, "a b": 156}
+    columns = tuple(FoundLabels.of(one, counts if one.column == "job" else {}) for one in asked)
+    found = Discovery(columns=columns, terms=terms, private=True, provenance={"mark": "00ff"})
+    return {"two.labels.json": _made(found.save)}
+
+
+def read_labels(path: Path, sound: bytes) -> str:
+    found = load_discovery(path)
+    for one in found.columns:
+        if not one.noise.cost <= one.budget or any(count < one.noise.threshold for count in one.counts):
+            raise Broken("labels that cost more than is stated, or below their threshold")
+    again = path.with_name("again")
+    found.save(again)
+    if load_discovery(again) != found:
+        raise Broken("labels are not read as they were written")
     again.unlink()
     return "read"
 
@@ -609,6 +647,7 @@ TARGETS: dict[str, Target] = {
     "release": Target(
         seeds=releases, spoil=spoil_archive, read=read_release, errors=(dpgm.ModelFileError, dpgm.PluginError)
     ),
+    "labels": Target(seeds=labels_files, spoil=spoil_text, read=read_labels, errors=(dpgm.ModelFileError,)),
     "ledger": Target(
         seeds=ledgers, spoil=spoil_binary, read=read_ledger, errors=(dpgm.ModelFileError, dpgm.BudgetError)
     ),

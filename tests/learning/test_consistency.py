@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, Tables
+from dpgm_core.constraints import Ordered
 from dpgm_core.learning.consistency import consistent
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
@@ -48,3 +49,19 @@ def test_consistent_weighs_tables_by_their_noise(seed):
     assert np.allclose(consistent(tables, variances).values, nearest, atol=1e-8)
     same = consistent(tables, np.full(len(OVERLAPPING.groups), 0.3))
     assert np.array_equal(same.values, consistent(tables).values)
+
+
+def test_cells_that_constraints_rule_out_stay_zero():
+    """The nearest tables that agree and are 0 there: a least-squares problem over both says the same."""
+    plain = Domain.from_sizes({"a": 3, "b": 3, "c": 2})
+    domain = Domain(plain.attributes, [Ordered(name="x", columns=("a", "b"))])
+    structure = Structure(domain, [("a", "b"), ("b", "c")])
+    values = np.where(structure.impossible, 0.0, np.random.default_rng(0).normal(size=structure.cells))
+    agreed = consistent(Tables(structure, values))
+    assert not agreed.values[structure.impossible].any()
+    np.testing.assert_allclose(agreed["a", "b"].sum(axis=0), agreed["b", "c"].sum(axis=1), atol=1e-8)
+    # Rows that say: both margins on b are one, and impossible cells are 0.
+    first, second = np.kron(np.ones(3), np.eye(3)), np.kron(np.eye(3), np.ones(2))
+    rows = np.vstack([np.hstack([first, -second]), np.eye(structure.cells)[structure.impossible]])
+    nearest = values - np.linalg.pinv(rows) @ (rows @ values)
+    np.testing.assert_allclose(agreed.values, nearest, atol=1e-8)

@@ -110,6 +110,12 @@ def test_a_folder_of_parquet_files_gives_its_keys_and_not_their_values(table, tm
     assert PLANTED not in str(refused.value)
 
 
+def test_two_columns_of_a_name_are_refused():
+    """One of them would be lost."""
+    with pytest.raises(DataError, match="two columns 'a'"):
+        read_metadata(pa.schema([("a", pa.int8()), ("a", pa.string())]))
+
+
 def test_pandas(tmp_path):
     """A type of objects is not guessed from them; categories are the values that occur, unless said otherwise."""
     pd = pytest.importorskip("pandas")

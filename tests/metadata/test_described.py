@@ -85,6 +85,7 @@ def test_what_is_missing_is_to_do(said, todo):
         ({"type": "date", "min": "1", "max": "2", "format": "%d%d"}, "write it in the format '%d%d'"),
         ({"type": "integr"}, "no type 'integr'; did you mean 'integer'"),
         ({"labels": ["x", "y", "x"]}, "column 'a' has code 'x' twice"),
+        ({"lables": ["x"]}, "column 'a' has no setting 'lables'; did you mean 'labels'"),
         ({"labels": []}, "no label besides its null values"),
         ({"labels": "yes"}, "must be a list of texts"),
     ],

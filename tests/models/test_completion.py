@@ -150,6 +150,26 @@ def test_orders_hold_for_what_is_filled_in():
     assert all(one <= other for one, other in zip(made["low"].to_pylist(), made["high"].to_pylist(), strict=True))
 
 
+def test_no_completed_row_breaks_a_constraint():
+    """4,000 rows with any gaps, of a model with an order and a map, bins that overlap and one without an end."""
+    tables = {
+        "low": {"type": "integer", "min": 0, "max": 99, "bins": 9},
+        "high": {"type": "number", "bins": [0, 15, 50, "inf"]},
+        "fine": {"labels": ["x1", "x2", "y1"]},
+        "coarse": {"labels": ["x", "y"]},
+    }
+    to = {"x1": "x", "x2": "x", "y1": "y", "missing": "missing"}
+    rules = {"o": {"columns": ["low", "high"], "order": "<"}, "m": {"columns": ["fine", "coarse"], "map": to}}
+    model = model_over(Domain.from_dict({"attributes": tables, "constraints": rules}))
+    full = model.sample(4000, form="values", randomness=SeededRandomness(2))
+    rng = np.random.default_rng(0)
+    cells = {name: full[name].to_pylist() for name in full.column_names}
+    rows = {name: [cell if rng.random() < 0.5 else None for cell in column] for name, column in cells.items()}
+    made = completed(pa.table({name: pa.array(rows[name], full[name].type) for name in rows}), model)
+    assert (made["low"].to_numpy() < made["high"].to_numpy()).all()
+    assert all(one[0] == other for one, other in zip(made["fine"].to_pylist(), made["coarse"].to_pylist(), strict=True))
+
+
 def test_the_stamp_says_that_no_guarantee_covers_the_rows():
     """Whatever the model's own is."""
     stamp = json.loads(completed(pa.table({"sex": ["F"]})).schema.metadata[b"dpgm"])

@@ -58,10 +58,9 @@ def feasible(domain, decoders, strict, count, seed):
     for name, law in laws.items():
         here, edges = codes[name], domain[name].edges
         low, high = (law.placed(end)[here] * units[name] for end in (law.low, law.high))
-        low = np.where(edges is not None and np.isinf((edges or (0,))[0]) & (here == 0), -np.inf, low)
-        high = np.where(
-            edges is not None and np.isinf((edges or (0,))[-1]) & (here == len(edges or ()) - 2), np.inf, high
-        )
+        if edges is not None:
+            low = np.where(np.isinf(edges[0]) & (here == 0), -np.inf, low)
+            high = np.where(np.isinf(edges[-1]) & (here == len(edges) - 2), np.inf, high)
         present = law.present[here]
         keep &= ~present | (high >= least + strict)
         least = np.where(present, np.maximum(least + strict, low), least)
@@ -121,3 +120,18 @@ def test_where_rounds_run_out_the_order_holds(monkeypatch):
     _, orders, _ = made(TABLES["whole"], strict=True)
     places = orders.places({name: np.zeros(2000, int) for name in "abc"}, {}, np.random.default_rng(3))
     assert (places["a"] < places["b"]).all() and (places["b"] < places["c"]).all()
+
+
+def test_given_values_rule_out_bins_on_their_wrong_side():
+    """By enumeration of whole numbers: a code is left if some value of it is on the right side; through chains too."""
+    domain, orders, decoders = made(TABLES["whole"], strict=True)
+    places = np.arange(0.0, 41)
+    given = {"a": places, "b": np.full(41, np.nan), "c": np.full(41, np.nan)}
+    gaps = {name: np.full(41, name != "a") for name in "abc"}
+    law = decoders["a"].law
+    found = {name: table[state] for name, table, state in orders.ruled_out(given, gaps)}
+    assert set(found) == {"b", "c"}
+    for table in found.values():
+        for place, left in zip(places, table, strict=True):
+            wanted = [not law.present[code] or law.high[code] > place for code in range(domain["a"].size)]
+            assert (left == 0).tolist() == wanted

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain
+from dpgm_core.constraints import Mapped, Ordered
 from dpgm_core.selection import Limits, ModelSize
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 7}
@@ -59,3 +60,16 @@ def test_limits_hold_for_the_whole_and_for_the_largest_cluster() -> None:
     assert size.fits(("b", "c"), Limits(model=grown, clique=12))
     assert not size.fits(("b", "c"), Limits(model=grown - 1, clique=12))
     assert not size.fits(("b", "c"), Limits(model=grown, clique=11))
+
+
+def test_constraints_count_and_what_a_map_tells_only_once_it_is_used():
+    """The clique of an order is there from the start, that of a map once its column stands with another."""
+    plain = Domain.from_sizes({"a": 4, "b": 2, "c": 3, "d": 3})
+    to = tuple((str(code), str(code % 2)) for code in range(4))
+    rules = [Mapped(name="x", columns=("a", "b"), to=to), Ordered(name="y", columns=("c", "d"))]
+    size = ModelSize(Domain(plain.attributes, rules), [("a",), ("b",)])
+    assert size.cells() == 4 + 2 + 9
+    assert not size.fits(("b", "c"), Limits(model=8 + 6 + 9 - 1, clique=9))
+    assert size.fits(("b", "c"), Limits(model=8 + 6 + 9, clique=9))
+    size.add(("b", "c"))
+    assert size.cells() == 8 + 6 + 9

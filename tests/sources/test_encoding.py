@@ -17,6 +17,7 @@ from dpgm_core.columns.matching import Matching
 from dpgm_core.columns.values import Values
 from dpgm_core.domain import Attribute
 from dpgm_core.sources.encoding import encoder
+from dpgm_core.sources.texts import as_text
 
 
 @pytest.mark.parametrize(
@@ -157,6 +158,7 @@ MOMENTS = st.one_of(
 @settings(deadline=None, max_examples=100)
 @given(st.lists(MOMENTS, max_size=12), st.sampled_from(TEMPORAL), st.sampled_from(["s", "ms", "us", "ns"]))
 @example([MARCH - 1, MARCH, MARCH + 1], TEMPORAL[2], "ns")
+@example([10**21, -(10**21)], TEMPORAL[1], "s")
 @example([HALF_PAST_FIVE - 1, HALF_PAST_FIVE], TEMPORAL[3], "ns")
 def test_dates_and_times_encode_as_their_texts(values: list[int | None], attribute: Attribute, unit: str) -> None:
     """Timestamps, dates and times of every unit fall where their ISO texts do, to the nanosecond; none is rounded."""
@@ -179,16 +181,22 @@ def test_dates_and_times_encode_as_their_texts(values: list[int | None], attribu
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(st.floats(), max_size=20), st.sampled_from([one for one in ATTRIBUTES if one.edges is not None]))
+@given(st.lists(st.floats() | st.sampled_from([0.5, 1.5, 1000.0, -7.0]), max_size=20), st.sampled_from(ATTRIBUTES))
 @example([7.0, 1.5, 0.5, math.inf, -math.inf, math.nan, 2.0**53 + 2], ATTRIBUTES[9])
+@example([1.5, 1000.0, 15.0], ATTRIBUTES[7])
 def test_floats_fall_where_their_digits_do(values: list[float], attribute: Attribute) -> None:
-    """Doubles are read exactly, NaN is null."""
-    wanted = [attribute.null if value != value else attribute.typed_code(_digits(value)) for value in values]
-    assert encoder(attribute)(pa.array(values, pa.float64(), from_pandas=False)).tolist() == wanted
+    """Doubles are read exactly, whatever signs the texts of the column have; NaN is null."""
+    array = pa.array(values, pa.float64(), from_pandas=False)
+    texts = as_text(array).to_pylist() if attribute.edges is None else [_digits(value).encode() for value in values]
+    wanted = [
+        attribute.typed_code(text) if value == value else attribute.null
+        for value, text in zip(values, texts, strict=True)
+    ]
+    assert encoder(attribute)(array).tolist() == wanted
 
 
 def _digits(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
+    return str(int(value)) if math.isfinite(value) and value.is_integer() else repr(value)
 
 
 @pytest.mark.parametrize(

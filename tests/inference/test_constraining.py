@@ -1,0 +1,115 @@
+"""Engines around engines: what they compile, what they hand on, and what they refuse. Answers: tests/properties."""
+
+import numpy as np
+import pytest
+
+from dpgm_core.constraints import Listed, Mapped, Ordered
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError
+from dpgm_core.inference.constraining import ConstrainedEngine, check_constraints, constrained
+from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
+from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+PLAIN = Domain.from_sizes({"a": 4, "b": 2, "c": 3})
+TO = (("0", "0"), ("1", "1"), ("2", "1"), ("3", "0"))
+MAPPED = Domain(PLAIN.attributes, [Mapped(name="where", columns=("a", "b"), to=TO)])
+ORDERED = Domain(PLAIN.attributes, [Ordered(name="time", columns=("b", "c"))])
+
+
+def test_without_constraints_it_is_the_engine_itself():
+    """Nothing is wrapped, so nothing costs."""
+    structure = Structure(PLAIN, [("a", "b")])
+    assert type(JunctionTree().compile(structure)) is JunctionTreeEngine
+    assert constrained(structure, lambda one: one) is structure
+
+
+def test_it_is_compiled_over_what_is_needed():
+    """A clique for a constraint that none holds; none for a column that a map tells, unless others stand beside it."""
+    compiled = []
+
+    def plain(structure):
+        compiled.append(structure.cliques)
+        return JunctionTree().plain(structure)
+
+    constrained(Structure(ORDERED, [("a", "b"), ("c",)]), plain)
+    constrained(Structure(MAPPED, [("b",), ("a", "c")]), plain)
+    constrained(Structure(MAPPED, [("b", "c"), ("a",)]), plain)
+    assert compiled == [
+        (("a", "b"), ("c",), ("b", "c")),
+        (("a", "c"),),
+        (("b", "c"), ("a",), ("a", "b")),
+    ]
+
+
+def test_it_can_do_what_the_engine_within_can():
+    """And honour constraints; what the other cannot is refused by its name."""
+    structure = Structure(ORDERED, [("a", "b")])
+    exact, loopy = JunctionTree().compile(structure), LoopyBP().compile(structure)
+    assert exact.capabilities == JunctionTree().plain(structure).capabilities | {"constraints"}
+    assert exact.exact and exact.cost == JunctionTree().plain(structure.narrowed).cost
+    assert loopy.capabilities == {"constraints"} and isinstance(loopy, ConstrainedEngine)
+    theta, generator = Tables.zeros(structure), np.random.default_rng(0)
+    assert loopy.caveats(theta) == ()
+    for call in (
+        lambda: loopy.sample(theta, 1, generator),
+        lambda: loopy.rounded(theta, 1, generator),
+        lambda: loopy.maximize(theta),
+        lambda: loopy.answers(theta, [("a",)]),
+        lambda: loopy.estimates(theta, [("a",)]),
+        lambda: loopy.curvature(theta),
+    ):
+        with pytest.raises(InferenceError, match=r"LoopyEngine cannot .*; use junction-tree"):
+            call()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nonsense_is_refused_where_nothing_is_possible_too(bad):
+    """NaN and +inf in an impossible cell are no less wrong than elsewhere."""
+    structure = Structure(ORDERED, [("b", "c")])
+    values = np.zeros(6)
+    values[np.flatnonzero(structure.impossible)[0]] = bad
+    with pytest.raises(InferenceError, match="NaN or"):
+        JunctionTree().compile(structure).infer(Tables(structure, values))
+    with pytest.raises(StructureError, match="do not fit an engine"):
+        JunctionTree().compile(structure).infer(Tables.zeros(Structure(PLAIN, [("a",)])))
+
+
+def test_second_derivatives_are_those_of_the_cliques_asked_for():
+    """Also of several directions at once, and where a column is read off another."""
+    structure = Structure(MAPPED, [("b",), ("a", "c")])
+    theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
+    engine = JunctionTree().compile(structure)
+    directions = np.eye(structure.cells)
+    found, step = engine.curvature(theta)(directions), 1e-5
+    for number, direction in enumerate(directions):
+        sides = [engine.infer(theta.like(theta.values + s * step * direction)).marginals.values for s in (1, -1)]
+        np.testing.assert_allclose(found[:, number], (sides[0] - sides[1]) / (2 * step), atol=1e-7)
+
+
+def test_what_no_record_satisfies_is_refused_by_name():
+    """Three constraints of which any two leave records: only together do they contradict."""
+    two = Domain.from_sizes(dict.fromkeys("abc", 2))
+    unlike = (("0", "0"), ("1", "1"))
+    rules = [
+        Listed(name=name, columns=columns, combinations=unlike)
+        for name, columns in (("one", ("a", "b")), ("two", ("b", "c")), ("three", ("a", "c")))
+    ]
+    check_constraints(Domain(two.attributes, rules[:2]), JunctionTree(), JunctionTree())
+    with pytest.raises(DomainError, match="constraints 'one', 'two', 'three' leave no record possible together"):
+        check_constraints(Domain(two.attributes, rules), None, JunctionTree())
+
+
+class Forgetful(JunctionTree):
+    """An engine that knows of no constraints."""
+
+    def compile(self, structure):
+        return self.plain(structure)
+
+
+def test_an_engine_that_ignores_constraints_is_refused_by_name():
+    """Unless there are none."""
+    check_constraints(PLAIN, Forgetful(), JunctionTree())
+    with pytest.raises(OptionError, match="inference Forgetful ignores constraints, and the domain has 'where'"):
+        check_constraints(MAPPED, Forgetful(), JunctionTree())
