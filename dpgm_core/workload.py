@@ -46,6 +46,7 @@ class Workload:
     max_cells: int = MAX_CELLS
     never: tuple[Clique, ...] = ()
     _plain: Mapping[str, Any] = field(factory=dict, repr=False, eq=False, alias="plain")
+    _sized: Domain | None = field(default=None, alias="sized")  # whose sizes say what fits, if not the domain
 
     def __attrs_post_init__(self) -> None:
         if not self.candidates:
@@ -159,7 +160,7 @@ class Workload:
     @cached_property
     def candidates(self) -> tuple[Clique, ...]:
         """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
-        sizes, found = self.domain.sizes, set[Clique]()
+        sizes, found = (self._sized or self.domain).sizes, set[Clique]()
         barred = [frozenset(clique) for clique in self.never]
 
         def fits(clique: Clique) -> bool:
@@ -218,6 +219,17 @@ class Workload:
                 "max_cells, or leave it out of the domain"
             )
         return found
+
+    def found(self, domain: Domain) -> Workload:
+        """The same candidates over a domain whose bins were found, of which there may be fewer than were planned for.
+
+        What was too large stays out: there would be more candidates than were counted before the records were read.
+
+        >>> planned, found = Domain.from_sizes({"a": 200, "b": 99}), Domain.from_sizes({"a": 20, "b": 99})
+        >>> Workload.all(planned).found(found).candidates
+        (('a',), ('b',))
+        """
+        return evolve(self, domain=domain, sized=self._sized or self.domain)
 
     def weight(self, clique: Sequence[str]) -> Fraction:
         """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so

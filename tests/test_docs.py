@@ -235,6 +235,18 @@ def test_generated_pages_are_up_to_date():
     run(["docs/hooks/pages.py", "--check"], cwd=ROOT)
 
 
+def test_the_attribute_tables_of_the_command_line_page_are_read():
+    """Each of its settings is one, and the labels are those that its comments speak of."""
+    blocks = re.findall(r"```toml\n(.*?)```", (DOCS / "cli.md").read_text(encoding="utf-8"), re.DOTALL)
+    domain = dpgm_core.Domain.from_dict(
+        tomllib.loads(next(block for block in blocks if "[attributes.smoker]" in block))
+    )
+    assert domain["smoker"].labels == ("no", "yes", "missing") and domain["smoker"].code("Yes") == 1
+    assert domain["age"].labels[1:3] == ("5-9", "10-14") and domain["age"].code("103") == 18
+    assert domain["admitted"].labels[0] == "2018-01" and domain["admitted"].code("31.01.2018") == 0
+    assert domain["income"].code("1.250,50") == domain["income"].code("1250,5") and domain.undetermined == ("job",)
+
+
 def test_the_spec_page_names_every_key(tmp_path):
     """The spec file on the command page is read as it stands, and it names every key there is."""
     from dpgm_core import spec

@@ -54,7 +54,7 @@ def complete(model_file: Path, rows_file: Path, output: Path, seed: int | None, 
     generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
     work = _csv if output.suffix == ".csv" else _arrow
     columns, rows, cells = work(model, rows_file, output, generator)
-    known = model.completion().names
+    known = model._completion().names
     carried = [name for name in columns if name not in known]
     added = [name for name in known if name not in columns]
     facts = _stamp(model)
@@ -105,7 +105,7 @@ def _arrow(
     twice = repeated(schema.names)
     if twice is not None:
         raise DataError(f"{rows_file} has two columns {twice!r}; rename one")
-    filling, cells, rows = model.completion(), Counter[str](), 0
+    filling, cells, rows = model._completion(), Counter[str](), 0
     stated = {"dpgm": json.dumps(_stamp(model))}
 
     def filled() -> Iterator[pa.Table]:
@@ -162,7 +162,7 @@ def _csv(
     from dpgm_core.files import atomic_file
     from dpgm_core.models.completion import AT_ONCE
 
-    filling, cells, rows = model.completion(), Counter[str](), 0
+    filling, cells, rows = model._completion(), Counter[str](), 0
     try:
         with cast(IO[bytes], (gzip.open if rows_file.suffix == ".gz" else open)(rows_file, "rb")) as stream:
             first = stream.readline()

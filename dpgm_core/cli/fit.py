@@ -105,16 +105,17 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
         )
     with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
         say_remarks(run)
-        noisy = release_records(
-            run.data,
-            run.structure,
-            run.budget,
-            run.mechanism,
-            save_release=saved,
-            ledger=ledger,
-            progress=progress,
-            **paid(run),
-        )
+        with telling_what_is_kept():
+            noisy = release_records(
+                run.data,
+                run.structure,
+                run.budget,
+                run.mechanism,
+                save_release=saved,
+                ledger=ledger,
+                progress=progress,
+                **paid(run),
+            )
         say_where(run, saved, [noisy])
         spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
     if as_json:

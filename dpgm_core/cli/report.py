@@ -274,9 +274,13 @@ def print_chosen(
     """
     sessions = _sessions(releases)
     for bins in _bins(sessions):
-        edges = [f"{edge:g}" for edge in bins.attribute.edges or ()]
-        shown = ", ".join(edges if len(edges) <= _MOST_SHOWN else [*edges[: _MOST_SHOWN - 1], "...", edges[-1]])
-        say(f"bins:    {bins.name} in {_several(len(edges) - 1, 'bin')} found for {bins.cost}, at {shown}")
+        count, found = len(bins.edges) - 1, bins.attribute
+        if found.values.is_temporal:
+            at = list(found.labels[:count])
+        else:
+            at = [f"{edge:g}" for edge in bins.edges]
+        shown = ", ".join(at if len(at) <= _MOST_SHOWN else [*at[: _MOST_SHOWN - 1], "...", at[-1]])
+        say(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
     if all(one.session is not None and one.session.named for one in sessions):
         return
     steps = [step for one in sessions for step in one.steps]

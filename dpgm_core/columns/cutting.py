@@ -32,12 +32,16 @@ class Cut:
     ticks: int = 1
     _starts: tuple[float, ...] = field(init=False)
     _end: float = field(init=False)
+    _edges: _Array = field(init=False)
+    _scaled: dict[tuple[Fraction, str], tuple[_Array, int, float | None]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         whole = self.ticks != 1
-        starts = tuple(_first(edge, Fraction(self.ticks)) for edge in self.edges) if whole else self.edges
+        ticks = Fraction(self.ticks)
+        starts = tuple(_first(edge, ticks) for edge in self.edges) if whole else self.edges
         object.__setattr__(self, "_starts", starts)
-        object.__setattr__(self, "_end", _last(self.edges[-1], Fraction(self.ticks)) if whole else self.edges[-1])
+        object.__setattr__(self, "_edges", np.asarray(self.edges))
+        object.__setattr__(self, "_end", _last(self.edges[-1], ticks) if whole else self.edges[-1])
 
     def place(self, number: int | float) -> int:
         """The bin of one number in ticks; Python compares whole numbers and floats exactly."""
@@ -55,9 +59,8 @@ class Cut:
         >>> Cut((0.0, 1.0, 2.0), cap=False).real(np.array([0.5, 2.0, 7.0])).tolist()
         [0, 1, -1]
         """
-        edges = np.asarray(self.edges)
-        codes = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
-        return self._closed(codes, numbers == edges[-1])
+        codes = np.searchsorted(self._edges, numbers, side="right").astype(np.int64) - 1
+        return self._closed(codes, numbers == self.edges[-1])
 
     def whole(self, numbers: _Array, units: Fraction | int = 1) -> _Codes:
         """The bins of whole numbers, `units` of which make one unit of the edges; exact for all 64-bit integers.
@@ -66,13 +69,20 @@ class Cut:
         [0, 1, 1]
         """
         numbers = numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False)
-        info = np.iinfo(numbers.dtype)
-        starts = [_first(edge, Fraction(units)) for edge in self.edges]
-        below = sum(start < info.min for start in starts)
-        inside = np.array([start for start in starts if info.min <= start <= info.max], numbers.dtype)
+        key = Fraction(units), numbers.dtype.kind
+        if key not in self._scaled:  # the same for every batch of records
+            self._scaled[key] = self._scale(key[0], numbers.dtype)
+        inside, below, last = self._scaled[key]
         codes = np.searchsorted(inside, numbers, side="right").astype(np.int64) + (below - 1)
-        hit = starts[-1] == _last(self.edges[-1], Fraction(units)) and info.min <= starts[-1] <= info.max
-        return self._closed(codes, numbers == starts[-1] if hit else np.zeros(len(numbers), bool))
+        return self._closed(codes, np.zeros(len(numbers), bool) if last is None else numbers == last)
+
+    def _scale(self, units: Fraction, dtype: np.dtype[Any]) -> tuple[_Array, int, float | None]:
+        """The first whole number of each bin, where the type has it; how many lie below; the closed end, if whole."""
+        info = np.iinfo(dtype)
+        starts = [_first(edge, units) for edge in self.edges]
+        inside = np.array([start for start in starts if info.min <= start <= info.max], dtype)
+        closed = starts[-1] == _last(self.edges[-1], units) and info.min <= starts[-1] <= info.max
+        return inside, sum(start < info.min for start in starts), starts[-1] if closed else None
 
     def _closed(self, codes: _Codes, last: _Array) -> _Codes:
         bins = len(self.edges) - 1
@@ -84,7 +94,11 @@ class Cut:
 
 
 def _first(edge: float, units: Fraction) -> float:
-    return math.ceil(Fraction(edge) * units) if math.isfinite(edge) else edge
+    if not math.isfinite(edge):
+        return edge
+    if edge.is_integer() and units.denominator == 1:
+        return int(edge) * units.numerator
+    return math.ceil(Fraction(edge) * units)
 
 
 def _last(edge: float, units: Fraction) -> float:

@@ -91,7 +91,8 @@ def bounds(name: str, low: object, high: object, values: Values) -> tuple[float,
 
 
 def equal_edges(name: str, low: float, high: float, count: int, values: Values) -> tuple[float, ...]:
-    """Edges of `count` bins of equal width, or of equal ratio on a log scale, rounded to a 1000th of the width.
+    """Edges of `count` bins of equal width, or of equal ratio on a log scale, rounded to a part of the width:
+    a 1000th, on a log scale a 100th.
 
     Whole numbers and days are shared out evenly. Raises DomainError where there are fewer values than bins.
 
@@ -119,7 +120,8 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
         places = _apart(places, low, high)
         last = high if high > (places[-1] if places else low) else high + 0.5
     else:
-        places, last = _rounded([low, *places, high], whole=values.is_temporal)[1:-1], high
+        parts = 100 if values.scale == "log" else 1000
+        places, last = _rounded([low, *places, high], parts, whole=values.is_temporal)[1:-1], high
     edges = (low, *places, last)
     if any(not first < second for first, second in itertools.pairwise(edges)):
         raise DomainError(f"attribute {name!r}: float64 numbers do not tell {count} bins from min to max apart")
@@ -195,10 +197,10 @@ def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
     return rounded
 
 
-def _rounded(edges: list[float], *, whole: bool) -> list[float]:
+def _rounded(edges: list[float], parts: int, *, whole: bool) -> list[float]:
     found = list(edges)
     for at in range(1, len(edges) - 1):
-        width = min(edges[at] - edges[at - 1], edges[at + 1] - edges[at]) / 1000
+        width = min(edges[at] - edges[at - 1], edges[at + 1] - edges[at]) / parts
         digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
         if digits < 300:
             found[at] = float(round(edges[at], max(digits, 0) if whole else digits))

@@ -39,7 +39,9 @@ def attribute_table(
     own = unknown == null == len(labels) - 1 and labels[-1] == MISSING  # what goes without saying
     if isinstance(private, PrivateLabels):
         plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
-        own, plain["missing"] = True, labels[null]
+        own = True
+        if labels[null] != MISSING:
+            plain["missing"] = labels[null]
     elif isinstance(private, PrivateBins):
         share = {} if private.share is None else {"share": str(private.share)}
         plain |= {"min": _place(private.low, values), "max": _place(private.high, values)}

@@ -12,7 +12,6 @@ from dpgm_core.attribute import Attribute
 from dpgm_core.counting.ranks import GridCounts, rank_scores, ranks_of
 from dpgm_core.counting.statistic import summed
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.shield import without_frames
 from dpgm_core.domain import Domain
 from dpgm_core.noise.bisection import AskedBins, check_apart
 from dpgm_core.noise.choice import chosen
@@ -42,7 +41,7 @@ def find_bins(
         inside = summed(counts, persons.pieces(counts.columns))[: one.cells]
         return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
 
-    return without_frames(lambda: tuple(find(one) for one in asked))
+    return tuple(find(one) for one in asked)
 
 
 def binned(persons: Persons, found: Sequence[FoundBins], grids: Mapping[str, Attribute], domain: Domain) -> Persons:

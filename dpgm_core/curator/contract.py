@@ -55,7 +55,7 @@ class Session(Protocol):
 
     @property
     def workload(self) -> Workload:
-        """What the model is wanted for, over the records' own domain."""
+        """What the model is wanted for, over the records' own domain; private bins are those that were found."""
         ...
 
     @property
@@ -65,7 +65,10 @@ class Session(Protocol):
 
     @property
     def budget(self) -> Budget:
-        """What its steps may cost together: pure, or zCDP. An (epsilon, delta) was turned into the largest rho."""
+        """What its steps may cost together: pure, or zCDP. An (epsilon, delta) was turned into the largest rho.
+
+        Private bins, which are found before its first step, are paid for already.
+        """
         ...
 
     @property

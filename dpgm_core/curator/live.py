@@ -18,7 +18,7 @@ from dpgm_core.components.registry import make
 from dpgm_core.counting.kernel import Counted, counting
 from dpgm_core.counting.shares import WeightedCounts
 from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
-from dpgm_core.counting.subsample import read_persons
+from dpgm_core.counting.subsample import Persons, read_persons
 from dpgm_core.curator.aside import SetsAside
 from dpgm_core.curator.binning import binned, find_bins, grids_of
 from dpgm_core.curator.contract import Rounds, Session
@@ -27,6 +27,7 @@ from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.curator.single import Single
+from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import asked_bins, check_determined, settled
@@ -42,6 +43,7 @@ from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
@@ -321,11 +323,17 @@ class LiveCurator(Single, SetsAside):
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         with self._funds.paying(cost, conditions) as receipt:
-            persons = shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))
-        bins = find_bins(asked, grids, persons, self._randomness)
+            held = [shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))]
+
+        def opened() -> tuple[tuple[FoundBins, ...], Domain, Persons]:
+            persons = held.pop()  # so that what fails from here on has no record among its variables
+            bins = find_bins(asked, grids, persons, self._randomness)
+            domain = settled_domain.with_attributes({one.name: one.attribute for one in bins})
+            return bins, domain, binned(persons, bins, grids, domain)
+
+        bins, domain, persons = without_frames(opened)
         self.check_process()  # noise that forks while it is drawn must not come back twice
-        workload = workload.over(settled_domain.with_attributes({one.name: one.attribute for one in bins}))
-        persons = binned(persons, bins, grids, workload.domain)
+        workload = workload.found(domain)
 
         def publish(release: NoisyTables) -> NoisyTables:
             release = evolve(release, discovery=self._discovery)

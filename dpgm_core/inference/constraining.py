@@ -56,7 +56,8 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
     """
     if not structure.domain.scopes:
         return compiled(structure)
-    return ConstrainedEngine(structure, compiled(structure.narrowed))
+    inner = compiled(structure.narrowed)
+    return (_SecondOrder if isinstance(inner, SecondOrder) else ConstrainedEngine)(structure, inner)
 
 
 def check_constraints(domain: Domain, inference: Inference | None, exact: Inference) -> None:
@@ -179,14 +180,6 @@ class ConstrainedEngine:
             raise self._cannot("round expected counts")
         return self._with_derived(self._inner.rounded(self._embedded(potentials), count, generator))
 
-    def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
-        """Second derivatives along the potentials of the cliques asked for."""
-        if not isinstance(self._inner, SecondOrder):
-            raise self._cannot("give second derivatives")
-        product = self._inner.curvature(self._embedded(potentials))
-        lift = self._lift
-        return product if lift is None else lambda directions: np.asarray(lift.T @ product(lift @ directions))
-
     def _cannot(self, what: str) -> InferenceError:
         return InferenceError(f"{type(self._inner).__name__} cannot {what}; use junction-tree")
 
@@ -236,6 +229,16 @@ class ConstrainedEngine:
             size = self._structure.domain[one.column].size
             columns[one.column] = one.code.astype(code_dtype(size))[columns[one.of]]
         return list(columns.values())
+
+
+class _SecondOrder(ConstrainedEngine):
+    """With second derivatives too: learners ask for the method."""
+
+    def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
+        """Those of the engine within, along the potentials of the cliques asked for."""
+        assert isinstance(self._inner, SecondOrder)
+        product, lift = self._inner.curvature(self._embedded(potentials)), self._lift
+        return product if lift is None else lambda directions: np.asarray(lift.T @ product(lift @ directions))
 
 
 def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> csr_array:

@@ -38,7 +38,8 @@ def collected(domain: Domain, pieces: Iterable[tuple[Clique, Array]]) -> tuple[S
 def pieces_of(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
     """The log-potentials clique by clique, ties resolved.
 
-    >>> [names for names, _ in pieces_of(Tables.zeros(Structure(Domain.from_sizes({"a": 2, "b": 2}), ["a", "b"])))]
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
+    >>> [names for names, _ in pieces_of(Tables.zeros(structure))]
     [('a',), ('b',)]
     """
     return [

@@ -38,7 +38,7 @@ class Decoder:
 
     >>> ages = decoder(Attribute.of_bins("age", [0, 10, 30], unknown="missing"))
     >>> ages.values(np.array([0, 2, 1]), ages.places(np.array([0, 2, 1]), np.array([0.5, 0.5, 0.5]))).to_pylist()
-    [5.0, None, 20.0]
+    [5, None, 20]
     """
 
     attribute: Attribute

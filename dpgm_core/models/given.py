@@ -10,6 +10,7 @@ from attrs import frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.models.questions import coded
+from dpgm_core.models.within import within
 
 __all__ = ["Given", "given_of"]
 
@@ -48,6 +49,7 @@ def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
     for name, value in (given or {}).items():
         one = domain[name]
         place = None if one.edges is None or value in one.labels else one.place(value)
-        if place is not None and math.isfinite(place):
+        law = within(one)
+        if place is not None and law is not None and math.isfinite(place) and law.has(place):
             places[name] = place
     return Given(codes=codes, places=places)

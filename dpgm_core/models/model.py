@@ -300,7 +300,7 @@ class Model(Facts):
         >>> from dpgm_core.domain import Domain
         >>> structure = Structure(Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")]), [("age",)])
         >>> Model(structure, Tables(structure, np.log([0.5, 0.25, 0.25]))).mean("age").__round__(3)
-        19.833
+        19.5
         """
         return mean_of(law_of_numbers(self._one(attribute)), self.marginal(attribute, given))
 
@@ -382,7 +382,7 @@ class Model(Facts):
         """
         import pyarrow as pa
 
-        rows, filling = pa.table(table), self.completion()
+        rows, filling = pa.table(table), self._completion()
         repeated_name = repeated(rows.column_names)
         if repeated_name is not None:
             raise DataError(f"the table has two columns {repeated_name!r}; rename one")
@@ -393,7 +393,7 @@ class Model(Facts):
         ]
         return pa.concat_tables(done).replace_schema_metadata({"dpgm": json.dumps(owned(self.stamp()))})
 
-    def completion(self) -> Completion:
+    def _completion(self) -> Completion:
         """What `complete` fills rows with, batch by batch, for those who read and write rows themselves."""
         return completion(self._law, self.domain, self._answered())
 

@@ -38,7 +38,7 @@ def law_of_numbers(attribute: Attribute) -> Within:
 def share_of(law: Within, table: FloatArray) -> float:
     """The probability that there is a number. table: p of each code.
 
-    >>> share_of(law_of_numbers(Attribute.of_bins("a", [0, 2, 6], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    >>> share_of(law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     0.75
     """
     return float(table[law.present].sum())
@@ -47,7 +47,7 @@ def share_of(law: Within, table: FloatArray) -> float:
 def mean_of(law: Within, table: FloatArray) -> float:
     """The mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
 
-    >>> mean_of(law_of_numbers(Attribute.of_bins("a", [0, 2, 6], unknown="?")), np.array([0.5, 0.25, 0.25]))
+    >>> mean_of(law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
     2.0
     """
     return _mean(_weights(law, table), law.moments()[0][law.present])
@@ -63,7 +63,7 @@ def variance_of(law: Within, table: FloatArray) -> float:
 def quantile_of(law: Within, table: FloatArray, share: float) -> float:
     """The least number that `share` of the numbers are not above, between a bin's ends as its law has it.
 
-    >>> law = law_of_numbers(Attribute.of_bins("a", [0, 2, 6], unknown="?"))
+    >>> law = law_of_numbers(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
     >>> quantile_of(law, np.array([0.5, 0.5, 0.0]), 0.75)
     4.0
     """

@@ -4,7 +4,8 @@ In a bin [e_i, e_(i+1)) they are spread as `Values.shape` says over all values t
 (`dpgm_core.columns.lattice`): whole numbers over the whole numbers in the bin, each as likely as any other if uniform.
 The last bin is closed. Of a bin without an end nothing is known but its finite edge: all its values stand there, as in
 a table that is coded "65 or more", or at the last value below it where the bin is open downwards. A label that is a
-number is that number. Codes with no number, such as missing ones, are not `present`.
+number is that number. Bins of a column whose type is not declared are of whole numbers if all their edges are, and of
+any numbers otherwise. Codes with no number, such as missing ones, are not `present`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.columns.lattice import Lattice, lattice_of
 from dpgm_core.columns.tables import MISSING
-from dpgm_core.columns.values import Values
+from dpgm_core.columns.values import EXACT_WHOLE, Kind, Values
 
 __all__ = ["Within", "missing_code", "ordered_within", "within"]
 
@@ -33,14 +34,14 @@ _TERMS = 2**20
 
 @frozen(kw_only=True, eq=False)
 class Within:
-    """The numbers of each code of an attribute. values: the column's, with kind "number" for plain bins.
+    """The numbers of each code of an attribute. values: the column's, with kind "integer" or "number" for plain bins.
 
     present: (codes,), whether the code has numbers. low, high: (codes,), the least and the largest it can have: places
     on the axis, or numbers of the lattice where there is one; 0 where not present.
 
     >>> law = within(Attribute.of_bins("age", [0, 18, 65, float("inf")], unknown="?"))
     >>> law.present.tolist(), law.low.tolist()
-    ([True, True, True, False], [0.0, 18.0, 65.0, 0.0])
+    ([True, True, True, False], [0, 18, 65, 0])
     """
 
     values: Values
@@ -71,6 +72,11 @@ class Within:
     def placed(self, numbers: Array) -> FloatArray:
         """Places on the axis of `low` and `high`."""
         return np.asarray(numbers, np.float64) if self.lattice is None else self.lattice.place(numbers)
+
+    def has(self, place: float) -> bool:
+        """Whether the column can have this very value."""
+        at = np.array([place])
+        return self.lattice is None or bool(self.lattice.place(self.lattice.first(at))[0] == place)
 
     def first(self, places: FloatArray) -> Array:
         """In the terms of `low`: the least value at or above each place."""
@@ -132,11 +138,11 @@ def within(attribute: Attribute) -> Within | None:
 
     >>> ages = within(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
     >>> ages.drawn(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
-    [20.0, 2.5]
+    [20.0, 2.0]
     """
     if attribute.edges is None:
         return _of_labels(attribute) if attribute.values.is_numeric else None
-    values = attribute.values if attribute.values.is_numeric else Values(kind="number")
+    values = attribute.values if attribute.values.is_numeric else Values(kind=_kind(attribute.edges))
     lattice = lattice_of(values)
     edges = np.array(attribute.edges)
     below, above = edges[:-1].copy(), np.nextafter(edges[1:], -math.inf)
@@ -156,6 +162,12 @@ def within(attribute: Attribute) -> Within | None:
         low=np.append(np.where(present, low, 0), np.zeros(none, low.dtype)),
         high=np.append(np.where(present, high, 0), np.zeros(none, high.dtype)),
     )
+
+
+def _kind(edges: tuple[float, ...]) -> Kind:
+    """What plain bins, whose column declares no type, are taken to cut: whole numbers where all their edges are."""
+    whole = all(math.isinf(edge) or (edge.is_integer() and abs(edge) < EXACT_WHOLE) for edge in edges)
+    return "integer" if whole else "number"
 
 
 def missing_code(attribute: Attribute) -> int | None:

@@ -48,12 +48,15 @@ def read_session(
     stated = document["session"]
     merges = {name: tuple(codes) for name, codes in converter.structure(stated["merges"], dict[str, list[int]]).items()}
     budget = Budget.parse(stated["budget"])
+    bins = _read_bins(stated.get("bins", []), domain, terms, budget)
+    planned = domain.with_attributes({one.name: one.asked.attribute for one in bins})
+    workload = Workload.from_dict(planned, stated["workload"])
     session = SessionTerms(
-        workload=Workload.from_dict(domain, stated["workload"]),
+        workload=workload.found(domain) if bins else workload,
         budget=budget,
         merges=merges,
         votes=Budget.parse(stated["votes"]) if "votes" in stated else None,
-        bins=_read_bins(stated.get("bins", []), domain, terms, budget),
+        bins=bins,
         named=converter.structure(stated.get("named", False), bool),
     )
     private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])

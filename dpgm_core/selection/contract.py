@@ -87,7 +87,8 @@ class Selector(Protocol):
         """What a selection would spend and see; touches no data, and refuses with BudgetError, StructureError or
         TooLarge what `select` would refuse: the pipeline calls it before anything is charged.
 
-        budget: of the session, pure or zCDP. records: their number, if it is public or guessed.
+        workload: private bins are as many as there will be at most; `session.workload` has those that were found.
+        budget: of the session's steps, pure or zCDP. records: their number, if it is public or guessed.
         """
         ...
 

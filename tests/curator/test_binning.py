@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from attrs import evolve
 from scipy.stats import chisquare
@@ -193,6 +195,25 @@ def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_pat
     )
 
 
+def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
+    """Claim: whoever looks through the variables of a traceback sees no codes, not even after Ctrl-C."""
+
+    class Interrupted(SeededRandomness):
+        def words(self, count):
+            raise KeyboardInterrupt
+
+    domain = Domain([private_bins("age", 8)])
+    curator = _curator({"age": np.arange(50)}, domain, Budget.pure(1), randomness=Interrupted(1))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        curator.session(workload=Workload.all(domain))
+    assert curator.remaining.is_zero
+    frames = [entry.frame for entry in caught.traceback if "dpgm_core" in str(entry.path)]
+    held = [value for frame in frames for value in frame.f_locals.values()]
+    assert frames
+    held += [one for value in held if isinstance(value, (list, tuple)) for one in value]
+    assert not [value for value in held if isinstance(value, (Persons, np.ndarray))]
+
+
 def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
     """Claim: the refusal names the column."""
     domain = Domain([private_bins("age", 8)])
@@ -210,3 +231,25 @@ def test_unknown_values_on_a_bin_are_refused(wrong):
     curator = _curator({"age": np.arange(5)}, Domain([column]), Budget.pure(1))
     with pytest.raises(DomainError, match=r"'age'.*label of their own"):
         curator.session(workload=Workload.all(Domain([column])))
+
+
+def test_dates_log_scales_and_capped_numbers_have_private_bins():
+    """Claim: each record is counted in the bin that its value falls in by the domain that was found."""
+    tables = {
+        "day": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": {"private": 4}},
+        "pay": {"type": "number", "min": 1, "max": 1000, "scale": "log", "cap": True, "bins": {"private": 4}},
+    }
+    domain = Domain.from_dict({"attributes": tables})
+    rng = np.random.default_rng(0)
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(day)) for day in rng.integers(0, 366, 500)]
+    pay = [*rng.lognormal(4, 2, 498).round(2).tolist(), None, -5.0]
+    budget = Budget.pure(10_000)
+    curator = _curator(pa.table({"day": days, "pay": pay}), domain, budget, randomness=SeededRandomness(1))
+    with curator.session(workload=Workload.all(domain)) as session:
+        noisy = session.measure([("day",), ("pay",)], session.remaining)
+    for name, values in (("day", days), ("pay", pay)):
+        found = noisy.structure.domain[name]
+        codes = [found.code(None if value is None else str(value)) for value in values]
+        # the noise has a standard deviation below 0.001 of a record
+        assert noisy.tables[name].tolist() == np.bincount(codes, minlength=found.size).tolist()
+        assert found.size == 5

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
+from dpgm_core.constraints import Listed
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.interop import read_uai, write_uai
 
@@ -177,3 +178,15 @@ def test_what_cannot_be_honoured_is_refused_before_the_charge(tmp_path):
         ):
             fitted(structure, ledger=ledger, records=np.zeros((9, 3), int), **more)
     assert ledger.spent().is_zero
+
+
+def test_rare_codes_of_constrained_columns_are_not_merged():
+    """Of two columns with the same rare codes the one that a rule is about keeps them all, the other does not."""
+    plain = dpgm.Domain.from_sizes({"ruled": 12, "free": 12, "x": 2})
+    domain = dpgm.Domain(plain.attributes, [Listed(name="x", columns=("ruled", "x"), combinations=(("11", "1"),))])
+    column = np.random.default_rng(0).integers(0, 2, 2000)
+    records = np.stack([column, column, np.zeros(2000, int)], axis=1)
+    model = fitted("mst", workload=domain, budget="0.2", records=records).model
+    assert model.structure.domain["ruled"].size == 12 and model.structure.domain["free"].size < 12
+    assert model.domain == domain
+    assert model.marginal(("ruled", "x"))[11, 1] == 0

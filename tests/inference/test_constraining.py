@@ -7,6 +7,7 @@ from dpgm_core.constraints import Listed, Mapped, Ordered
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError
 from dpgm_core.inference.constraining import ConstrainedEngine, check_constraints, constrained
+from dpgm_core.inference.contract import SecondOrder
 from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure import Structure
@@ -51,14 +52,13 @@ def test_it_can_do_what_the_engine_within_can():
     assert exact.exact and exact.cost == JunctionTree().plain(structure.narrowed).cost
     assert loopy.capabilities == {"constraints"} and isinstance(loopy, ConstrainedEngine)
     theta, generator = Tables.zeros(structure), np.random.default_rng(0)
-    assert loopy.caveats(theta) == ()
+    assert loopy.caveats(theta) == () and isinstance(exact, SecondOrder) and not isinstance(loopy, SecondOrder)
     for call in (
         lambda: loopy.sample(theta, 1, generator),
         lambda: loopy.rounded(theta, 1, generator),
         lambda: loopy.maximize(theta),
         lambda: loopy.answers(theta, [("a",)]),
         lambda: loopy.estimates(theta, [("a",)]),
-        lambda: loopy.curvature(theta),
     ):
         with pytest.raises(InferenceError, match=r"LoopyEngine cannot .*; use junction-tree"):
             call()

@@ -91,3 +91,9 @@ def test_many_whole_numbers_in_a_bin_are_summed_in_parts():
     law = within(binned([0, 10**7], Values(kind="integer")))
     mean, variance = (moment[0] for moment in law.moments())
     assert math.isclose(mean, 5e6, rel_tol=1e-6) and math.isclose(variance, (1e7**2) / 12, rel_tol=1e-5)
+
+
+def test_plain_bins_are_of_whole_numbers_where_all_edges_are():
+    """A column that declares no type; what is said of its edges decides, and nothing else."""
+    for edges, whole in (([0, 18, 65, "inf"], True), ([0, 0.5, 2], False), ([0, 1e300], False)):
+        assert (within(Attribute.from_dict("x", {"bins": edges})).lattice is not None) == whole

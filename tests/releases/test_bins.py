@@ -134,3 +134,26 @@ def test_bins_left_out_are_not_free(tmp_path, found, written):
     path = written(tmp_path / "x.dpgm", members | {"release.json": json.dumps(document).encode()})
     with pytest.raises(ModelFileError, match="'age'"):
         load_release(path)
+
+
+def test_what_was_too_large_to_plan_for_stays_out(tmp_path):
+    """Claim: where fewer bins come out than were planned for, the candidates are those of the plan, here and in the
+    file; else a session could have too many of them once it is paid for."""
+    workload = Workload.all(DOMAIN, max_cells=9)
+    made = LiveCurator(
+        as_source(np.zeros((50, 2), int)),
+        Structure(DOMAIN, [("age",), ("b",)]),
+        make("mechanism", "laplace"),
+        terms=Terms(neighbours="add-remove"),
+        budget=Budget.pure(90),
+        randomness=SeededRandomness(2),
+    )
+    with made.session(workload=workload) as session:
+        assert session.domain["age"].size * session.domain["b"].size <= 9 < DOMAIN["age"].size * DOMAIN["b"].size
+        assert session.workload.candidates == workload.candidates == (("age",), ("b",))
+        session.measure([("b",), ("age",)], session.remaining)
+    (release,) = made.released
+    release.save(tmp_path / "x.dpgm")
+    again = load_release(tmp_path / "x.dpgm")
+    assert again.session.workload == release.session.workload
+    assert again.tables.values.tolist() == release.tables.values.tolist()

@@ -71,17 +71,23 @@ class Options:
 
     def check_room(self, workload: Workload) -> list[str]:
         """Refuse limits that no pair can meet; where only merged codes may meet them that is a note."""
+        if workload.domain.scopes:  # whose cliques are in every model
+            size = ModelSize(workload.domain, single(workload))
+            if any(size.fits(pair, self.limits()) for pair in larger(workload, 2)):
+                return []
         sizes = workload.domain.sizes
         alone = sum(sizes[name] for (name,) in single(workload))
         for one, other in larger(workload, 2):
             cells = sizes[one] * sizes[other]
             model = alone - sizes[one] - sizes[other] + cells
-            if cells <= self.max_clique_cells and model <= self.max_model_cells:
+            if not workload.domain.scopes and cells <= self.max_clique_cells and model <= self.max_model_cells:
                 return []
         why = (
             f"a model with any pair of attributes is larger than max_model_cells = {self.max_model_cells:,} or "
             f"max_clique_cells = {self.max_clique_cells:,} allow"
         )
+        if workload.domain.scopes:
+            why += ", the tables of constraints among them"
         if not self.merge:
             raise TooLarge(f"{why}, so there is nothing to choose; raise them")
         return [f"{why}, unless enough rare codes are merged; else the budget for pairs is lost, so raise them"]
