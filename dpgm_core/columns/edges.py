@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
@@ -123,7 +122,7 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
         parts = 100 if values.scale == "log" else 1000
         places, last = _rounded([low, *places, high], parts, whole=values.is_temporal)[1:-1], high
     edges = (low, *places, last)
-    if any(not first < second for first, second in itertools.pairwise(edges)):
+    if not (np.diff(edges) > 0).all():
         raise DomainError(f"attribute {name!r}: float64 numbers do not tell {count} bins from min to max apart")
     return edges
 
@@ -175,7 +174,8 @@ def check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
     """Refuse edges that do not ascend, or are too many for the labels."""
     if len(edges) < 2 or len(edges) - 1 > labels:
         raise DomainError(f"{where}: {len(edges)} edges do not fit {labels} labels")
-    if any(math.isnan(edge) for edge in edges) or any(not low < high for low, high in itertools.pairwise(edges)):
+    places = np.asarray(edges, np.float64)
+    if np.isnan(places).any() or not (places[:-1] < places[1:]).all():
         raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)!r:.200}")
 
 
@@ -199,11 +199,11 @@ def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
 
 def _rounded(edges: list[float], parts: int, *, whole: bool) -> list[float]:
     found = list(edges)
-    for at in range(1, len(edges) - 1):
-        width = min(edges[at] - edges[at - 1], edges[at + 1] - edges[at]) / parts
+    for at, (before, edge, after) in enumerate(zip(edges, edges[1:], edges[2:], strict=False), start=1):
+        width = min(edge - before, after - edge) / parts
         digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
         if digits < 300:
-            found[at] = float(round(edges[at], max(digits, 0) if whole else digits))
+            found[at] = float(round(edge, max(digits, 0) if whole else digits))
     return found
 
 
