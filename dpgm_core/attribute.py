@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
-from dpgm_core.columns.edges import bin_edge, check_edges, grid_edges
+from dpgm_core.columns.edges import bin_edge, check_edges, check_written, grid_edges
 from dpgm_core.columns.given import place_of
 from dpgm_core.columns.labelling import bin_labels, check_apart
 from dpgm_core.columns.matching import EXACT, Matching
@@ -86,6 +86,7 @@ class Attribute:
             raise DomainError(f"{where}: cap must be true or false, and goes with bins; got {self.cap!r}")
         if self.edges is not None:
             check_edges(where, self.edges, len(self.labels))
+            check_written(where, self.edges, self.values)
         if isinstance(self.private, PrivateBins) != (self.private is not None and self.edges is not None):
             raise DomainError(f"{where}: private bins need edges, private labels have none")
         if isinstance(self.private, PrivateBins):
