@@ -270,13 +270,13 @@ def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> 
 def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
     """(cells,): -inf where a constraint rules a record out, each in the first plain clique that holds it, and 0."""
     values = np.zeros(wide.cells)
-    for one in domain.constraints:
+    for one in domain.rules:
         if not derived.isdisjoint(one.columns):
             continue
         number = next(n for n, group in enumerate(wide.groups) if len(group) == 1 and set(one.columns) <= set(group[0]))
         clique = wide.groups[number][0]
         inside = [name for name in clique if name in one.columns]
-        mask = domain.mask(one.name).transpose([one.columns.index(name) for name in inside])
+        mask = one.mask.transpose([one.columns.index(name) for name in inside])
         shape = [size if name in one.columns else 1 for name, size in zip(clique, wide.shapes[number], strict=True)]
         block = values[wide.slices[number]].reshape(wide.shapes[number])
         block[np.broadcast_to(mask.reshape(shape), block.shape)] = -np.inf

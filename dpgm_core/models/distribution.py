@@ -237,9 +237,9 @@ def _honouring(engine: Engine) -> Engine:
 def _narrowed(domain: Domain, fixed: Mapping[str, int]) -> list[tuple[Clique, FloatArray]]:
     """What is left of constraints once some attributes are fixed, as log-potentials of the others."""
     pieces = []
-    for one in domain.constraints:
+    for one in domain.rules:
         if not fixed.keys().isdisjoint(one.columns):
-            left = domain.mask(one.name)[tuple(fixed.get(name, slice(None)) for name in one.columns)]
+            left = one.mask[tuple(fixed.get(name, slice(None)) for name in one.columns)]
             pieces.append((tuple(name for name in one.columns if name not in fixed), np.where(left, -np.inf, 0.0)))
     return pieces
 
