@@ -188,7 +188,7 @@ class Dag:
         Traceback (most recent call last):
         dpgm_core.errors.StructureError: constraint 'x' lies in no family of the graph; make one of its columns ...
         """
-        for one in self.domain.constraints:
+        for one in self.domain.rules:
             if not set(self.domain.undetermined).isdisjoint(one.columns):
                 raise StructureError(
                     f"constraint {one.name!r} is about bins or labels that are still to be found, so that conditional "

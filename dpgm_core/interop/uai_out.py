@@ -101,7 +101,7 @@ def _factors(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
         root = np.exp(table / times)
         found += [(clique, root) for clique in group for _ in range(times)]
     domain = potentials.structure.domain
-    found += [(one.columns, np.where(domain.mask(one.name), 0.0, 1.0)) for one in domain.constraints]
+    found += [(one.columns, np.where(one.mask, 0.0, 1.0)) for one in domain.rules]
     return found
 
 

@@ -85,7 +85,7 @@ class Conditional:
     def _tables(self) -> list[tuple[Clique, FloatArray]]:
         """The model's log-potentials, clique by clique, and what the constraints of its domain rule out."""
         domain = self.law.below.structure.domain  # of merged codes, which no constraint is about
-        ruled = [(one.columns, np.where(domain.mask(one.name), -np.inf, 0.0)) for one in domain.constraints]
+        ruled = [(one.columns, np.where(one.mask, -np.inf, 0.0)) for one in domain.rules]
         return [*pieces_of(self.law.below.potentials), *ruled]
 
     @cached_property
