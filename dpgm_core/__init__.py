@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         TooLarge,
     )
     from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
+    from dpgm_core.foresight import plan, plan_selection
     from dpgm_core.graphs import Elimination
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
     from dpgm_core.noise.measurement import Measurement
     from dpgm_core.noise.split import optimal_split
-    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
+    from dpgm_core.pipeline import fit, learn, release, select
     from dpgm_core.planning import Plan, TableError
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
@@ -104,6 +105,7 @@ _LAZY = {
         "TooLarge",
     ],
     "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
+    "foresight": ["plan", "plan_selection"],
     "graphs": ["Elimination"],
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
@@ -118,7 +120,7 @@ _LAZY = {
     "noise.calibration": ["Calibration"],
     "noise.measurement": ["Measurement"],
     "noise.split": ["optimal_split"],
-    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
+    "pipeline": ["fit", "learn", "release", "select"],
     "planning": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],

@@ -20,7 +20,6 @@ from dpgm_core import (
     StructureError,
     Terms,
     TooLarge,
-    pipeline,
 )
 from dpgm_core.sources import as_source
 
@@ -185,33 +184,6 @@ def test_a_plan_refuses_what_the_learner_refuses():
     assert planned.seconds_per_inference is planned.inference_cost is None
     with pytest.raises(TooLarge):
         dpgm.plan(wide, Budget.pure(1), **ask)
-
-
-class InTwo:
-    """A learner of two releases, that takes pure budgets alone and foresees nothing."""
-
-    def check(self, structure, inference):
-        pass
-
-    def learn(self, curator, inference, *, randomness, progress):
-        if curator.budget.kind != "pure":
-            raise dpgm.BudgetError("two releases take a pure budget")
-        curator.release(budget=curator.remaining * Fraction(1, 10))
-
-
-def test_a_plan_says_where_the_learner_does_otherwise_and_refuses_what_it_refuses_of_a_budget():
-    """`check` is told of no budget, so the learner is asked to learn, from a curator that gives nothing."""
-    asked = {"mechanism": "gaussian", "neighbours": "add-remove", "learner": InTwo()}
-    told = dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", learner=InTwo())
-    assert "a first look" in told.notes[0] and told.tables[0].noise > 0
-    for kind in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
-        with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
-            dpgm.plan(STRUCTURE, kind, **asked)
-        with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
-            pipeline.check(
-                np.zeros((5, 2), int), STRUCTURE, kind, "gaussian", InTwo(), terms=Terms(neighbours="add-remove")
-            )
-    assert dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", learner="naive-mle").notes == ()
 
 
 def test_pairs_to_check_are_those_that_no_family_holds():

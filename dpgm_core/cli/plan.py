@@ -36,8 +36,8 @@ __all__ = ["plan"]
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm_core.components.registry import make
-    from dpgm_core.pipeline import plan as make_plan
-    from dpgm_core.pipeline import plan_selection
+    from dpgm_core.foresight import plan as make_plan
+    from dpgm_core.foresight import plan_selection
     from dpgm_core.privacy.terms import flaws
     from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec

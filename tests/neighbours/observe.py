@@ -105,7 +105,7 @@ def said(error: BaseException) -> str:
             if module.startswith("dpgm_"):
                 shown.append(f"{module}:{line}")
                 shown += [f"{name} = {value!r}" for name, value in frame.f_locals.items()
-                          if (module, name) != ("dpgm_core.pipeline", "data")]  # fmt: skip
+                          if name != "data" or module not in ("dpgm_core.foresight", "dpgm_core.pipeline")]  # fmt: skip
         waiting += [more for more in (link.__cause__, link.__context__) if more is not None]
     # Addresses, as text and as the numbers that `id` gives: any few digits stand in one by chance.
     return re.sub(r"0x[0-9a-f]+|\b\d{14,}\b", "0x", "\n".join(shown))
