@@ -57,7 +57,7 @@ class Plan:
     widest noise): in the unit of the tables, 1/grid of a person with contributions. seconds_per_inference: None where
     no engine is asked. inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
     unsafe: why the guarantee would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table,
-    of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
+    and told by no map, of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
     """
 
     structure: StructureReport
@@ -152,7 +152,7 @@ def make_plan(
             )
         ),
         unsafe=measurement.unsafe,
-        unmeasured=tables.uncovered,
+        unmeasured=tables.untold,
         contrasts=measurement.contrasts,
     )
 

@@ -297,6 +297,22 @@ class Structure:
         return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
 
     @cached_property
+    def untold(self) -> tuple[str, ...]:
+        """What is `uncovered` and is not told by a map from a column in a clique either: a model knows nothing of it.
+
+        >>> rules = {"x": {"columns": ["a", "b"], "map": {"0": "0", "1": "1"}}}
+        >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
+        >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
+        >>> Structure(domain, [("a",)]).uncovered, Structure(domain, [("a",)]).untold
+        (('b', 'c'), ('c',))
+        """
+        known = set(self.domain.names).difference(self.uncovered)
+        for one in self.domain.derived(frozenset(known)):
+            if one.of in known:
+                known.add(one.column)
+        return tuple(name for name in self.uncovered if name not in known)
+
+    @cached_property
     def derived(self) -> tuple[Derived, ...]:
         """The columns that a map tells from another and that no clique holds with others: they need no table, only the
         map. Each comes after the one it is told by.
