@@ -15,8 +15,8 @@ from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, repeated
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
 from dpgm_core.constraints.resolved import Derived, Resolved
-from dpgm_core.domain_files import domain_tables, plain_file
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.metadata.domain_files import domain_tables, plain_file
 from dpgm_core.printable import printable
 
 __all__ = ["Attribute", "Domain", "code_dtype"]

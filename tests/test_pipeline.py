@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms, foresight
+from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
+from dpgm_core.planning import foresight
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])

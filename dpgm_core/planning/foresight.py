@@ -30,7 +30,7 @@ from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import asked_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.noise.split import may_be_contrasts
-from dpgm_core.planning import Plan, checked_records, make_plan
+from dpgm_core.planning.plans import Plan, checked_records, make_plan
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms

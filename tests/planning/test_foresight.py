@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, DataError, Domain, Structure, Terms, foresight
+from dpgm_core import Budget, DataError, Domain, Structure, Terms
+from dpgm_core.planning import foresight
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a", "b")])
 
