@@ -11,10 +11,9 @@ texts that mean null, and texts that are labels anyway, such as `other`. Each of
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +23,11 @@ from dpgm_core.arrays import IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
+from dpgm_core.sources.hashes import Words, digests, mixed
 from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.texts import as_text, check_key, is_dense_union, is_textual, joined, plain
 
 __all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
-
-_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 #: Bytes of a label.
 LONGEST = 200
@@ -152,20 +150,11 @@ def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> Int
     return np.bincount(numbers, minlength=len(column.labels))
 
 
-def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> _Words:
+def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> Words:
     """Where each pair stands among those of its person: 64 bits mixed of the SHA-256 of the key and of the label."""
     first = np.diff(persons, prepend=-1) > 0  # they stand in order
     wanted, of = persons[first], np.cumsum(first) - 1
-    mixed = _digests([keys[who] or b"" for who in wanted.tolist()])[of] ^ _digests(labels)[numbers]
-    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # of splitmix64
-        mixed ^= mixed >> np.uint64(30)
-        mixed *= np.uint64(factor)
-    found: _Words = mixed ^ (mixed >> np.uint64(31))
-    return found
-
-
-def _digests(texts: Sequence[bytes]) -> _Words:
-    return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.uint64)
+    return mixed(digests([keys[who] or b"" for who in wanted.tolist()])[of] ^ digests(labels)[numbers])
 
 
 def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:

@@ -81,6 +81,9 @@ def as_text(array: Any) -> Any:
         pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
     ):
         raise DataError("a column of nested or otherwise compound values has no labels; give plain values")
+    if pa.types.is_timestamp(kind):
+        # A zone that nobody knows fails here whatever the records are, and not only where one has a value.
+        pa.array([0], kind).cast(pa.string())
     texts = array.cast(pa.string())
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         for pattern, replacement in ((" ", "T"), (r"(\.[0-9]*?)0+(Z?)$", r"\1\2"), (r"\.(Z?)$", r"\1")):
