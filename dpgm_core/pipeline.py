@@ -13,6 +13,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, LearningFailed, OptionError
+from dpgm_core.foresight.verbs import check, check_tables, chooser_of, session_curator
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -25,7 +26,6 @@ from dpgm_core.noise.check import read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import with_placeholders
 from dpgm_core.noise.measurement import check_structure
-from dpgm_core.planning.foresight import check, check_tables, chooser_of, session_curator
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours

@@ -41,7 +41,7 @@ __all__ = ["MODES", "Run", "observed", "said"]
 MODES = ("default", "warnings as errors", "numpy raises")
 
 #: Whose argument `data` is the records themselves, as whoever called them holds them too.
-_TAKE_DATA = ("dpgm_core.planning.foresight", "dpgm_core.pipeline")
+_TAKE_DATA = ("dpgm_core.foresight.verbs", "dpgm_core.pipeline")
 
 _DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
 
