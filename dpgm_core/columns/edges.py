@@ -14,6 +14,7 @@ from dpgm_core.columns.values import EXACT_WHOLE, Values
 from dpgm_core.errors import DomainError
 
 __all__ = [
+    "DAY",
     "UNITS",
     "UNIT_DAYS",
     "bin_edge",
@@ -28,6 +29,8 @@ __all__ = [
 
 #: The grid of private bins has at most so many cells.
 CELLS = 2**16
+#: Seconds: where the axis of times of day ends.
+DAY = 86_400
 #: Calendar bins, the coarsest first.
 UNITS = ("year", "quarter", "month", "week", "day", "hour")
 
@@ -76,7 +79,7 @@ def bounds(name: str, low: object, high: object, values: Values) -> tuple[float,
     """
     ends = bin_edge(name, low, values), bin_edge(name, high, values)
     if values.kind == "datetime" and _is_day(high):
-        ends = ends[0], ends[1] + 86_400
+        ends = ends[0], ends[1] + DAY
     if not (math.isfinite(ends[0]) and math.isfinite(ends[1])):
         raise DomainError(f"attribute {name!r}: min and max must be finite, got {low!s:.40} and {high!s:.40}")
     if math.isinf(ends[1] - ends[0]):
@@ -129,17 +132,19 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
 
 
 def calendar_edges(name: str, low: float, high: float, unit: str, values: Values) -> tuple[float, ...]:
-    """Edges at the starts of years, quarters, months, weeks (Mondays), days or hours between two dates.
+    """Edges at the starts of years, quarters, months, weeks (Mondays), days or hours between two dates or times.
 
     >>> calendar_edges("x", 0.0, 40.0, "month", Values(kind="date"))
     (0.0, 31.0, 40.0)
     """
+    if values.kind == "time" and unit == "hour":
+        return (low, *(float(at) for at in range(0, DAY, 3600) if low < at < high), high)
     if values.kind not in ("date", "datetime") or (unit == "hour" and values.kind == "date"):
         raise DomainError(f"attribute {name!r}: bins = {unit!r} does not go with type = {values.kind!r}")
     step = _STEPS[unit]
-    if (high - low) / UNIT_DAYS[unit] / (1 if values.kind == "date" else 86_400) > _MOST:
+    if (high - low) / UNIT_DAYS[unit] / (1 if values.kind == "date" else DAY) > _MOST:
         raise DomainError(f"attribute {name!r}: from min to max there are more than {_MOST:,} bins of unit {unit!r}")
-    per_day = 1 if values.kind == "date" else 86_400
+    per_day = 1 if values.kind == "date" else DAY
     try:
         start = values.moment(low)
         moment = datetime(start.year, start.month, start.day) if isinstance(start, date) else datetime.min
