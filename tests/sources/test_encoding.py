@@ -122,10 +122,11 @@ def test_labels_at_the_ends_of_the_integers(labels: list[str]) -> None:
 WHOLE = st.one_of(
     st.integers(-(2**63), 2**63 - 1), st.integers(2**53 - 3, 2**53 + 3), st.integers(-12, 12), st.just(2**63 - 1)
 )
+EDGES = WHOLE.map(lambda edge: min(int(float(edge)), 2**63 - 1024))  # floats that are 64-bit integers
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(WHOLE, max_size=12), st.lists(WHOLE.filter(lambda edge: float(edge) == edge), min_size=2, unique=True))
+@given(st.lists(WHOLE, max_size=12), st.lists(EDGES, min_size=2, unique=True))
 def test_whole_numbers_are_never_rounded_into_a_bin(values: list[int], edges: list[int]) -> None:
     """Beyond 2^53, where floats have gaps, 64-bit integers and their texts stand on the right side of each edge."""
     edges = sorted(edges)

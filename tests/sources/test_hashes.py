@@ -20,5 +20,5 @@ def test_mixing_is_one_to_one_and_leaves_its_argument() -> None:
     words = np.arange(4096, dtype=np.uint64)
     found = mixed(words)
     assert len(np.unique(found)) == len(words) and words.tolist() == list(range(4096))
-    flipped = np.bitwise_count(found[1:] ^ found[:-1])
-    assert abs(flipped.mean() - 32) < 0.5
+    flipped = np.unpackbits((found[1:] ^ found[:-1]).view(np.uint8)).sum()  # numpy 1.26 counts no bits
+    assert abs(flipped / (len(words) - 1) - 32) < 0.5
