@@ -1,6 +1,6 @@
 """Tables as they come: from metadata to a domain, bins found privately, constraints, and records of the columns' types.
 
-    python -m benchmarks.table [DIR] [--smoke] [--seeds N] [--only init,bins,adult,decoding,constraints,lines]
+    python -m benchmarks.table [DIR] [--smoke] [--seeds N] [--only init,bins,adult,decoding,complete,constraints,lines]
 
 DIR holds `adult/` and `nist_acs_ma2019/`, by default in $DPGM_SHARED/data or ../shared/data; parts that need one that
 is not there say so. Each run is a process of its own on one thread; seconds on the wall without Python's start, and of
@@ -24,7 +24,15 @@ from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import say
-from benchmarks.protocol.columns import adult_errors, bins_found, commands, constraints_broken, sampled, typed_model
+from benchmarks.protocol.columns import (
+    adult_errors,
+    bins_found,
+    commands,
+    completed,
+    constraints_broken,
+    sampled,
+    typed_model,
+)
 from dpgm_core import FloatArray
 
 __all__ = ["MEASUREMENT"]
@@ -97,6 +105,17 @@ def decoding(asked: Namespace) -> None:
                 _told(f"{suffix}, {count:,} records", alone(sampled, Path(made), count, suffix))
 
 
+def complete(asked: Namespace) -> None:
+    """Rows of 24 columns, a third of whose cells is missing by tens of patterns, filled in from a chain."""
+    rows = 2_000 if asked.smoke else 100_000
+    with tempfile.TemporaryDirectory(prefix="dpgm-table-") as made:
+        typed_model(24).save(Path(made, "m.dpgm"))
+        for suffix in ("parquet", "csv"):
+            for patterns in (10, 50):
+                what = f"{suffix}, {rows:,} rows, {patterns} patterns"
+                _told(what, alone(completed, Path(made), rows, patterns, suffix))
+
+
 def constraints(asked: Namespace) -> None:
     """Sampled records that break a constraint, of a million of each model (target: none), at epsilon = .1."""
     count = 20_000 if asked.smoke else 1_000_000
@@ -129,7 +148,7 @@ def lines(asked: Namespace) -> None:
 
 
 def _told(what: str, found: dict[str, float]) -> None:
-    print(f"{what:28} {found['seconds']:6.2f} s, CPU {found['CPU']:6.2f}, peak {found['peak']:.0f} MB", flush=True)
+    print(f"{what:38} {found['seconds']:6.2f} s, CPU {found['CPU']:6.2f}, peak {found['peak']:.0f} MB", flush=True)
 
 
 def _folder(asked: Namespace, file: str) -> Path | None:
@@ -147,7 +166,15 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=5, help="of the runs on Adult")
 
 
-PARTS = {"init": init, "bins": bins, "adult": adult, "decoding": decoding, "constraints": constraints, "lines": lines}
+PARTS = {
+    "init": init,
+    "bins": bins,
+    "adult": adult,
+    "decoding": decoding,
+    "complete": complete,
+    "constraints": constraints,
+    "lines": lines,
+}
 MEASUREMENT = Measurement(about=__doc__, parts=PARTS, arguments=_arguments)
 
 if __name__ == "__main__":

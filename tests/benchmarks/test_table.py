@@ -6,7 +6,15 @@ import pytest
 
 from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
-from benchmarks.protocol.columns import COUNTIES, bins_found, broken, constraints_broken, sampled, typed_model
+from benchmarks.protocol.columns import (
+    COUNTIES,
+    bins_found,
+    broken,
+    completed,
+    constraints_broken,
+    sampled,
+    typed_model,
+)
 from dpgm_core import Attribute, Domain, Model, Structure, Tables
 
 SIZES = {"age": 85, "fnlwgt": 100, "capital-gain": 100, "capital-loss": 100, "hours-per-week": 99, "sex": 2}
@@ -92,3 +100,13 @@ def test_what_breaks_a_constraint_is_counted():
 def test_no_sampled_record_breaks_one():
     """Two thousand of a spanning tree's, at a noise that would break all of them."""
     assert set(constraints_broken("mst", "independent", 2000).values()) == {0}
+
+
+def test_rows_with_missing_cells_are_completed(tmp_path):
+    """Nothing is missing in what is written, and what was given is as it was."""
+    typed_model(4).save(tmp_path / "m.dpgm")
+    assert completed(tmp_path, 60, 3, "parquet")["CPU"] > 0
+    given, filled = (pa.parquet.read_table(tmp_path / f"{name}.parquet") for name in ("partial", "completed"))
+    for name in given.column_names:
+        pairs = list(zip(given[name].to_pylist(), filled[name].to_pylist(), strict=True))
+        assert any(one is None for one, _ in pairs) and all(one in (None, other) for one, other in pairs)
