@@ -31,6 +31,7 @@ from benchmarks.protocol.columns import (
     commands,
     completed,
     constraints_broken,
+    cut_errors,
     sampled,
     typed_model,
 )
@@ -77,6 +78,9 @@ def adult(asked: Namespace) -> None:
     if folder is None:
         return
     seeds = 1 if asked.smoke else asked.seeds
+    hidden = {way: alone(cut_errors, folder, way, 0) for way in WAYS}
+    cut = [[way, *(f"{off[judge]:.4f}" for judge in JUDGES)] for way, off in hidden.items()]
+    print(markdown(["what bins hide, no noise", *JUDGES], cut), flush=True)
     for kind in ("approx", "pure"):
         found = {way: [alone(adult_errors, folder, way, kind, seed) for seed in range(seeds)] for way in WAYS}
         rows = []

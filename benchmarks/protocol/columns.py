@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from benchmarks.cases.binned import binned, off_numbers
+from benchmarks.cases.binned import binned, exact, off_numbers
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import peak_megabytes
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit, load_model
@@ -28,6 +28,7 @@ __all__ = [
     "commands",
     "completed",
     "constraints_broken",
+    "cut_errors",
     "sampled",
     "typed_model",
 ]
@@ -95,7 +96,20 @@ def adult_errors(folder: Path, way: str, kind: str, seed: int) -> dict[str, floa
         workload=Workload.all(domain, order=2), neighbours="add-remove", randomness=SeededRandomness(seed),
     )  # fmt: skip
     used = time.process_time() - used
-    return off_numbers(table, done.model) | {"CPU": used}
+    return off_numbers(table, done.model.domain, done.model.marginals_of) | {"CPU": used}
+
+
+def cut_errors(folder: Path, way: str, seed: int) -> dict[str, float]:
+    """What bins hide alone: the records' own tables, by bins found as in `adult_errors` under (1, 1e-9)."""
+    table = adult(folder)
+    domain = binned(table.domain, way)
+    if domain.undetermined:
+        alone = Structure(domain, [(name,) for name in domain.names])
+        domain = fit(
+            folder / "adult.csv", alone, Budget.approx(1, DELTA), mechanism="gaussian",
+            neighbours="add-remove", randomness=SeededRandomness(seed),
+        ).model.domain  # fmt: skip
+    return off_numbers(table, domain, exact(table, domain))
 
 
 def typed_model(columns: int) -> Model:

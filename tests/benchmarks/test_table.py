@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, off_numbers, spread, tenths
+from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, exact, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
 from benchmarks.protocol.columns import (
     COUNTIES,
@@ -39,11 +39,20 @@ def test_a_model_of_uniform_records_is_near_them_and_of_others_is_not():
     table = np.full(domain.shape(domain.names), -50.0)
     table[:-1, :-1] = np.add.outer(*weights)
     model = Model(structure, Tables(structure, table.reshape(-1)))
-    near = off_numbers(Coded(domain=codes, codes=everyone), model)
+    near = off_numbers(Coded(domain=codes, codes=everyone), domain, model.marginals_of)
     assert near == pytest.approx(dict.fromkeys(JUDGES, 0), abs=1e-9)
-    far = off_numbers(Coded(domain=codes, codes=np.full((10, 2), 3)), model)
+    far = off_numbers(Coded(domain=codes, codes=np.full((10, 2), 3)), domain, model.marginals_of)
     assert far["numbers"] == pytest.approx(1 - 1 / (85 * 99)) and 0.5 < far["tenths"] < 1
     assert 0.9 < far["bins by hand"] == far["own bins"] < 1
+
+
+def test_bins_hide_what_is_inside_them():
+    """All on 3: in bins of four numbers (age, 0 to 3) and of nine (hours, 0 to 8), even inside both."""
+    table = Coded(domain=Domain.from_sizes({"age": 85, "hours-per-week": 99}), codes=np.full((10, 2), 3))
+    domain = binned(table.domain, "by hand")
+    found = off_numbers(table, domain, exact(table, domain))
+    assert found["numbers"] == pytest.approx(1 - 1 / 36) and found["bins by hand"] == pytest.approx(0)
+    assert found["own bins"] == pytest.approx(0)
 
 
 def test_tenths_are_of_the_records():
