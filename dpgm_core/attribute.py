@@ -12,8 +12,8 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
-from dpgm_core.columns.edges import bin_edge, check_edges, grid_edges
-from dpgm_core.columns.given import place_of
+from dpgm_core.columns.edges import bin_edge, check_edges, check_written, grid_edges
+from dpgm_core.columns.given import alike, place_of
 from dpgm_core.columns.labelling import bin_labels, check_apart
 from dpgm_core.columns.matching import EXACT, Matching
 from dpgm_core.columns.merging import merged_labels
@@ -86,6 +86,7 @@ class Attribute:
             raise DomainError(f"{where}: cap must be true or false, and goes with bins; got {self.cap!r}")
         if self.edges is not None:
             check_edges(where, self.edges, len(self.labels))
+            check_written(where, self.edges, self.values)
         if isinstance(self.private, PrivateBins) != (self.private is not None and self.edges is not None):
             raise DomainError(f"{where}: private bins need edges, private labels have none")
         if isinstance(self.private, PrivateBins):
@@ -286,8 +287,8 @@ class Attribute:
         """The code of a label, of a value in its bin, or of a code given as a whole number, as a *user* names it.
 
         A text that is no label of a column of numbers or dates is read as one of them, and so are floats, dates and
-        times; whole numbers are codes. Raises DomainError with a suggestion: unlike `code`, a query must not fall on
-        `unknown` silently.
+        times; whole numbers are codes. Labels match as values of the column do. Raises DomainError with a suggestion:
+        unlike `code`, a query must not fall on `unknown` silently.
 
         >>> Attribute.of_labels("sex", ["F", "M"], unknown="F").label_code("M")
         1
@@ -304,6 +305,9 @@ class Attribute:
         if place is not None:
             return self._code_at(place, label)
         if isinstance(label, str):
+            code = None if self.coded else alike(self.labels, self.matching, label)
+            if code is not None:
+                return code
             raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 
-from dpgm_core.columns.edges import UNIT_DAYS, UNITS, calendar_edges
+from dpgm_core.columns.edges import DAY, UNIT_DAYS, UNITS, calendar_edges
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
 
@@ -153,6 +153,8 @@ def _day(number: float) -> str:
 
 
 def _moment(number: float, values: Values) -> str:
+    if values.kind == "time" and number == DAY:
+        return "24:00"
     try:
         moment = values.moment(number)
     except (ValueError, OverflowError):

@@ -11,25 +11,22 @@ texts that mean null, and texts that are labels anyway, such as `other`. Each of
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpgm_core.arrays import IntArray
 from dpgm_core.attribute import Attribute
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
+from dpgm_core.sources.hashes import Words, digests, mixed
 from dpgm_core.sources.reading import attempt
-from dpgm_core.sources.texts import as_text, check_key, is_dense_union, is_textual, joined, plain
+from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, key_texts, plain
 
 __all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
-
-_Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 #: Bytes of a label.
 LONGEST = 200
@@ -113,7 +110,7 @@ def persons_by_label(
     found: list[list[IntArray]] = [[] for _ in columns]
     for batch in _checked(source, [*names, *([] if person is None else [person])]):
         if person is not None:
-            keys.append(_key_texts(person, batch.columns[-1]))
+            keys.append(key_texts(person, batch.columns[-1]))
         for column, raw, parts in zip(columns, batch.columns, found, strict=False):
             numbers = column.numbers(raw)
             if person is None:  # counted at once, so that memory does not grow with the rows
@@ -152,20 +149,11 @@ def _by_person(column: Labelled, keys: Any, numbers: IntArray, rows: int) -> Int
     return np.bincount(numbers, minlength=len(column.labels))
 
 
-def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> _Words:
+def _places(keys: Sequence[bytes | None], labels: Sequence[bytes], persons: IntArray, numbers: IntArray) -> Words:
     """Where each pair stands among those of its person: 64 bits mixed of the SHA-256 of the key and of the label."""
     first = np.diff(persons, prepend=-1) > 0  # they stand in order
     wanted, of = persons[first], np.cumsum(first) - 1
-    mixed = _digests([keys[who] or b"" for who in wanted.tolist()])[of] ^ _digests(labels)[numbers]
-    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):  # of splitmix64
-        mixed ^= mixed >> np.uint64(30)
-        mixed *= np.uint64(factor)
-    found: _Words = mixed ^ (mixed >> np.uint64(31))
-    return found
-
-
-def _digests(texts: Sequence[bytes]) -> _Words:
-    return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.uint64)
+    return mixed(digests([keys[who] or b"" for who in wanted.tolist()])[of] ^ digests(labels)[numbers])
 
 
 def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
@@ -177,13 +165,6 @@ def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
 def _added(before: IntArray, more: IntArray) -> IntArray:
     more[: len(before)] += before  # labels only become more
     return more
-
-
-def _key_texts(person: str, raw: Any) -> Any:
-    """As of `PersonSource`: an empty key is no key, and rows without one are one person."""
-    check_key(person, raw.type)
-    texts = as_text(raw).cast(pa.large_binary())
-    return pc.if_else(pc.equal(texts, pa.scalar(b"", pa.large_binary())), None, texts)
 
 
 def _checked(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:

@@ -1,4 +1,9 @@
-"""Persons with several rows: keep at most r rows of each, chosen without regard to how the data are stored."""
+"""Persons with several rows: keep at most r rows of each, chosen without regard to how the data are stored.
+
+Which ones is told by hashes of the person's key and of the row's codes: so each of a person's rows that differ is as
+likely to count as any other, and what is kept is a function of the person's own rows. The smallest rows, say, would be
+the earliest visits where a date stands first, and all that is learned would be of those.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import field, frozen
 
 from dpgm_core.arrays import Codes, IntArray
@@ -15,22 +19,21 @@ from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources.contract import KeyedSource, Source
+from dpgm_core.sources.hashes import Words, digests, mixed
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
-from dpgm_core.sources.texts import as_text, check_key
+from dpgm_core.sources.texts import key_texts
 
 __all__ = ["PersonSource", "by_person"]
-
-_Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @frozen(kw_only=True)
 class PersonSource:
-    """At most r rows of each person: those with the smallest code tuples over all attributes in the domain's order.
+    """At most r rows of each person: the first in an order that hashes of the person's key and of the row's codes give.
 
-    The rows kept do not depend on the order of the rows, on batches, on the engine that reads them, or on which
-    columns are then counted. Keys are compared as texts (1 and "1" are one person); rows whose key is null or empty
-    belong together to one person. A column of floats is refused as keys, whatever it holds: large whole numbers merge
-    in it. Memory is O(persons): the kept rows and their keys are held.
+    Rows of equal codes stand together in it. What is kept does not depend on the order of the rows, on batches, on the
+    engine that reads them, or on which columns are then counted. Keys are compared as texts (1 and "1" are one person);
+    rows whose key is null or empty belong together to one person. A column of floats is refused as keys, whatever it
+    holds: large whole numbers merge in it. Memory is O(persons): the kept rows and their keys are held.
 
     source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
 
@@ -38,7 +41,7 @@ class PersonSource:
     >>> rows = {"id": np.array([7, 8, 7, 7]), "a": np.array([2, 0, 1, 2])}
     >>> source = PersonSource(source=CodesSource(data=rows), person="id", rows_per_person=2)
     >>> sorted(next(source.batches(Domain.from_sizes({"a": 3}), ["a"]))[0].tolist())
-    [0, 1, 2]
+    [0, 2, 2]
     """
 
     source: KeyedSource = field(metadata={"help": "where the rows are read"})
@@ -82,36 +85,41 @@ class PersonSource:
                 raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")
             yield safe, keys
 
-    def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> tuple[Any, _Words]:
+    def _kept(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> tuple[Any, Words]:
         keys, rows = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)
-        waiting: list[tuple[Any, _Words]] = []
+        waiting: list[tuple[Any, Words]] = []
         count = 0
         for codes, raw in batches:
-            waiting.append((self._texts(raw), _packed(layout, codes)))
+            waiting.append((key_texts(self.person, raw), _packed(layout, codes)))
             count += len(raw)
             if count >= max(len(rows), 8 * BATCH_ROWS):  # at least doubling keeps the sum of all sorts linear
                 keys, rows, waiting, count = *self._merged(keys, rows, waiting), [], 0
         return self._merged(keys, rows, waiting)
 
-    def _texts(self, raw: Any) -> Any:
-        check_key(self.person, raw.type)
-        texts = attempt(
-            f"person key {self.person!r} cannot be read as text; give a column of texts or whole numbers",
-            lambda: as_text(raw).cast(pa.large_binary()),
-        )
-        return pc.if_else(pc.equal(texts, pa.scalar(b"", pa.large_binary())), None, texts)
-
-    def _merged(self, keys: Any, rows: _Words, waiting: Sequence[tuple[Any, _Words]]) -> tuple[Any, _Words]:
+    def _merged(self, keys: Any, rows: Words, waiting: Sequence[tuple[Any, Words]]) -> tuple[Any, Words]:
         keys = pa.concat_arrays([keys, *(texts for texts, _ in waiting)])
         rows = np.concatenate([rows, *(words for _, words in waiting)])
         persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        order = np.lexsort([*rows.T[::-1], persons])
+        order = np.lexsort([*rows.T[::-1], self._places(keys, rows, persons), persons])
         persons = persons[order]
         # A row stays unless the row r places before it is of the same person.
         kept = np.ones(len(order), bool)
         kept[self.rows_per_person :] = persons[self.rows_per_person :] != persons[: -self.rows_per_person]
         order = order[kept]
         return keys.take(pa.array(order)), rows[order]
+
+    def _places(self, keys: Any, rows: Words, persons: IntArray) -> Words:
+        """Where each row stands among those of its person, who has more than r; 0 for all others."""
+        found = np.zeros(len(rows), np.uint64)
+        many = np.flatnonzero(np.bincount(persons)[persons] > self.rows_per_person) if len(rows) else persons
+        if len(many):
+            _, first, of = np.unique(persons[many], return_index=True, return_inverse=True)
+            texts = keys.take(pa.array(many[first])).to_pylist()
+            places = digests([text or b"" for text in texts])[of]
+            for word in rows[many].T:
+                places = mixed(places ^ word)
+            found[many] = places
+        return found
 
 
 def by_person(source: Source, person: str | None, rows_per_person: int) -> Source:
@@ -134,7 +142,7 @@ def _layout(sizes: Sequence[int]) -> list[list[int]]:
     return words
 
 
-def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> _Words:
+def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> Words:
     columns = iter(codes)
     rows = np.zeros((len(codes[0]), len(layout)), np.uint64)
     for number, word in enumerate(layout):
@@ -144,8 +152,8 @@ def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> _Words:
     return rows
 
 
-def _unpacked(layout: Sequence[Sequence[int]], rows: _Words) -> list[_Words]:
-    columns: list[_Words] = []
+def _unpacked(layout: Sequence[Sequence[int]], rows: Words) -> list[Words]:
+    columns: list[Words] = []
     for number, word in enumerate(layout):
         left = rows[:, number]
         digits = []

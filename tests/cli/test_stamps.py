@@ -87,6 +87,20 @@ def test_answers_are_stamped(kind, made, answer, dpgm_command, monkeypatch):
     assert_stamped("plain", made, err)
 
 
+def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch):
+    """They are the user's own; what was filled in has the model's guarantee, and its caveats are said as elsewhere."""
+    monkeypatch.chdir(made.parent)
+    Path("rows.csv").write_text("sex,age\nF,\n,old\n")
+    words = ("complete", "m.dpgm", "rows.csv", "-o", "full.csv")
+    code, _, err = dpgm_command(*words)
+    assert code == 0 and "NOT COVERED" in err
+    assert_stamped(kind, made, err)
+    facts = json.loads(dpgm_command(*words, "--json")[1])
+    assert facts["private"] is False and facts["guarantee"].startswith("NOT COVERED")
+    assert facts["guarantee"].endswith(dpgm.load_model(made).guarantee())
+    assert json.loads(Path("full.csv.dpgm.json").read_text())["private"] is False
+
+
 @pytest.mark.parametrize("answer", ["evaluate", "against"])
 def test_evaluate_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch):
     """The sentence under the table, and in JSON."""
@@ -126,8 +140,10 @@ def test_no_command_was_forgotten():
     """A new command goes to those that answer from a release, which are tested above, or to those that do not."""
     answers = {words[0] for words in ANSWERS.values()} | {"fit", "release", "plan"}
     answers |= {"select"}  # tests/cli/test_select.py
+    answers |= {"complete"}  # whose rows are their owner's
     others = {
         "infer",  # other people's models: nothing is known of where they come from
+        "init",  # reads public descriptions, and no release
         "validate", "ledger", "plugins", "show", "new", "check",
     }  # fmt: skip
     assert answers | others == set(_COMMANDS) and not answers & others

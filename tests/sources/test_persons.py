@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +20,38 @@ from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
 
 
+def place(key: str | None, row: tuple[int, ...], sizes: list[int]) -> int:
+    """Where a row stands among those of its person, in pure Python: SHA-256 of the key, splitmix64 of the codes."""
+    found = int.from_bytes(hashlib.sha256((key or "").encode()).digest()[:8], "little")
+    words, cells = [0], 1
+    for code, size in zip(row, sizes, strict=True):
+        if cells * size > 2**63:
+            words.append(0)
+            cells = 1
+        words[-1] = words[-1] * size + code
+        cells *= size
+    for word in words:
+        found ^= word
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            found = (found ^ found >> shift) * factor % 2**64
+    return found
+
+
+def first_rows(persons: dict[str | None, list[tuple[int, ...]]], domain: Domain, r: int) -> Counter[tuple[int, ...]]:
+    """Of each person r rows; fewer stay whole."""
+    sizes = [attribute.size for attribute in domain]
+    return Counter(
+        row for key, rows in persons.items() for row in sorted(rows, key=lambda row: (place(key, row, sizes), row))[:r]
+    )
+
+
 def kept_by_hand(domain: Domain, table: pa.Table, r: int) -> Counter[tuple[int, ...]]:
     """Truncation in pure Python."""
     persons: dict[str | None, list[tuple[int, ...]]] = {}
     for record in table.to_pylist():
         row = tuple(a.code(None if record[a.name] is None else str(record[a.name])) for a in domain)
         persons.setdefault(None if record["id"] is None else str(record["id"]), []).append(row)
-    return Counter(row for rows in persons.values() for row in sorted(rows)[:r])
+    return first_rows(persons, domain, r)
 
 
 @pytest.mark.parametrize("r", [1, 3])
@@ -66,16 +92,32 @@ def test_many_merges_keep_what_one_would(monkeypatch: pytest.MonkeyPatch, visits
     assert visits.codes(source) == kept_by_hand(visits.domain, table, 2)
 
 
-def test_tuples_beyond_one_word_compare_in_order(visits: SimpleNamespace) -> None:
-    """Rows of 40 attributes do not fit 64 bits; the smallest tuple is still the one kept."""
+def test_rows_beyond_one_word_count_whole(visits: SimpleNamespace) -> None:
+    """Rows of 40 attributes do not fit 64 bits; each of them counts."""
     rng = np.random.default_rng(5)
     domain = Domain.from_sizes({f"x{i}": int(size) for i, size in enumerate(rng.integers(1, 400, 40))})
     raw = {name: rng.integers(0, min(size, 2), 60) for name, size in domain.sizes.items()}
     person = rng.integers(0, 9, 60)
-    tuples = sorted(zip(person.tolist(), *(column.tolist() for column in raw.values()), strict=True))
-    wanted = {row[0]: row[1:] for row in reversed(tuples)}
+    persons: dict[str | None, list[tuple[int, ...]]] = {}
+    for who, *row in zip(person.tolist(), *(column.tolist() for column in raw.values()), strict=True):
+        persons.setdefault(str(who), []).append(tuple(row))
     source = PersonSource(source=as_source(raw | {"id": person}), person="id")
-    assert visits.codes(source, domain) == Counter(wanted.values())
+    assert visits.codes(source, domain) == first_rows(persons, domain, 1)
+
+
+@pytest.mark.parametrize("r", [1, 2])
+def test_no_row_of_a_person_is_favoured(r: int) -> None:
+    """Of 4,000 persons with four rows each, a different date each, every date counts for a share r/4 of them.
+
+    False alarm: a share is binomial, of deviation at most 0.008; four within 5 of these, 3e-6. The key is fixed, so
+    the outcome is too.
+    """
+    domain = Domain.from_sizes({"day": 4, "ward": 7})
+    rows = {"id": np.repeat(np.arange(4000), 4), "day": np.tile(np.arange(4), 4000), "ward": np.arange(16000) % 7}
+    source = PersonSource(source=as_source(rows), person="id", rows_per_person=r)
+    days = np.concatenate([batch[0] for batch in source.batches(domain, ["day"])])
+    assert len(days) == 4000 * r
+    assert np.bincount(days, minlength=4) / 4000 == pytest.approx(r / 4, abs=0.04)
 
 
 def test_keys_compare_as_texts_and_missing_keys_are_one_person(tmp_path: Path, visits: SimpleNamespace) -> None:
@@ -83,10 +125,12 @@ def test_keys_compare_as_texts_and_missing_keys_are_one_person(tmp_path: Path, v
     domain = Domain.from_sizes({"a": 9}, unknown=8)
     path = tmp_path / "x.csv"
     path.write_bytes(b"id,a\n1,3\n1,2\n,5\n,4\nbroken\n01,7\n")
-    assert visits.codes(PersonSource(source=as_source(path), person="id"), domain) == Counter([(2,), (4,), (7,)])
+    wanted = first_rows({"1": [(3,), (2,)], None: [(5,), (4,), (8,)], "01": [(7,)]}, domain, 1)
+    assert visits.codes(PersonSource(source=as_source(path), person="id"), domain) == wanted
     for ids in (pa.array([1, 1, None]), pa.array([1, 1, None], pa.uint8()), pa.array(["1", "1", ""])):
         table = pa.table({"id": ids, "a": [3, 2, 5]})
-        assert visits.codes(PersonSource(source=as_source(table), person="id"), domain) == Counter([(2,), (5,)])
+        wanted = first_rows({"1": [(3,), (2,)], None: [(5,)]}, domain, 1)
+        assert visits.codes(PersonSource(source=as_source(table), person="id"), domain) == wanted
 
 
 def test_a_source_without_keys_cannot_serve_persons(visits: SimpleNamespace) -> None:
@@ -122,4 +166,5 @@ def test_a_third_partys_keyed_batches_are_checked(batch: list[Any], keys: Any, v
     domain = Domain.from_sizes({"a": 3}, unknown=2)
     assert "source Mine" in visits.refusal(lambda: visits.codes(PersonSource(source=Mine(), person="id"), domain))
     batch[:], keys = [np.array([1])], pa.array(["p"])
-    assert visits.codes(PersonSource(source=Mine(), person="id"), domain) == Counter([(1,), (2,)])
+    found = visits.codes(PersonSource(source=Mine(), person="id", rows_per_person=2), domain)
+    assert found == Counter([(1,), (2,), (2,)])
