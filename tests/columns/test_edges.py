@@ -136,7 +136,7 @@ def test_bounds_may_be_dates_of_toml_and_texts_of_either_form():
     [
         ("hour", DAY, 9.0),
         ("year", INTEGER, 9.0),
-        ("hour", Values(kind="time"), 9.0),
+        ("day", Values(kind="time"), 9.0),
         ("day", DAY, 2.0**18),
         ("year", DAY, 1e9),
         ("year", DAY, 1e6 * 3),
