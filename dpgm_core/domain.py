@@ -16,8 +16,8 @@ from dpgm_core.constraints.chains import Rule
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
 from dpgm_core.constraints.resolved import Derived, Resolved
-from dpgm_core.domain_files import domain_tables, plain_file
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.metadata.domain_files import domain_tables, plain_file
 from dpgm_core.printable import printable
 
 __all__ = ["Attribute", "Domain", "code_dtype"]

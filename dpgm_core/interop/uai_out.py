@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.dag import Dag
 from dpgm_core.errors import DataError, StructureError
 from dpgm_core.files import NAMES_FILE, UAI_FILE, atomic_write, check_writable, plain
 from dpgm_core.interop.uai_model import names_path
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
 __all__ = ["write_uai"]

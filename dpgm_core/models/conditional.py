@@ -15,14 +15,13 @@ from functools import cached_property
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import graphs
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.models.conditioning import pieces_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
-from dpgm_core.structure import Clique, human_bytes
+from dpgm_core.structure import Clique, graphs, human_bytes
 
 __all__ = ["Conditional", "conditional"]
 

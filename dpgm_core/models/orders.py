@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import graphs
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.constraints import Constraint, Ordered
 from dpgm_core.constraints.chains import Pair, chains
 from dpgm_core.models.decoded import Decoder
 from dpgm_core.models.within import Within, ordered_within
+from dpgm_core.structure import graphs
 
 __all__ = ["Orders", "orders_among"]
 

@@ -193,3 +193,13 @@ def test_pairs_to_check_are_those_that_no_family_holds():
     assert "2 of the 2 pairs that no clique holds" in planned.notes[0]  # a and d, c and d
     bare = dpgm.plan(NETWORK.structure(), Budget.pure("0.9"), neighbours="add-remove", learner=Largest())
     assert planned.tables == bare.tables and planned.cost == Budget.pure(1)
+
+
+def test_a_column_that_a_map_tells_is_not_said_to_be_unmeasured():
+    """A model knows it as it knows the column that tells it; where that is in no table either, it does not."""
+    columns = {name: {"size": 2, "unknown": 0} for name in ("fine", "coarse", "other")}
+    rules = {"x": {"columns": ["fine", "coarse"], "map": {"0": "0", "1": "1"}}}
+    domain = dpgm.Domain.from_dict({"attributes": columns, "constraints": rules})
+    for cliques, unmeasured in (([("fine",)], ("other",)), ([("other",)], ("fine", "coarse"))):
+        planned = dpgm.plan(dpgm.Structure(domain, cliques), dpgm.Budget.pure(1), neighbours="add-remove")
+        assert planned.unmeasured == unmeasured
