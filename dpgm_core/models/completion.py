@@ -95,7 +95,9 @@ class Completion:
             else:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
-        whole = self._drawn(codes, rows, self._orders.ruled_out(places, gaps), generator, start)
+        # What is filled in between is an answer, so it has a value.
+        ruled = [(asked, table, state) for (asked, *_), table, state in self._orders.ruled_out(places, gaps)]
+        whole = self._drawn(codes, rows, ruled, generator, start)
         made = self._orders.completed(whole, places, gaps, generator)
         found = {}
         for name in self.names:
