@@ -206,6 +206,24 @@ def test_the_table_of_the_page_on_missing_values_is_so(table, labels, unknown, n
     assert loose is None or [loose.code(text) for text in ("Yes", " yes ", "1.0", "01")] == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("table", "bins", "label"),
+    [
+        ({"type": "integer", "min": 0, "max": 9}, 10, "9"),
+        ({"type": "integer", "min": 0, "max": 300}, 32, "291-300"),
+        ({"type": "integer", "bins": [80, 110, 120]}, 2, "110-120"),
+        ({"type": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "quarter"}, 4, "2024 Q4"),
+        ({"type": "datetime", "min": "2024-03-05", "max": "2024-03-05T16:30", "bins": "hour"}, 17, "2024-03-05T16"),
+        ({"type": "time", "min": "00:00", "max": "23:59", "bins": 24}, 24, None),
+        ({"type": "number", "min": 1, "max": 1000, "bins": 3, "scale": "log"}, 3, "[100, 1000]"),
+    ],
+)
+def test_the_table_of_the_page_on_numbers_is_so(table, bins, label):
+    """How many bins each row gives, and what the last one is called."""
+    column = dpgm_core.Domain.from_dict({"a": table})["a"]
+    assert column.size == bins + 1 and label in (None, column.labels[-2])
+
+
 def test_the_stays_are_those_of_their_script(tmp_path):
     """`make.py` writes the committed file again, byte for byte."""
     folder = DOCS / "examples/extract"
