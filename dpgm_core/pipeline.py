@@ -13,7 +13,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, LearningFailed, OptionError
-from dpgm_core.foresight import check, check_tables, chooser_of, session_curator
+from dpgm_core.foresight.verbs import check, check_tables, chooser_of, session_curator
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree

@@ -380,7 +380,7 @@ def test_the_attribute_tables_of_the_command_line_page_are_read():
 
 def test_the_spec_page_names_every_key(tmp_path):
     """The spec file on the command page is read as it stands, and it names every key there is."""
-    from dpgm_core import spec
+    from dpgm_core.spec import spec
 
     shutil.copy(DOCS / "examples" / "health" / "domain.toml", tmp_path)
     text = next(content for _, title, content in blocks(DOCS / "cli.md") if title == "health.toml")

@@ -164,7 +164,7 @@ def learn(
     from dpgm_core.files import MODEL_FILE, check_writable
     from dpgm_core.pipeline import learn as learn_release
     from dpgm_core.releases.reading import load_release
-    from dpgm_core.settings import parse_setting
+    from dpgm_core.spec.settings import parse_setting
 
     parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
     for setting in settings:

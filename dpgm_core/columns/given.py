@@ -1,9 +1,10 @@
-"""A value as a user names it in a question, such as 37 or a date: its place on the column's axis."""
+"""A value as a user names it in a question, such as 37, a date or a label: its place on the axis, or its code."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from datetime import date, time
 
 import numpy as np
@@ -11,11 +12,24 @@ import numpy as np
 from dpgm_core.columns.matching import Matching
 from dpgm_core.columns.values import Values
 
-__all__ = ["place_of"]
+__all__ = ["alike", "place_of"]
+
+
+def alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
+    """The code of the one label that a text is by the rules of its column; None if there is none.
+
+    >>> alike(["w", "m"], Matching(case=False, blanks="strip"), " M "), alike(["w", "m"], Matching(), "M")
+    (1, None)
+    """
+    form = matching.form(text.encode("utf-8", "surrogatepass"))
+    found = [code for code, label in enumerate(labels) if matching.form(label.encode("utf-8", "surrogatepass")) == form]
+    return found[0] if len(found) == 1 else None
 
 
 def place_of(values: Values, matching: Matching, value: object) -> float | None:
     """Where a value stands: a text in the column's format, a float, a date or a time; None where it stands nowhere.
+
+    Dates and times may be written as ISO 8601 has them too, whatever their format.
 
     values: of a kind with an axis, or "text" for plain bins of numbers. Whole numbers are not taken: where users name
     labels they are codes.
@@ -28,6 +42,8 @@ def place_of(values: Values, matching: Matching, value: object) -> float | None:
         raw = value.encode("utf-8", "surrogatepass")
         spelled = raw if values.is_temporal else matching.numeral(raw)
         place = None if spelled is None else values.number(spelled)
+        if place is None and values.is_temporal and values.format is not None:
+            place = Values(kind=values.kind).number(raw)
     elif isinstance(value, (float, np.floating)) and not values.is_temporal:
         place = float(value) if values.kind != "integer" or float(value).is_integer() else None
     elif isinstance(value, (date, time)) and values.is_temporal:

@@ -9,7 +9,7 @@ from datetime import date, datetime, time
 from typing import Any, TypeVar
 
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels, exact_share
-from dpgm_core.columns.edges import UNITS, bin_edge, bounds, calendar_edges, equal_edges, grid_cells
+from dpgm_core.columns.edges import DAY, UNITS, bin_edge, bounds, calendar_edges, equal_edges, grid_cells
 from dpgm_core.columns.labelling import bin_labels
 from dpgm_core.columns.matching import Matching
 from dpgm_core.columns.values import Values
@@ -174,6 +174,8 @@ def _cut(
 ) -> tuple[tuple[float, ...], PrivateBins | None]:
     """Edges that are computed from min and max; placeholders if they are to be found privately."""
     bins = plain.get("bins")
+    if "min" not in plain and values.kind == "time":
+        plain = {**plain, "min": 0, "max": DAY}
     if "min" not in plain:
         raise DomainError(
             f"{where}: bins must be a list of edges, or stand with min and max, as bins = 32, 'month' or "

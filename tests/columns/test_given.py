@@ -7,9 +7,11 @@ from datetime import date, datetime, time
 import numpy as np
 import pytest
 
-from dpgm_core.columns.given import place_of
+from dpgm_core.attribute import Attribute
+from dpgm_core.columns.given import alike, place_of
 from dpgm_core.columns.matching import EXACT, Matching
 from dpgm_core.columns.values import Values
+from dpgm_core.errors import DomainError
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,8 @@ from dpgm_core.columns.values import Values
         (Values(kind="number"), 37, None),  # a code, where users name labels
         (Values(kind="number"), date(1970, 1, 2), None),
         (Values(kind="date", format="%d.%m.%Y"), "02.01.1970", 1.0),
+        (Values(kind="date", format="%d.%m.%Y"), "1970-01-02", 1.0),
+        (Values(kind="date", format="%d.%m.%Y"), "1970-13-02", None),
         (Values(kind="date"), date(1970, 1, 2), 1.0),
         (Values(kind="date"), 1.0, None),
         (Values(kind="datetime"), datetime(1970, 1, 1, 0, 0, 1), 1.0),
@@ -43,3 +47,15 @@ def test_numbers_are_written_as_their_country_does():
     assert (
         place_of(Values(kind="number"), german, "1.250,5") == place_of(Values(kind="number"), german, 1250.5) == 1250.5
     )
+
+
+def test_labels_are_named_as_the_column_writes_them():
+    """By the rules under which its values match: case, blanks, the form of numbers; never by two labels at once."""
+    loose = Matching(case=False, blanks="strip", numbers=True)
+    attribute = Attribute.of_labels("smoker", ["0", "Ja"], unknown="?", matching=loose)
+    assert [attribute.label_code(one) for one in ("0.0", " JA", "ja", "?")] == [0, 1, 1, 2]
+    with pytest.raises(DomainError, match="has no label 'nein'"):
+        attribute.label_code("nein")
+    assert alike(["a", "A"], loose, "a") is None
+    with pytest.raises(DomainError, match="has no label 'ja'"):
+        Attribute.of_labels("smoker", ["0", "Ja"], unknown="?").label_code("ja")

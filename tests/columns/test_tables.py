@@ -45,6 +45,18 @@ def test_no_unknown_value_is_an_answer_unless_the_table_says_so(table, labels):
         assert attribute.labels[attribute.null] == table.get("missing", "missing")
 
 
+def test_times_of_day_need_no_bounds():
+    """The day ends at 24:00, after the last second of it; bounds may cut it, and are kept in hours."""
+    hours = Attribute.from_dict("t", {"type": "time", "format": "%H:%M", "bins": "hour"})
+    assert hours.labels[:2] == ("00:00/01:00", "01:00/02:00") and hours.labels[23:] == ("23:00/24:00", "missing")
+    assert [hours.code(text) for text in ("00:00", "12:59", "23:59", "24:00")] == [0, 12, 23, 24]
+    assert Attribute.from_dict("t", hours.to_dict()) == hours
+    half = Attribute.from_dict("t", {"type": "time", "bins": 2})
+    assert half.labels == ("00:00/12:00", "12:00/24:00", "missing") and half.code("23:59:59.999999999") == 1
+    day = Attribute.from_dict("t", {"min": time(6, 30), "max": time(8), "bins": "hour"})
+    assert day.labels == ("06:30/07:00", "07:00/08:00", "missing")
+
+
 def test_a_table_says_how_many_bins_or_gets_few():
     """Up to 200 whole numbers or days have a bin each, other ranges 32."""
     assert Attribute.from_dict("a", AGE).size == 96

@@ -29,7 +29,7 @@ from dpgm_core import (
     plan,
     release,
 )
-from dpgm_core.foresight import check
+from dpgm_core.foresight.verbs import check
 from dpgm_core.learning import Simulator, expected_distance
 from dpgm_core.noise.contrasts import products, spread
 from dpgm_core.releases.plausible import implausible, plausible

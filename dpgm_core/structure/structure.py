@@ -2,67 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 
-from dpgm_core import graphs
 from dpgm_core.constraints.forms import Mask
 from dpgm_core.constraints.resolved import Derived
 from dpgm_core.domain import Domain
-from dpgm_core.errors import StructureError, did_you_mean
-from dpgm_core.printable import printable
+from dpgm_core.errors import StructureError
+from dpgm_core.structure import graphs, ready_made
+from dpgm_core.structure.cliques import Cliques, grouped
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.reading import checked_singletons, cliques_of_table, or_single
+from dpgm_core.structure.report import StructureReport
 
-__all__ = ["Clique", "Structure", "StructureReport", "checked_singletons"]
-
-Clique = tuple[str, ...]
-
-
-@frozen(kw_only=True)
-class StructureReport:
-    """What `Structure.describe` says. Sizes are exact integers; memory is bytes of float64.
-
-    cells: parameters, that is cells of all tables. triangulated_cells: summed cells of the clusters an exact
-    engine works through. peak_cells: the largest such cluster. duplicates: cliques that were merged. nested:
-    cliques contained in another one.
-    """
-
-    attributes: int
-    cliques: int
-    groups: int
-    cells: int
-    components: int
-    treewidth: int
-    triangulated_cells: int
-    peak_cells: int
-    duplicates: tuple[Clique, ...]
-    nested: tuple[Clique, ...]
-
-    @property
-    def memory(self) -> int:
-        """Bytes of the largest cluster in float64, a bound on any single array of exact inference."""
-        return 8 * self.peak_cells
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.attributes} attributes, {self.cliques} cliques in {self.groups} tables, {self.cells:,} cells",
-            f"{self.components} connected component(s), treewidth {self.treewidth}",
-            f"triangulated: {self.triangulated_cells:,} cells, largest cluster {self.peak_cells:,} cells "
-            f"({human_bytes(self.memory)})",
-        ]
-        if self.duplicates:
-            lines.append(f"merged duplicates: {_listed(self.duplicates)}")
-        if self.nested:
-            lines.append(f"contained in another clique: {_listed(self.nested)}")
-        return "\n".join(lines)
+__all__ = ["Structure"]
 
 
-class Structure:
+class Structure(Cliques):
     """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
 
     domain: the attributes. cliques: tuples of attribute names; the order of the names is the order of the
@@ -78,8 +37,6 @@ class Structure:
     (((2, 3), (3, 2)), 12)
     """
 
-    domain: Domain
-    groups: tuple[tuple[Clique, ...], ...]
     duplicates: tuple[Clique, ...]
 
     def __init__(
@@ -92,49 +49,7 @@ class Structure:
         if not isinstance(domain, Domain):
             raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
         self.domain = domain
-        plain: dict[frozenset[str], Clique] = {}
-        duplicates = []
-        for raw in cliques:
-            clique = self._clique(raw)
-            if plain.setdefault(frozenset(clique), clique) is not clique:
-                duplicates.append(clique)
-        bundles = []
-        for number, raw_group in enumerate(tied):
-            bundle = tuple(self._clique(raw) for raw in raw_group)
-            self._check_group(number, bundle)
-            if len(bundle) > 1:
-                bundles.append(bundle)
-            elif plain.setdefault(frozenset(bundle[0]), bundle[0]) is not bundle[0]:  # tied to nothing: plain
-                duplicates.append(bundle[0])
-        self.groups = (*((clique,) for clique in plain.values()), *bundles)
-        self.duplicates = tuple(duplicates)
-        if not self.groups:
-            raise StructureError("a structure needs at least one clique, such as ('a', 'b')")
-
-    def _clique(self, raw: Sequence[str]) -> Clique:
-        if isinstance(raw, str) or not isinstance(raw, Sequence):
-            raise StructureError(f"a clique must be a tuple of attribute names, got {raw!r}; write ({raw!r},) for one")
-        clique = tuple(raw)
-        for name in clique:
-            if name not in self.domain:
-                known = did_you_mean(name, self.domain.names)
-                raise StructureError(f"clique {clique!r} names {name!r}, which is not in the domain{known}")
-        if len(set(clique)) < len(clique):
-            raise StructureError(f"clique {clique!r} names an attribute twice; name each once")
-        return clique
-
-    def _check_group(self, number: int, bundle: tuple[Clique, ...]) -> None:
-        if not bundle:
-            raise StructureError(f"tied group {number} is empty; name the cliques that share a table")
-        shape = self.domain.shape(bundle[0])
-        for clique in bundle:
-            if self.domain.shape(clique) != shape:
-                raise StructureError(
-                    f"tied group {number}: {clique!r} has shape {self.domain.shape(clique)}, but {bundle[0]!r} has "
-                    f"{shape}; cliques share a table only if their shapes agree axis by axis"
-                )
-        if len({frozenset(clique) for clique in bundle}) < len(bundle):
-            raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
+        self.groups, self.duplicates = grouped(domain, cliques, tied)
 
     def over(self, domain: Domain) -> Structure:
         """The same cliques over another domain that has their attributes, such as one whose bins were found.
@@ -152,149 +67,27 @@ class Structure:
         >>> Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).cliques
         (('a', 'b'), ('b', 'c'))
         """
-        return cls(domain, _or_single(graphs.chain(domain.names, order), domain))
+        return cls(domain, or_single(ready_made.chain(domain.names, order), domain.names))
 
     @classmethod
     def tree(cls, domain: Domain, branching: int = 2) -> Structure:
         """A balanced tree over the domain's attributes in order."""
-        return cls(domain, _or_single(graphs.tree(domain.names, branching), domain))
+        return cls(domain, or_single(ready_made.tree(domain.names, branching), domain.names))
 
     @classmethod
     def complete(cls, domain: Domain, order: int = 2) -> Structure:
         """All cliques of `order` attributes."""
-        return cls(domain, _or_single(graphs.complete(domain.names, order), domain))
+        return cls(domain, or_single(ready_made.complete(domain.names, order), domain.names))
 
     @classmethod
     def grid(cls, domain: Domain, rows: int, columns: int) -> Structure:
         """A rows x columns grid over the domain's attributes, row by row."""
-        return cls(domain, _or_single(graphs.grid(domain.names, rows, columns), domain))
+        return cls(domain, or_single(ready_made.grid(domain.names, rows, columns), domain.names))
 
     @classmethod
     def erdos_renyi(cls, domain: Domain, p: float, seed: int, *, connected: bool = True) -> Structure:
         """Each pair of attributes is an edge with probability `p`."""
-        return cls(domain, _or_single(graphs.erdos_renyi(domain.names, p, seed, connected=connected), domain))
-
-    @cached_property
-    def cliques(self) -> tuple[Clique, ...]:
-        """All cliques, group by group.
-
-        >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).cliques
-        (('a',),)
-        """
-        return tuple(clique for group in self.groups for clique in group)
-
-    @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The table shape of each group."""
-        return tuple(self.domain.shape(group[0]) for group in self.groups)
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of cells of each group's table."""
-        return tuple(math.prod(shape) for shape in self.shapes)
-
-    @cached_property
-    def multiplicities(self) -> tuple[int, ...]:
-        """The number m_g of cliques in each group; a group's table sums to m_g * N."""
-        return tuple(len(group) for group in self.groups)
-
-    @cached_property
-    def slices(self) -> tuple[slice, ...]:
-        """Where each group's table stands in the contiguous buffer of `Tables`."""
-        ends = [0]
-        for size in self.sizes:
-            ends.append(ends[-1] + size)
-        return tuple(slice(low, high) for low, high in itertools.pairwise(ends))
-
-    @cached_property
-    def cells(self) -> int:
-        """The number of cells of all tables, that is of parameters.
-
-        >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b"), ("a",)]).cells
-        12
-        """
-        return sum(self.sizes)
-
-    @cached_property
-    def _index(self) -> dict[Clique, int]:
-        index: dict[Clique, int] = {}
-        for number, group in enumerate(self.groups):
-            for clique in group:
-                index.setdefault(clique, number)
-        return index
-
-    @cached_property
-    def _index_up_to_order(self) -> dict[frozenset[str], Clique]:
-        index: dict[frozenset[str], Clique] = {}
-        for clique in self.cliques:
-            index.setdefault(frozenset(clique), clique)
-        return index
-
-    def find(self, clique: Sequence[str] | str) -> tuple[int, tuple[int, ...] | None]:
-        """The group number of a clique and, if its names stand in another order, the transposition to apply.
-
-        Raises StructureError for a clique that is not in the structure.
-
-        >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).find(("b", "a"))
-        (0, (1, 0))
-        """
-        if not isinstance(clique, Sequence):
-            raise StructureError(f"a table is named by its clique, a tuple of attribute names, got {clique!r}")
-        key = (clique,) if isinstance(clique, str) else tuple(clique)
-        if key in self._index:
-            return self._index[key], None
-        stored = self._index_up_to_order.get(frozenset(key))
-        if stored is None or len(stored) != len(key):
-            near = did_you_mean(key, map(str, self.cliques))
-            raise StructureError(f"the structure has no clique {key!r}{near}")
-        return self._index[stored], tuple(stored.index(name) for name in key)
-
-    def covering(self, clique: Iterable[str]) -> Clique | None:
-        """The smallest clique of the structure that contains all the names, or None.
-
-        >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).covering(["b"])
-        ('a', 'b')
-        """
-        names = frozenset(clique)
-        return min(
-            (other for other in self._around(names) if names <= frozenset(other)),
-            key=lambda other: math.prod(self.domain.shape(other)),
-            default=None,
-        )
-
-    @cached_property
-    def _members(self) -> dict[str, list[Clique]]:
-        members: dict[str, list[Clique]] = {}
-        for clique in self.cliques:
-            for name in clique:
-                members.setdefault(name, []).append(clique)
-        return members
-
-    def _around(self, names: frozenset[str]) -> Sequence[Clique]:
-        # Every clique that could contain the names: those of the name in the fewest cliques.
-        return min((self._members.get(name, []) for name in names), key=len, default=self.cliques)
-
-    @cached_property
-    def nested(self) -> tuple[Clique, ...]:
-        """Cliques strictly contained in another clique; they are kept, and cost budget like any other."""
-        # Only longer cliques can contain a clique: most structures have few lengths, and many cliques of each.
-        longest = {name: sorted(held, key=len, reverse=True) for name, held in self._members.items()}
-        anything = [max(self.cliques, key=len)]  # contains the empty clique
-
-        def longer(clique: Clique) -> Iterator[Clique]:
-            around = min((longest[name] for name in clique), key=len, default=anything)
-            return itertools.takewhile(lambda other: len(other) > len(clique), around)
-
-        return tuple(clique for clique in self.cliques if any(set(clique).issubset(other) for other in longer(clique)))
-
-    @cached_property
-    def uncovered(self) -> tuple[str, ...]:
-        """The attributes in no clique, of which tables over it say nothing; one with a single label needs no table.
-
-        >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 1}), [("a",)]).uncovered
-        ('b',)
-        """
-        return tuple(one.name for one in self.domain if one.size > 1 and one.name not in self._members)
+        return cls(domain, or_single(ready_made.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
 
     @cached_property
     def untold(self) -> tuple[str, ...]:
@@ -498,19 +291,7 @@ class Structure:
                 "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, "
                 f"got {plain!r:.80}"
             )
-        arguments = {key: value for key, value in plain.items() if key not in _KEYS}
-        cliques = list(_clique_list("cliques", plain.get("cliques", [])))
-        tied_plain = plain.get("tied", [])
-        if not isinstance(tied_plain, (list, tuple)):
-            raise StructureError(f"tied must be a list of groups of cliques, got {tied_plain!r}")
-        tied = [list(_clique_list("tied", group)) for group in tied_plain]
-        if "graph" in plain:
-            cliques = [*_graph(domain, plain["graph"], arguments), *cliques]
-        elif arguments:
-            key = next(iter(arguments))
-            raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
-        if "parents" in plain:
-            cliques = [*graphs.families(domain.names, plain["parents"]), *cliques]
+        cliques, tied = cliques_of_table(domain.names, plain)
         if not checked_singletons(plain):
             return cls(domain, cliques, tied=tied)
         if not cliques and not tied:
@@ -534,73 +315,3 @@ class Structure:
 
     def __repr__(self) -> str:
         return f"Structure({len(self.domain)} attributes, {len(self.cliques)} cliques, {self.cells} cells)"
-
-
-def checked_singletons(plain: Mapping[str, Any]) -> bool:
-    """What a [structure] table says of singletons. Raises StructureError.
-
-    >>> checked_singletons({"singletons": True}), checked_singletons({})
-    (True, False)
-    """
-    asked = plain.get("singletons", False)
-    if not isinstance(asked, bool):
-        raise StructureError(f"singletons must be true or false, got {asked!r:.80}")
-    return asked
-
-
-_KEYS = ("cliques", "tied", "graph", "parents", "singletons")
-_GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
-    # name -> (function, {argument: required})
-    "chain": (graphs.chain, {"order": False}),
-    "tree": (graphs.tree, {"branching": False}),
-    "complete": (graphs.complete, {"order": False}),
-    "grid": (graphs.grid, {"rows": True, "columns": True}),
-    "erdos-renyi": (graphs.erdos_renyi, {"p": True, "seed": True, "connected": False}),
-}
-
-
-def _graph(domain: Domain, name: object, arguments: Mapping[str, Any]) -> tuple[Clique, ...]:
-    if not isinstance(name, str) or name not in _GRAPHS:
-        raise StructureError(f"there is no graph {name!r}{did_you_mean(name, _GRAPHS)}")
-    function, known = _GRAPHS[name]
-    for key in arguments:
-        if key not in known:
-            raise StructureError(f"graph {name!r} has no setting {key!r}{did_you_mean(key, known)}")
-    for key, required in known.items():
-        if required and key not in arguments:
-            raise StructureError(f"graph {name!r} needs {key}")
-    return _or_single(function(domain.names, **arguments), domain)
-
-
-def _or_single(cliques: tuple[Clique, ...], domain: Domain) -> tuple[Clique, ...]:
-    # A helper on one attribute gives no edge; its single-attribute tables are the only sensible model.
-    return cliques or tuple((name,) for name in domain.names)
-
-
-def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
-    if not isinstance(plain, (list, tuple)):
-        raise StructureError(f"{what} must be a list of lists of attribute names, got {plain!r}")
-    for clique in plain:
-        if not isinstance(clique, (list, tuple)) or not all(isinstance(name, str) for name in clique):
-            near = f"; write {what} = [[...]] with a list for each clique" if isinstance(clique, str) else ""
-            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}{near}")
-        yield tuple(clique)
-
-
-def _listed(cliques: Sequence[Clique]) -> str:
-    shown = ", ".join("(" + ", ".join(map(printable, clique)) + ")" for clique in cliques[:5])
-    return shown + (f", ... {len(cliques)} in all" if len(cliques) > 5 else "")
-
-
-def human_bytes(count: int) -> str:
-    """Bytes for people, in powers of 1024.
-
-    >>> human_bytes(32), human_bytes(3 * 2**20)
-    ('32 B', '3.0 MiB')
-    """
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError("unreachable")

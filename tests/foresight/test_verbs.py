@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, DataError, Domain, Structure, Terms, foresight
+from dpgm_core import Budget, DataError, Domain, Structure, Terms
+from dpgm_core.foresight import verbs
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 3, "b": 2}), [("a", "b")])
 
@@ -29,7 +30,7 @@ def test_the_check_asks_for_batches_and_takes_none(tmp_path):
         pq.write_table(table, path)
         terms = Terms(neighbours="add-remove", person="id" if "id" in table.column_names else None)
         said = []
-        for call in (foresight.check, dpgm.release):
+        for call in (verbs.check, dpgm.release):
             try:
                 call(path, structure, Budget.pure(1), terms=terms)
                 said.append("")
@@ -42,9 +43,9 @@ def test_the_check_asks_for_batches_and_takes_none(tmp_path):
             raise AssertionError("it was read")
             yield
 
-    foresight.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove"))
+    verbs.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove"))
     with pytest.raises(DataError, match="cannot read a person key"):
-        foresight.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id"))
+        verbs.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id"))
 
 
 def test_a_folder_is_looked_at_before_the_charge(tmp_path):
@@ -55,15 +56,15 @@ def test_a_folder_is_looked_at_before_the_charge(tmp_path):
         folder.mkdir(exist_ok=True)
         pq.write_table(pa.table({column: [0, 1]}), folder / name)
     ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
-    for call in (foresight.check, dpgm.release):
+    for call in (verbs.check, dpgm.release):
         with pytest.raises(DataError, match=r"t/2\.parquet has no column 'a'"):
             call(folder, structure, Budget.pure(1), terms=terms, **({"ledger": ledger} if call is dpgm.release else {}))
     assert ledger.remaining() == Budget.pure(1)
-    foresight.check(folder / "1*.parquet", structure, Budget.pure(1), terms=terms)
+    verbs.check(folder / "1*.parquet", structure, Budget.pure(1), terms=terms)
     with pytest.raises(DataError, match="holds no Parquet file"):
-        foresight.check(folder / "3*.parquet", structure, Budget.pure(1), terms=terms)
+        verbs.check(folder / "3*.parquet", structure, Budget.pure(1), terms=terms)
     with pytest.raises(DataError, match="there is no data file"):
-        foresight.check(folder / "3.parquet", structure, Budget.pure(1), terms=terms)
+        verbs.check(folder / "3.parquet", structure, Budget.pure(1), terms=terms)
 
 
 class InTwo:
@@ -87,7 +88,7 @@ def test_a_plan_says_where_the_learner_does_otherwise_and_refuses_what_it_refuse
         with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
             dpgm.plan(STRUCTURE, kind, **asked)
         with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
-            foresight.check(
+            verbs.check(
                 np.zeros((5, 2), int), STRUCTURE, kind, "gaussian", InTwo(), terms=Terms(neighbours="add-remove")
             )
     assert dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", learner="naive-mle").notes == ()

@@ -19,6 +19,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, TooLarge
+from dpgm_core.foresight.plans import Plan, checked_records, make_plan
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -30,7 +31,6 @@ from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import asked_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.noise.split import may_be_contrasts
-from dpgm_core.planning import Plan, checked_records, make_plan
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms

@@ -12,7 +12,6 @@ import numpy as np
 from attrs import asdict, frozen
 from numpy.random import default_rng
 
-from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
@@ -23,6 +22,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Clique, Structure, StructureReport
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
 __all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", "make_plan"]
