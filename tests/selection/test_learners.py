@@ -20,6 +20,7 @@ from dpgm_core import (
     Workload,
     pipeline,
 )
+from dpgm_core.foresight import verbs
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
 WORKLOAD = Workload.all(DOMAIN, 2)
@@ -75,9 +76,9 @@ def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path
     for refused in (
         lambda: pipeline.fit(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS, ledger=book),
         lambda: pipeline.select(CODES, never, RHO, WORKLOAD, Network(), terms=TERMS, ledger=book),
-        lambda: pipeline.check(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS),
-        lambda: pipeline.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
-        lambda: pipeline.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
+        lambda: verbs.check(CODES, never, RHO, learner=Network(), workload=WORKLOAD, terms=TERMS),
+        lambda: verbs.plan_selection(never, RHO, WORKLOAD, Network(), terms=TERMS),
+        lambda: verbs.plan_selection(never, RHO, Workload.all(DOMAIN, 2, never=[("d",)]), Network(), terms=TERMS),
     ):
         with pytest.raises(StructureError, match=r"without direction; take select = 'privbayes'"):
             refused()
@@ -88,8 +89,8 @@ def test_a_learner_of_directed_graphs_with_a_selector_that_chooses_none(tmp_path
 def test_a_selector_of_directed_graphs_serves_every_learner(learner):
     """Attributes that the workload leaves out are nodes of the graph too."""
     for workload in (WORKLOAD, Workload.all(DOMAIN, 2, never=[("d",)])):
-        pipeline.check(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
-        assert pipeline.plan_selection(Arrow(), RHO, workload, learner, terms=TERMS).directed
+        verbs.check(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
+        assert verbs.plan_selection(Arrow(), RHO, workload, learner, terms=TERMS).directed
         done = pipeline.fit(CODES, Arrow(), RHO, learner=learner, workload=workload, terms=TERMS)
         assert Dag.of(done.model.structure).parents["b"] == ("a",)
         assert done.model.marginal(("a", "b"))[0, 0] == pytest.approx(0.5, abs=0.1)  # noise of half a record in 400
@@ -119,13 +120,13 @@ class InSteps(Network):
 def test_a_learner_that_opens_a_session_is_refused_before_the_charge_and_told_of_by_plans():
     """Beside a selector it would find no records to ask; on its own a plan says that it takes no one release."""
     with pytest.raises(OptionError, match="asks more of the records than tables"):
-        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
+        verbs.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
     pair = dpgm.Structure(DOMAIN, [("a", "b")])
-    planned = pipeline.plan(pair, RHO, neighbours="add-remove", learner=InSteps(), mechanism="gaussian")
+    planned = verbs.plan(pair, RHO, neighbours="add-remove", learner=InSteps(), mechanism="gaussian")
     assert "step by step" in planned.notes[-1]
 
 
 def test_a_learner_that_spends_in_parts_is_refused_before_the_charge():
     """A session leaves one release, of which no tenth can be had; all of it may be asked for by its amount."""
     with pytest.raises(OptionError, match="spends a part of the budget first"):
-        pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)
+        verbs.plan_selection(Arrow(), RHO, WORKLOAD, InParts(), terms=TERMS)

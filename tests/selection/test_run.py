@@ -23,6 +23,7 @@ from dpgm_core import (
     pipeline,
 )
 from dpgm_core.errors import IncompatiblePlugin
+from dpgm_core.foresight import verbs
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
 from dpgm_core.releases.steps import session_budget
@@ -145,7 +146,7 @@ def test_a_share_is_kept_for_the_check():
     assert last.check and Budget.zcdp("0.199") <= last.cost <= Budget.zcdp("0.2")
     assert not set(last.structure.cliques) & set(done.releases[0].structure.cliques)
     assert Budget.sum(step.cost for step in done.releases[0].steps) <= RHO == done.model.cost
-    assert len(pipeline.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"check": 0.05}).shares) == 1
+    assert len(verbs.plan_selection(toy, RHO, WORKLOAD, terms=TERMS, split={"check": 0.05}).shares) == 1
     assert toy.log[-1] == ("plan", Budget.zcdp("3.8"))
 
 
@@ -175,7 +176,7 @@ def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
         fit(Toy(does=does), data=Trap(), ledger=book)
     assert not book.history() and not isinstance(caught.value, DataError)
     with pytest.raises(type(caught.value), match=str(caught.value)[:20]):
-        pipeline.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
+        verbs.check(Trap(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS)
 
 
 def test_check_reads_and_charges_nothing():
@@ -186,9 +187,9 @@ def test_check_reads_and_charges_nothing():
             assert list(columns) == list("abcd")
             return iter([None])
 
-    pipeline.check(Source(), Toy(), RHO, learner="naive-mle", workload=DOMAIN, terms=TERMS)
+    verbs.check(Source(), Toy(), RHO, learner="naive-mle", workload=DOMAIN, terms=TERMS)
     with pytest.raises(DataError):
-        pipeline.check("no/such.csv", Toy(), RHO, workload=DOMAIN, terms=TERMS)
+        verbs.check("no/such.csv", Toy(), RHO, workload=DOMAIN, terms=TERMS)
 
 
 def structure_of(session, *cliques):
@@ -374,7 +375,7 @@ def test_arguments_that_do_not_go_together(more, words):
 def test_terms_that_are_none(terms, words):
     """A plan and a selection take them whole, and say so."""
     for ask in (
-        lambda: pipeline.plan_selection(Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
+        lambda: verbs.plan_selection(Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
         lambda: pipeline.select(CODES, Toy(), RHO, WORKLOAD, "naive-mle", terms=terms),
     ):
         with pytest.raises(DpgmError, match=words):
@@ -443,10 +444,10 @@ def test_votes_and_what_they_leave(tmp_path):
         ("foretell", part, None),
         ("select", left, part),
     ]
-    told = pipeline.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
+    told = verbs.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
     assert dict(told.shares) == {"votes on the structure": part, "all": rest} and told.notes[0] == "10 candidates"
     assert toy.log[-2] == ("foretell", part, 77)
-    pipeline.check(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN)
+    verbs.check(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -470,7 +471,7 @@ def test_votes_that_cannot_be_cast_cost_nothing(tmp_path, does, budget, error, w
     with pytest.raises(error, match=why):
         pipeline.fit(Trap(), toy, budget, workload=WORKLOAD, ledger=book, **more)
     with pytest.raises(error, match=why):
-        pipeline.plan_selection(toy, budget, WORKLOAD, **more)
+        verbs.plan_selection(toy, budget, WORKLOAD, **more)
     with pytest.raises(error, match=why):
-        pipeline.check(Trap(), toy, budget, workload=WORKLOAD, **more)
+        verbs.check(Trap(), toy, budget, workload=WORKLOAD, **more)
     assert not book.history()
