@@ -109,9 +109,10 @@ class Completion:
     def table(self, table: pa.Table, generator: np.random.Generator, *, start: int = 0) -> pa.Table:
         """The table with its missing cells filled, and columns behind for attributes that it lacks.
 
-        Its columns keep their types. Raises as `filled` does, and DataError where a type cannot hold what is filled in.
+        Its columns keep their types; of views of texts, as polars has them, large texts come out. Raises as `filled`
+        does, and DataError where a type cannot hold what is filled in.
         """
-
+        table = _plain(table)
         columns = {name: table.column(name).combine_chunks() for name in self.names if name in table.column_names}
         found = self.filled(columns, table.num_rows, generator, start=start)
         for name in self.names:
@@ -235,6 +236,25 @@ def _spelled(attribute: Attribute, value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without views, which few kernels take; they are newer than the oldest pyarrow that we serve."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if str(kind) != "string_view":
+            continue
+        column = table.column(at).combine_chunks()
+        if kind == field.type:
+            large = column.cast(pa.large_string())
+        else:
+            large = pa.DictionaryArray.from_arrays(
+                column.indices, column.dictionary.cast(pa.large_string()), ordered=field.type.ordered
+            )
+        table = table.set_column(at, field.with_type(large.type), large)
+    return table
 
 
 def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:

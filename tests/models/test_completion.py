@@ -194,3 +194,18 @@ def partial_model() -> Model:
     codes = np.random.default_rng(0).integers(0, 2, (200, 4))
     options = {"neighbours": "add-remove", "randomness": SeededRandomness(0)}
     return fit(codes, structure, Budget.pure(5), **options).model
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="a pyarrow older than views")
+@pytest.mark.parametrize("packed", [False, True])
+def test_views_of_texts_are_filled(packed):
+    """Texts of polars frames, plain or as categories: no kernel replaces their cells, so large texts come out."""
+    structure = Structure.chain(Domain.from_dict({"sex": ["F", "M"], "job": ["a", "b"]}))
+    model = Model(structure, Tables(structure, np.zeros(structure.cells)))
+    column = pa.array(["F", None, "M"]).cast(pa.string_view())
+    if packed:
+        words = pa.array(["F", "M"]).cast(pa.string_view())
+        column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), words)
+    made = model.complete(pa.table({"note": column, "sex": column}), randomness=SeededRandomness(1))
+    assert made["note"].to_pylist() == ["F", None, "M"] and made["sex"].to_pylist()[::2] == ["F", "M"]
+    assert made["sex"].null_count == made["job"].null_count == 0 and made["sex"].type == made["note"].type
