@@ -65,5 +65,5 @@ def test_a_date_in_another_format_is_told_the_column_s():
     table = {"type": "date", "format": "%d.%m.%Y", "min": "1970-01-01", "max": "1970-03-31", "bins": "month"}
     day = Attribute.from_dict("day", table)
     assert day.label_code("03.02.1970") == day.label_code("1970-02") == 1
-    with pytest.raises(DomainError, match="has no label '1970-02-03', nor is it a date as '%d.%m.%Y'"):
+    with pytest.raises(DomainError, match=r"has no label '1970-02-03', nor is it a date as '%d\.%m\.%Y'"):
         day.label_code("1970-02-03")
