@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
+from attrs import evolve
 
 from dpgm_core.cli.common import json_option, print_json, say, say_left_out, stamp, talk
+from dpgm_core.cli.dialect import PLAIN, Written, sink, written
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,24 +38,39 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.argument("rows_file", metavar="ROWS", type=_file)
 @click.option("-o", "--output", type=_file, required=True, help="The file to write, of the same format as ROWS.")
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; it is free in privacy.")
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="SPEC|KEY=VALUE",
+    help="Read and write CSV as the data of SPEC are, or by delimiter=, encoding=; repeatable.",
+)
 @json_option
-def complete(model_file: Path, rows_file: Path, output: Path, seed: int | None, as_json: bool) -> None:
+def complete(
+    model_file: Path, rows_file: Path, output: Path, seed: int | None, dialects: tuple[str, ...], as_json: bool
+) -> None:
     """Fill the missing cells of ROWS from MODEL, each given the rest of its row.
 
     Empty cells and null values are missing, and so are columns that ROWS lacks, which are added. All else stays as it
     is written. ROWS are your own: the output holds them, so no guarantee covers it, which it says.
     """
     from dpgm_core.cli.records import check_output
+    from dpgm_core.errors import OptionError
     from dpgm_core.models.reading import load_model
     from dpgm_core.randomness import SeededRandomness, given_or_system
     from dpgm_core.releases.stamps import caveats_of
 
     _check_suffixes(rows_file, output)
+    if dialects and output.suffix != ".csv":
+        raise OptionError(f"--dialect is for CSV, and {rows_file.name} is not by its name; leave it out")
+    dialect = written(dialects) if dialects else None
     check_output(output)
     model = load_model(model_file)
     generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
-    work = _csv if output.suffix == ".csv" else _arrow
-    columns, rows, cells = work(model, rows_file, output, generator)
+    if output.suffix == ".csv":
+        columns, rows, cells = _csv(model, rows_file, output, generator, dialect)
+    else:
+        columns, rows, cells = _arrow(model, rows_file, output, generator)
     known = model._completion().names
     carried = [name for name in columns if name not in known]
     added = [name for name in known if name not in columns]
@@ -154,20 +171,26 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _csv(
-    model: Model, rows_file: Path, output: Path, generator: np.random.Generator
+    model: Model, rows_file: Path, output: Path, generator: np.random.Generator, dialect: Written | None
 ) -> tuple[Sequence[str], int, Counter[str]]:
     """A CSV file, line by line; what stands in it comes out byte for byte."""
     from dpgm_core.cli.records import take_over
     from dpgm_core.errors import DataError
     from dpgm_core.files import atomic_file
     from dpgm_core.models.completion import AT_ONCE
+    from dpgm_core.sources.transcoding import Encoding, as_utf8
 
     filling, cells, rows = model._completion(), Counter[str](), 0
+    how = PLAIN if dialect is None else evolve(dialect, line_ends="lf")  # each line keeps its own end
+    how.check([text for name in filling.names for text in (name, *model.domain[name].labels)])
     try:
-        with cast(IO[bytes], (gzip.open if rows_file.suffix == ".gz" else open)(rows_file, "rb")) as stream:
+        with cast(IO[bytes], (gzip.open if rows_file.suffix == ".gz" else open)(rows_file, "rb")) as raw:
+            stream = as_utf8(raw, cast(Encoding, how.encoding))
             first = stream.readline()
-            layout = _Layout(first, filling.names, rows_file)
-            with atomic_file(output) as file:
+            if how.encoding == "utf-16":
+                first = first.removeprefix(_BOM)  # it gets one of its own
+            layout = _Layout(first, filling.names, rows_file, None if dialect is None else dialect.delimiter)
+            with atomic_file(output) as plain, sink(plain, output, how) as file:
                 file.write(layout.header())
                 while lines := list(itertools.islice(stream, AT_ONCE)):
                     parts = [layout.fields(line, rows + number) for number, line in enumerate(lines, start=1)]
@@ -176,6 +199,8 @@ def _csv(
                     file.writelines(layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
                     rows += len(lines)
                 take_over(output, _stamp(model))
+    except UnicodeError:
+        raise DataError(f"{rows_file} is not {how.encoding} throughout; say its --dialect encoding=...") from None
     except (OSError, EOFError) as error:
         raise DataError(f"{rows_file} cannot be read as CSV: {getattr(error, 'strerror', None) or 'damaged'}") from None
     return layout.names, rows, cells
@@ -212,7 +237,7 @@ def _fill(
 class _Layout:
     """Where the columns of a CSV file stand, by its first line."""
 
-    def __init__(self, first: bytes, known: Sequence[str], path: Path) -> None:
+    def __init__(self, first: bytes, known: Sequence[str], path: Path, delimiter: str | None) -> None:
         from dpgm_core.attribute import repeated
         from dpgm_core.errors import DataError
 
@@ -221,13 +246,16 @@ class _Layout:
         try:
             body.decode()
         except UnicodeDecodeError:
-            raise DataError(f"{path}: the first line is not UTF-8; save the file as UTF-8") from None
+            raise DataError(
+                f"{path}: the first line is not UTF-8; say --dialect encoding=cp1252, or whatever it is"
+            ) from None
 
         def named(sign: int) -> list[str]:
             return [_bare(field).decode().strip() for field in _fields(body, bytes([sign]))]
 
         # The sign that tells the most of the model's attributes apart.
-        best = max(_DELIMITERS, key=lambda sign: len({*named(sign)} & {*known}))
+        signs = _DELIMITERS if delimiter is None or delimiter == PLAIN.delimiter else delimiter.encode()
+        best = max(signs, key=lambda sign: len({*named(sign)} & {*known}))
         self.delimiter, self.names = bytes([best]), named(best)
         twice = repeated(self.names)
         if twice is not None:
