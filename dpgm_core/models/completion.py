@@ -25,6 +25,7 @@ from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
 from dpgm_core.models.orders import Orders, orders_among
+from dpgm_core.models.within import missing_code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -214,13 +215,23 @@ def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
         try:
             code = attribute.label_code(text)  # a label of the domain, or a value of the bin for unknown ones
         except DomainError:
-            return _MISSING - 1, math.nan
+            return (code if _is_answer(attribute) else _MISSING - 1), math.nan
     if attribute.edges is None:
         value = str(code) if attribute.coded else attribute.labels[code]
     elif isinstance(value, (int, float, Decimal)):
         value = float(value)
     place = attribute.place(value)
     return code, math.nan if place is None else place
+
+
+def _is_answer(attribute: Attribute) -> bool:
+    """Whether the domain counts what it does not know as an answer, such as the `other` of an open column.
+
+    Not where that is the label of missing values, nor by the codes of sizes, which have it by default.
+    """
+    label = attribute.labels[attribute.unknown]
+    missing = missing_code(attribute) == attribute.unknown or label in attribute.null_values
+    return not missing and label != str(attribute.unknown)
 
 
 def _spelled(attribute: Attribute, value: object) -> str:
