@@ -45,6 +45,13 @@ def test_from_a_schema_to_two_files(schema, dpgm_command):
     assert spec["structure"] == {"select": "auto"} and spec["ledger"]["create"] and spec["workload"] == {}
 
 
+def test_a_delta_stands_in_the_budget_of_the_run_and_of_its_ledger(schema, dpgm_command):
+    """As labels that are found privately need it."""
+    assert dpgm_command("init", "schema.json", "-o", "run", "--delta", "1e-6")[0] == 0
+    spec = tomllib.loads((schema / "run" / "spec.toml").read_text())
+    assert spec["budget"] == spec["ledger"]["budget"] == {"epsilon": 1, "delta": 1e-6}
+
+
 def test_of_a_csv_file_nothing_but_the_header_is_told(tmp_path, dpgm_command):
     """Everything is to do; a codebook settles what it describes."""
     (tmp_path / "x.csv").write_text(f"town;age\n{PLANTED};271828\n")
@@ -69,6 +76,20 @@ def test_the_dialect_of_the_header_goes_to_the_spec(tmp_path, dpgm_command):
         "source": "csv", "path": str(tmp_path / "x.tsv"), "delimiter": "\t", "encoding": "utf-16", "quoting": True,
         "skip_blanks": True,
     }  # fmt: skip
+
+
+def test_columns_of_years_need_a_word_from_somebody_who_knows(tmp_path, dpgm_command):
+    """From the data alone, with a codebook on top, or from a codebook with the data beside it; and a run reads them."""
+    data, codes = tmp_path / "wide.csv", tmp_path / "codes.csv"
+    data.write_text("id;2018;2019\n" + "1;a;x\n2;b;y\n" * 50)
+    codes.write_text("column,code\n2018,a\n2018,b\n2019,x\n2019,y\n")
+    ways = ([data], [data, "--codebook", codes], ["--codebook", codes, "--data", data])
+    for number, words in enumerate(ways):
+        folder = tmp_path / str(number)
+        assert dpgm_command("init", *words, "-o", folder)[0] == 2
+        assert dpgm_command("init", *words, "-o", folder, "--first-line-is-names")[0] == 0
+        assert "[attributes.2018]" in (folder / "domain.toml").read_text()
+    assert dpgm_command("validate", tmp_path / "2" / "spec.toml")[0] == 0
 
 
 def test_a_parquet_file_gives_names_and_types(tmp_path, dpgm_command):
@@ -122,6 +143,10 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
         (("schema.json", "--epsilon", "inf"), "epsilon"),
         (("schema.json", "--epsilon", "0"), "epsilon"),
         (("schema.json", "--epsilon", "True"), "epsilon"),
+        (("schema.json", "--delta", "1"), "delta"),
+        (("schema.json", "--delta", "nan"), "delta"),
+        (("schema.json", "--delta", "0"), "delta"),
+        (("schema.json", "--delta", "-1e-6"), "delta"),
         (("schema.json", "--neighbours", "add_remove"), "did you mean 'add-remove'"),
         (("schema.json", "--name", "a/b"), "names files"),
         (("schema.json", "--name", ""), "names files"),
