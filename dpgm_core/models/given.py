@@ -8,7 +8,9 @@ from typing import Any
 
 from attrs import frozen
 
+from dpgm_core.constraints.order import Ordered
 from dpgm_core.domain import Domain
+from dpgm_core.errors import DomainError
 from dpgm_core.models.questions import coded
 from dpgm_core.models.within import within
 
@@ -36,7 +38,7 @@ class Given:
 
 
 def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
-    """Read what is given as a user writes it. Raises StructureError and DomainError.
+    """Read what is given as a user writes it. Raises StructureError and DomainError, also where orders rule it out.
 
     >>> from dpgm_core.attribute import Attribute
     >>> ages = Domain([Attribute.of_bins("age", [0, 18, 65], unknown="missing")])
@@ -52,4 +54,26 @@ def given_of(domain: Domain, given: Mapping[str, Any] | None) -> Given:
         law = within(one)
         if place is not None and law is not None and math.isfinite(place) and law.has(place):
             places[name] = place
+    _check_orders(domain, places)
     return Given(codes=codes, places=places)
+
+
+def _check_orders(domain: Domain, places: Mapping[str, float]) -> None:
+    """Refuse values that an order forbids though their bins do not, such as two of one bin; of chains of orders too."""
+    orders = [one for one in domain.constraints if isinstance(one, Ordered)]
+    for start, place in places.items():
+        waiting, seen = [(start, False)], set[tuple[str, bool]]()
+        while waiting:
+            name, strict = waiting.pop()
+            for one in orders:
+                step = one.columns[1], strict or one.strict
+                if one.columns[0] != name or step in seen:
+                    continue
+                seen.add(step)
+                waiting.append(step)
+                other = places.get(step[0])
+                if other is not None and (place > other or (step[1] and place == other)):
+                    raise DomainError(
+                        f"the values given of {start!r} and {step[0]!r} are impossible: constraint {one.name!r} rules "
+                        "them out"
+                    )

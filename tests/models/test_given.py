@@ -56,3 +56,27 @@ def test_unknown_attributes_are_refused():
     """As in every question."""
     with pytest.raises(StructureError, match="lacks"):
         given_of(DOMAIN, {"agee": 1})
+
+
+@pytest.mark.parametrize(("order", "fits"), [("<=", True), ("<", False)])
+def test_values_of_one_bin_in_the_wrong_order_are_refused(order, fits):
+    """Of two columns and along a chain; records would be sampled with them as they are."""
+    column = {"type": "integer", "min": 0, "max": 60, "bins": 2}
+    domain = Domain.from_dict(
+        {
+            "attributes": {"a": column, "b": column, "c": column},
+            "constraints": {
+                "ab": {"columns": ["a", "b"], "order": order},
+                "bc": {"columns": ["b", "c"], "order": "<="},
+            },
+        }
+    )
+    assert given_of(domain, {"a": "24", "b": "25", "c": "26"}).places == {"a": 24.0, "b": 25.0, "c": 26.0}
+    for last in ("b", "c"):
+        with pytest.raises(DomainError, match=f"given of 'a' and '{last}' are impossible: constraint '(ab|bc)' rules"):
+            given_of(domain, {"a": "25", last: "24"})
+        if fits:
+            assert given_of(domain, {"a": "25", last: "25"}).places["a"] == 25
+        else:
+            with pytest.raises(DomainError, match="are impossible"):
+                given_of(domain, {"a": "25", last: "25"})

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -29,10 +30,11 @@ from attrs import field, frozen
 
 import dpgm_core as dpgm
 from dpgm_core.cli import main
-from dpgm_core.curator import session, voting
+from dpgm_core.curator import binning, discovery, session, voting
 from dpgm_core.noise import descent
 from dpgm_core.noise.contrasts import spread
 from dpgm_core.noise.measurement import Measurement
+from dpgm_core.releases.discovery import FoundLabels
 from dpgm_core.tables import Tables
 
 __all__ = ["MODES", "Run", "observed", "said"]
@@ -44,6 +46,7 @@ MODES = ("default", "warnings as errors", "numpy raises")
 _TAKE_DATA = ("dpgm_core.foresight.verbs", "dpgm_core.pipeline")
 
 _DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
+_DRAWN = discovery._drawn
 
 
 @frozen(kw_only=True)
@@ -69,6 +72,9 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
         patch.object(session, "add_noise", _same_scores_for_all),
         patch.object(descent, "chosen", partial(_first_of_all, words)),
         patch.object(voting, "published", partial(_never, words)),
+        patch.object(binning, "chosen", partial(_first_of_all, words)),
+        patch.object(discovery, "_drawn", _same_labels_for_all),
+        patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),
     )
     with _heard() as heard, _asked(mode), unhurried, ExitStack() as all_of_them:
         for one in replaced:
@@ -133,6 +139,11 @@ def _never(words: list[object], distance: int, budget: Any, randomness: Any) -> 
 def _first_of_all(words: list[object], scores: Any, h: Any, picks: int, randomness: Any) -> list[int]:
     _CHOSEN(scores, h, picks, _Counted(randomness, words))
     return list(range(picks))
+
+
+def _same_labels_for_all(asked: Any, counted: Any, randomness: Any) -> Any:
+    _DRAWN(asked, counted, randomness)
+    return tuple(FoundLabels.of(one, {"F": 2**40, "M": 2**39}) for one in asked)
 
 
 @frozen

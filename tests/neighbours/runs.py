@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
-__all__ = ["SELECTORS", "TERMS", "Pair", "by_selector", "file_run", "python_run"]
+__all__ = ["SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "file_run", "python_run"]
 
 #: What changes between neighbours: a record more, or another record in the place of one.
 TERMS = {"add": "add-remove", "replace": "replace-one"}
@@ -118,6 +118,24 @@ def by_selector(pair: Pair, number: int) -> Pair:
     """The same records, their structure chosen by one of `SELECTORS`, in turn."""
     selector, kind = SELECTORS[number % len(SELECTORS)]
     return Pair(f"{selector['name']} {pair.name}", *(_chosen(run, selector, kind) for run in (pair.one, pair.other)))
+
+
+def by_discovery(pair: Pair) -> Pair:
+    """The same file, whose labels are found first, and whose bins too where a person has one row."""
+    return Pair(f"found {pair.name}", *map(_found, (pair.one, pair.other)))
+
+
+def _found(run: Run) -> Run:
+    spec, domain = run.files["x.toml"].decode(), _DOMAIN.decode()
+    for amount in ("3", "9"):
+        spec = spec.replace(f"epsilon = {amount}", f"epsilon = {amount}, delta = 1e-6")
+    domain = domain.replace(
+        'labels = ["F", "M", "1"]\nunknown = "F"\nnull = "M"', "labels = {private = true, keep = 3}"
+    )
+    if "person" not in spec:
+        domain = domain.replace("bins = [0, 40, 99]", "min = 0\nmax = 99\nbins = {private = 4}")
+    files = {"x.toml": f'mechanism = "gaussian"\n{spec}'.encode(), "domain.toml": domain.encode()}
+    return evolve(run, words=("--debug", "fit", "FOLDER/x.toml"), files=run.files | files)
 
 
 def _chosen(run: Run, selector: Mapping[str, object], kind: str) -> Run:

@@ -18,7 +18,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core import Budget, Ledger, LiveCurator, Structure, Terms, learn, make
 from dpgm_core.counting import statistic
-from dpgm_core.curator import session, shield
+from dpgm_core.curator import discovery, session, shield
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.sources import arrow, as_source, csv, objects, reading
@@ -28,7 +28,7 @@ from tests.neighbours.cells import named_cells, typed_pair
 from tests.neighbours.differences import choosing, differences, pairs, scratch
 from tests.neighbours.lines import Style, line_pair, named_lines
 from tests.neighbours.observe import MODES
-from tests.neighbours.runs import Pair, by_selector
+from tests.neighbours.runs import Pair, by_discovery, by_selector
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +100,32 @@ def test_selectors_cannot_be_told_apart(folder: Path) -> None:
     """Whole runs that choose their structure, given the same choices, noisy scores and tables; random pairs, and named
     ones. Each selector meets each of the modes."""
     assert told_apart((pair for pair, _ in choosing(24, seed=2)), folder) == []
+
+
+def found_first() -> Iterator[Pair]:
+    """Pairs of files whose labels and bins are to be found."""
+    in_files = [pair for pair in (*named_lines(), *named_cells()) if pair.one.python is None]
+    return (by_discovery(pair) for pair in islice(in_files, 5, None, 24))
+
+
+def test_what_is_found_first_cannot_be_told_apart(folder: Path) -> None:
+    """Whole runs that find labels and bins, given the same ones and the same tables."""
+    assert told_apart(found_first(), folder) == []
+
+
+def test_labels_that_refuse_a_record_are_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version that fails where one record more has a label of its own."""
+
+    def picky(*given: Any) -> Any:
+        counted = persons_by_label(*given)
+        if any(len(one) > 2 for one in counted):
+            raise DataError("too many labels")
+        return counted
+
+    persons_by_label = discovery.persons_by_label
+    monkeypatch.setattr(discovery, "persons_by_label", picky)
+    line = line_pair("line", Style(), [b"M,50,p", b"F,50,p"], b"SECRET,3,p", random.Random(1))
+    assert told_apart([by_discovery(line)], folder)
 
 
 # --- versions that let something slip --------------------------------------------------------------------------------
