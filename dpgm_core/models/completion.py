@@ -19,7 +19,7 @@ from attrs import frozen
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute, code_dtype
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, DomainError, InferenceError
+from dpgm_core.errors import DataError, DomainError
 from dpgm_core.models.conditional import Conditional, conditional
 from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
@@ -84,8 +84,8 @@ class Completion:
         """What to put into the missing cells of some rows, by attribute, those of which no cell is missing left out.
 
         columns: the attributes that the rows have; the others are missing in all of them. start: how many rows came
-        before, for errors. Raises DataError for values that the model does not know, InferenceError for rows to which
-        it gives probability 0, both with the number of the row.
+        before, for errors. Raises DataError for values that the model does not know and for rows to which it gives
+        probability 0, with the number of the row.
         """
         codes: dict[str, Array] = {}
         places: dict[str, Array] = {}
@@ -145,7 +145,7 @@ class Completion:
             left = [(name, table, state[rest]) for name, table, state in weighed]
             again, sure = anything.drawn(some, len(rest), generator, left)
             if not sure.all():
-                raise InferenceError(
+                raise DataError(
                     f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "
                     "model, so there is nothing to fill in; correct the row or leave it out"
                 )

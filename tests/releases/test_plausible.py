@@ -11,7 +11,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, InferenceError, SeededRandomness, Structure, Tables, Terms
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import implausible, plausible
-from dpgm_core.releases.release import Round
+from dpgm_core.releases.round import Round
 from dpgm_core.testing.reference import ReferenceGaussian, example_release
 from dpgm_core.testing.unusual import TruncatedLaplace, TwoWidths
 
