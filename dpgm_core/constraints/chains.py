@@ -11,6 +11,9 @@ chain between two columns: a condition on the codes of its ends. A column that i
 broken where one of its inner columns has no value. Strict orders among any numbers take a step as small as a number
 has; where both ends are open this is right but for that step. A circle with a strict order leaves no values at all; of
 other circles, whose columns are equal, nothing more is said than each order says.
+
+A chain through columns that may be missing needs a table of them all. One above 2^22 cells is left out: the model may
+then give codes a probability that no values fit, and independent records with such codes are drawn again.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ __all__ = ["Pair", "Rule", "chains", "followed"]
 
 #: The lower column, the upper, and whether strictly.
 Pair = tuple[str, str, bool]
+_MOST_CELLS = 2**22
 #: Orders of many columns, each with each, have as many chains as no table could hold.
 _MOST = 10_000
 
@@ -132,6 +136,8 @@ def _rule(
         return None
     inner = [name for name in names[1:-1] if circle or not scales[name].present.all()]
     columns = (names[0], *inner) if circle else (names[0], *inner, names[-1])
+    if math.prod(attributes[name].size for name in columns) > _MOST_CELLS:
+        return None
     table = undetermined(" and ".join(of), [attributes[name] for name in columns])
     if table is None:
         sizes = [len(scales[name].present) for name in columns]

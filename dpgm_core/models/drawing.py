@@ -59,6 +59,15 @@ class Writer:
         codes = {one.name: missing_code(one) for one in full if not one.null_values}
         return {name: code for name, code in codes.items() if code is not None}
 
+    @property
+    def ordered(self) -> bool:
+        """Whether values are written that constraints order."""
+        return bool(self._orders.pairs)
+
+    def fit(self, codes: Mapping[str, Array], given: Given) -> Array:
+        """(records,), whether codes leave values in every order; nearly all do, as constraints rule out the others."""
+        return self._orders.fit(codes, given.places)
+
     def table(self, codes: Mapping[str, Array], given: Given, generator: np.random.Generator) -> pa.Table:
         """One batch. codes: by attribute. given: what all its records have; values among it are kept as they are."""
         import pyarrow as pa
@@ -116,7 +125,7 @@ def batches(
     generator: np.random.Generator,
 ) -> Iterator[pa.Table]:
     """`count` records of p(. | given), at least one table of them. The codes do not depend on how they are written,
-    where nothing is `Writer.never` missing; records that lack it are drawn again.
+    where nothing is `Writer.never` missing and codes leave values in order; other records are drawn again.
 
     Rounded ones are drawn all at once, as their tables are those of all of them; codes are small. Raises OptionError
     where fewer than one record in a hundred has what none may lack.
@@ -133,8 +142,10 @@ def batches(
         # A stream of its own, and after the first codes: these are then the same in every form.
         values = values or np.random.default_rng(generator.integers(2**63, size=2))
         size = ask
-        if never:
-            kept = np.logical_and.reduce([codes[name] != code for name, code in never.items()])
+        if never or (write.ordered and method == "independent"):
+            kept = write.fit(codes, given)
+            for name, code in never.items():
+                kept &= codes[name] != code
             codes = {name: column[kept][:left] for name, column in codes.items()}
             size, tried = min(int(kept.sum()), left), tried + ask
             if tried >= _TRIED and (done + size) * 100 < tried:
@@ -148,6 +159,11 @@ def batches(
 
 
 def _scarce(never: Mapping[str, int]) -> str:
+    if not never:
+        return (
+            "fewer than one record in a hundred has values that keep the order of their columns; make bins finer, or "
+            "order fewer columns; sample --labels shows what the model has"
+        )
     shown = ", ".join(list(never)[:5]) + (", ..." if len(never) > 5 else "")
     return (
         f"fewer than one record in a hundred has a value in each of {shown}, which the domain says are never null "

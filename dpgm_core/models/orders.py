@@ -8,7 +8,7 @@ bin without an end values stand at its finite edge; where an order asks for more
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from attrs import frozen
@@ -72,6 +72,20 @@ class Orders:
         self._ordered(codes, stay, found, generator)
         return found
 
+    def fit(self, codes: Mapping[str, Array], fixed: Mapping[str, float]) -> Array:
+        """Whether some values of a record's codes keep all orders, (records,); the others no drawing can mend.
+
+        codes: of all columns. fixed: column -> the place that all its records have. The least values above all bounds
+        tell, see `dpgm_core.constraints.chains`; of those that the columns are written with.
+        """
+        found = np.ones(len(next(iter(codes.values()))), dtype=bool)
+        for group, pairs in self._parts():
+            stay = {name: np.full(len(found), fixed.get(name, np.nan)) for name in group}
+            low, high = self._box(pairs, {name: codes[name] for name in group}, stay)
+            for name in group:
+                found &= ~(low[name] > high[name])
+        return found
+
     def ruled_out(
         self, given: Mapping[str, FloatArray], gaps: Mapping[str, Array]
     ) -> list[tuple[Clique, FloatArray, IntArray]]:
@@ -127,11 +141,7 @@ class Orders:
         generator: np.random.Generator,
     ) -> None:
         """Draw anew, in place, what breaks an order. stay: column -> the places that must, NaN for all others."""
-        names = list(dict.fromkeys(name for low, high, _ in self.pairs for name in (low, high)))
-        near = graphs.neighbours_of(names, [(low, high) for low, high, _ in self.pairs])
-        for part in graphs.components(near):
-            group = _upwards([name for name in names if name in part], self.pairs)
-            pairs = [pair for pair in self.pairs if pair[0] in part]
+        for group, pairs in self._parts():
             none = np.full(len(found[group[0]]), np.nan)
             own = {name: stay.get(name, none) for name in group}
             free = np.logical_or.reduce([np.isnan(column) for column in own.values()])
@@ -139,6 +149,14 @@ class Orders:
             if len(rows):
                 here = {name: column[rows] for name, column in own.items()}
                 self._mend(pairs, {name: codes[name][rows] for name in group}, here, rows, found, generator)
+
+    def _parts(self) -> Iterator[tuple[list[str], list[Pair]]]:
+        """Columns that orders join, each after those below it, and these orders."""
+        names = list(dict.fromkeys(name for low, high, _ in self.pairs for name in (low, high)))
+        near = graphs.neighbours_of(names, [(low, high) for low, high, _ in self.pairs])
+        for part in graphs.components(near):
+            pairs = [pair for pair in self.pairs if pair[0] in part]
+            yield _upwards([name for name in names if name in part], self.pairs), pairs
 
     def _unit(self, name: str) -> float:
         """What brings a column's places on one axis with the others': seconds in a day."""

@@ -141,3 +141,24 @@ def test_a_missing_value_between_binds_nothing_beside_a_given_value():
     # Given a in [10, 20]: b is that or missing; c that or missing beside it, and any of three beside a missing one.
     counts = [(without & (c < 10)).sum(), (without & (c >= 10)).sum(), (without & np.isnan(c)).sum(), (~without).sum()]
     assert stats.chisquare(counts, 4000 * np.array([1, 1, 1, 2]) / 5).pvalue > 1e-6
+
+
+def test_codes_that_no_values_fit_are_drawn_again(monkeypatch):
+    """Where a chain is too large for a table; the others keep their law (false alarm 1e-6, seed fixed)."""
+    monkeypatch.setattr("dpgm_core.constraints.chains._MOST_CELLS", 1)
+    edges = {"a": [0, 5, 10], "b": [0, 10], "c": [0, 5, 10]}
+    bins = {name: {"type": "integer", "bins": own} for name, own in edges.items()}
+    rules = {pair: {"columns": list(pair), "order": "<="} for pair in ("ab", "bc")}
+    domain = Domain.from_dict({"attributes": bins, "constraints": rules})
+    assert len(domain.rules) == 2
+    structure = Structure(domain, [("a",), ("b",), ("c",)])
+    table = seeded(Model(structure, Tables.zeros(structure)), 6000, form="values")
+    a, b, c = (np.array(table[name].to_pylist(), float) for name in "abc")
+    assert len(a) == 6000 and not (a > b).any() and not (b > c).any()
+    kinds = [np.where(np.isnan(one), 2, one >= 5) + 0 for one in (a, c)]
+    counts = np.bincount((9 * np.isnan(b) + 3 * kinds[0] + kinds[1]).astype(int), minlength=18)
+    assert counts[3] == 0  # [5, 10), a value, [0, 5)
+    assert stats.chisquare(np.delete(counts, 3)).pvalue > 1e-6
+    monkeypatch.setattr(drawing.Writer, "fit", lambda self, codes, given: np.zeros(len(codes["a"]), bool))
+    with pytest.raises(OptionError, match="fewer than one record in a hundred has values that keep the order"):
+        seeded(Model(structure, Tables.zeros(structure)), 10, form="values")

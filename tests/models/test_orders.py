@@ -135,3 +135,33 @@ def test_given_values_rule_out_bins_on_their_wrong_side():
         for place, left in zip(places + (name == "c"), table, strict=True):
             wanted = [not law.present[code] or law.high[code] > place for code in range(domain["a"].size)]
             assert (left == 0).tolist() == wanted
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_codes_fit_where_values_ascend(strict):
+    """By enumeration of whole numbers; a column without a value binds nothing, one that is given does."""
+    tables = {"a": [0, 2, 7], "b": [1, 4, 6], "c": [0, 3, 7]}
+    domain, orders, decoders = made({n: {"type": "integer", "bins": edges} for n, edges in tables.items()}, strict)
+    codes = dict(zip("abc", np.indices([3, 3, 3]).reshape(3, -1), strict=True))
+    values = [[domain[name].bin_codes(np.arange(8.0)).tolist(), [*range(8)]] for name in "abc"]
+    wanted = []
+    for record in zip(*codes.values(), strict=True):
+        choices = [
+            [None]
+            if code == 2
+            else [
+                n
+                for n, of in zip(numbers, held, strict=True)
+                if of == code and n <= domain[name].edges[-1] and n >= domain[name].edges[0]
+            ]
+            for name, code, (held, numbers) in zip("abc", record, values, strict=True)
+        ]
+        wanted.append(
+            any(
+                all(None in (x, y) or (x < y if strict else x <= y) for x, y in itertools.pairwise(made_of))
+                for made_of in itertools.product(*choices)
+            )
+        )
+    assert orders.fit(codes, {}).tolist() == wanted and not all(wanted)
+    assert not orders.fit({"a": np.array([1]), "b": np.array([1]), "c": np.array([1])}, {"a": 7.0})[0]
+    assert decoders.keys() == codes.keys()
