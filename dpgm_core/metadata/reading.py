@@ -42,7 +42,7 @@ def read_metadata(source: Any, *, codebooks: Iterable[Any] = (), schema_is_publi
     Raises DomainError, and DataError for a source of records that cannot be read.
 
     >>> read_metadata({"schema": {"age": {"dtype": "int64", "min": 0, "max": 99}}}).tables["age"]
-    {'type': 'integer', 'min': 0, 'max': 99, 'bins': 100}
+    {'type': 'integer', 'min': 0, 'max': 99, 'null_values': [], 'bins': 100}
     """
     if not isinstance(schema_is_public, bool):
         raise DomainError(f"schema_is_public must be True or False, got {schema_is_public!r:.80}")

@@ -204,8 +204,8 @@ class Answers(Facts):
         them stays. Cells that are null, NaN or a null value of their column are missing, and so are whole columns that
         the table lacks. Columns that the model does not know are carried through. What is filled in is drawn from
         p(missing | given) of answers that are not missing themselves. The rows are the caller's own: the stamp says
-        that no guarantee covers them. Raises DataError for values that the model does not know and InferenceError for
-        rows to which it gives probability 0, with the number of the row.
+        that no guarantee covers them. Raises DataError for values that the model does not know and for rows to
+        which it gives probability 0, with the number of the row.
         """
         import pyarrow as pa
 
