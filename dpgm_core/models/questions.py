@@ -52,8 +52,8 @@ def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
         if name not in domain:
             raise StructureError(f"given names {name!r}, which the model lacks{did_you_mean(name, domain.names)}")
     codes = {name: domain[name].label_code(label) for name, label in given.items()}
-    for one in domain.constraints:
-        if domain.mask(one.name)[tuple(codes.get(name, slice(None)) for name in one.columns)].all():
+    for one in domain.rules:
+        if one.mask[tuple(codes.get(name, slice(None)) for name in one.columns)].all():
             shown = ", ".join(f"{name}={domain[name].labels[codes[name]]}" for name in one.columns if name in codes)
             raise DomainError(f"what is given, {shown}, is impossible: constraint {one.name!r} rules it out")
     return codes
