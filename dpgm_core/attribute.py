@@ -287,8 +287,8 @@ class Attribute:
         """The code of a label, of a value in its bin, or of a code given as a whole number, as a *user* names it.
 
         A text that is no label of a column of numbers or dates is read as one of them, and so are floats, dates and
-        times; whole numbers are codes. Labels match as values of the column do. Raises DomainError with a suggestion:
-        unlike `code`, a query must not fall on `unknown` silently.
+        times; whole numbers are codes. Labels match as values of the column do. Raises
+        DomainError with a suggestion: unlike `code`, a query must not fall on `unknown` silently.
 
         >>> Attribute.of_labels("sex", ["F", "M"], unknown="F").label_code("M")
         1
@@ -308,7 +308,8 @@ class Attribute:
             code = None if self.coded else alike(self.labels, self.matching, label)
             if code is not None:
                 return code
-            raise DomainError(f"attribute {self.name!r} has no label {label!r}{did_you_mean(label, self.labels)}")
+            form = "" if self.values.format is None else f", nor is it a {self.values.kind} as {self.values.format!r}"
+            raise DomainError(f"attribute {self.name!r} has no label {label!r}{form}{did_you_mean(label, self.labels)}")
         raise DomainError(f"attribute {self.name!r}: a label (text) or code (whole number) is needed, got {label!r}")
 
     def place(self, value: object) -> float | None:

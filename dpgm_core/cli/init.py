@@ -77,6 +77,9 @@ folder = "."
     help="More metadata on top, column by column; CSV: a line for each code.",
 )
 @click.option("--schema-is-public", is_flag=True, help="Take categories from a schema: they are not the values seen.")
+@click.option(
+    "--first-line-is-names", "is_names", is_flag=True, help="Of a CSV file, though some names are numbers or dates."
+)
 @click.option("--name", help="Of the run and its files; else that of the data.")
 @click.option("--epsilon", default="1", show_default=True, help="The budget, exact, such as 1 or 0.5.")
 @click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
@@ -88,6 +91,7 @@ def init(
     data: Path | None,
     codebooks: tuple[Path, ...],
     schema_is_public: bool,
+    is_names: bool,
     name: str | None,
     epsilon: str,
     delta: str | None,
@@ -111,13 +115,15 @@ def init(
         if data is not None:
             raise OptionError(f"{source.name} is a file of records, so --data is one too many; leave it out")
         data = source
-    metadata = read_metadata(source, codebooks=codebooks, schema_is_public=schema_is_public)
-    left_out = _left_out(metadata, data) if data is not None and data != source else ()
+    metadata = read_metadata(
+        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
+    )
+    left_out = _left_out(metadata, data, is_names) if data is not None and data != source else ()
     for column, table in metadata.tables.items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    spec = _spec(name, data, output, amounts, neighbours)
+    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if one is not None])
     _tell(metadata, output, left_out, data)
@@ -125,19 +131,19 @@ def init(
         _tell_of_records(data, metadata)
 
 
-def _left_out(metadata: Metadata, data: Path) -> Sequence[str]:
+def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
     """Columns of the data that nothing describes. Raises DomainError where something describes what is no column."""
     from dpgm_core.metadata import read_metadata
     from dpgm_core.metadata.reading import check_columns, is_data
 
     if not data.exists() or not is_data(data):
         return ()  # not there yet, or another source's format
-    columns = read_metadata(data).tables
+    columns = read_metadata(data, first_line_is_names=is_names).tables
     check_columns(metadata, columns, data)
     return [column for column in columns if column not in metadata.tables]
 
 
-def _spec(name: str | None, data: Path | None, folder: Path, amounts: dict[str, str], neighbours: str) -> str:
+def _spec(name: str | None, line: str, data: Path | None, amounts: dict[str, str], neighbours: str) -> str:
     """The text of the spec; OptionError or BudgetError for a choice that no run could take."""
     from dpgm_core.errors import OptionError, did_you_mean
     from dpgm_core.metadata.toml_out import toml_value
@@ -163,7 +169,7 @@ def _spec(name: str | None, data: Path | None, folder: Path, amounts: dict[str, 
     }
     return _SPEC.format(
         name=toml_value(name),
-        data=_data_line(data, folder),
+        data=line,
         neighbours=toml_value(neighbours),
         epsilon=written["epsilon"],
         amounts=", ".join(f"{key} = {one}" for key, one in written.items()),
@@ -171,7 +177,7 @@ def _spec(name: str | None, data: Path | None, folder: Path, amounts: dict[str, 
     )
 
 
-def _data_line(data: Path | None, folder: Path) -> str:
+def _data_line(data: Path | None, folder: Path, is_names: bool) -> str:
     """What the spec says of the records: a file name, with its dialect where it is not the usual one."""
     from dpgm_core.metadata.header import Header, read_header
     from dpgm_core.metadata.reading import CSV
@@ -183,7 +189,7 @@ def _data_line(data: Path | None, folder: Path) -> str:
     path = Path(path).as_posix()
     if not data.name.lower().endswith(CSV):
         return f"data = {toml_value(path)}"
-    header, usual = read_header(data), Header(names=())
+    header, usual = read_header(data, is_names=is_names), Header(names=())
     told = {
         key: value
         for key, value, plain in (

@@ -29,8 +29,6 @@ def alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
 def place_of(values: Values, matching: Matching, value: object) -> float | None:
     """Where a value stands: a text in the column's format, a float, a date or a time; None where it stands nowhere.
 
-    Dates and times may be written as ISO 8601 has them too, whatever their format.
-
     values: of a kind with an axis, or "text" for plain bins of numbers. Whole numbers are not taken: where users name
     labels they are codes.
 
@@ -42,8 +40,6 @@ def place_of(values: Values, matching: Matching, value: object) -> float | None:
         raw = value.encode("utf-8", "surrogatepass")
         spelled = raw if values.is_temporal else matching.numeral(raw)
         place = None if spelled is None else values.number(spelled)
-        if place is None and values.is_temporal and values.format is not None:
-            place = Values(kind=values.kind).number(raw)
     elif isinstance(value, (float, np.floating)) and not values.is_temporal:
         place = float(value) if values.kind != "integer" or float(value).is_integer() else None
     elif isinstance(value, (date, time)) and values.is_temporal:

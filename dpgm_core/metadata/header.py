@@ -43,8 +43,10 @@ class Header:
     skip_blanks: bool = False
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path, *, is_names: bool = False) -> Header:
     """Read the first line of a CSV file, plain or gzipped. Raises DataError, which never quotes the line.
+
+    is_names: somebody who knows says that it names columns, though some of them are numbers or dates, such as years.
 
     The delimiter is the one of comma, semicolon, tab and bar that stands most often outside of quotes; the encoding is
     what a byte order mark says, else UTF-8, or cp1252 for a line that is not UTF-8.
@@ -68,11 +70,12 @@ def read_header(path: Path) -> Header:
         names = tuple(name.strip() for name in next(csv.reader([text], delimiter=delimiter, skipinitialspace=True)))
     except csv.Error:  # a field too long
         names = ()
-    if not names or repeated(names) is not None or any(not name or _VALUE.fullmatch(name) for name in names):
+    values = () if is_names else filter(_VALUE.fullmatch, names)
+    if not names or repeated(names) is not None or not all(names) or any(values):
         # One sentence for all of these: which of them it is would tell of a record, if the line is one.
         raise DataError(
             f"{path}: the first line does not name columns: a field is empty, a number or a date, or stands twice, so "
-            "perhaps it is a record; put a line of names first"
+            "perhaps it is a record; put a line of names first, or if some names are numbers, say --first-line-is-names"
         )
     return Header(
         names=names,

@@ -24,7 +24,13 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
-def read_metadata(source: Any, *, codebooks: Iterable[Any] = (), schema_is_public: bool = False) -> Metadata:
+def read_metadata(
+    source: Any,
+    *,
+    codebooks: Iterable[Any] = (),
+    schema_is_public: bool = False,
+    first_line_is_names: bool = False,
+) -> Metadata:
     """Read what describes a table: types, ranges and labels as they are declared, and never a record.
 
     source: a path, or what would stand in the file:
@@ -37,18 +43,21 @@ def read_metadata(source: Any, *, codebooks: Iterable[Any] = (), schema_is_publi
     codebooks: more descriptions, each overriding those before it key by key; here a CSV file is a codebook, with a line
     for each column and code. They may name no column that a source of records lacks. schema_is_public: whether the
     categories in a schema were written down before the data were seen; if not they are not read, as they usually are
-    the values that occur. A column with a range and no bins gets one for each of at most 100 whole numbers, else 32.
+    the values that occur. first_line_is_names: of a CSV file, also where some of the names are numbers or dates, which
+    is refused else, as the line may be a record. A column with a range and no bins gets one for each of at most 100
+    whole numbers, else 32.
 
     Raises DomainError, and DataError for a source of records that cannot be read.
 
     >>> read_metadata({"schema": {"age": {"dtype": "int64", "min": 0, "max": 99}}}).tables["age"]
     {'type': 'integer', 'min': 0, 'max': 99, 'null_values': [], 'bins': 100}
     """
-    if not isinstance(schema_is_public, bool):
-        raise DomainError(f"schema_is_public must be True or False, got {schema_is_public!r:.80}")
+    for key, said in (("schema_is_public", schema_is_public), ("first_line_is_names", first_line_is_names)):
+        if not isinstance(said, bool):
+            raise DomainError(f"{key} must be True or False, got {said!r:.80}")
     if isinstance(codebooks, (str, PathLike, Mapping, Metadata)):
         raise DomainError("codebooks must be a list of descriptions, such as ['codes.csv']")
-    told = [] if source is None else [_described(source, schema_is_public)]
+    told = [] if source is None else [_described(source, schema_is_public, is_names=first_line_is_names)]
     more = [_described(one, schema_is_public, codebook=True) for one in codebooks]
     if not told and not more:
         raise DomainError("there is nothing to read: give a file that describes the columns")
@@ -79,7 +88,7 @@ def check_columns(told: Metadata, columns: Iterable[str], data: Any) -> None:
         raise DomainError(f"the metadata describe {shown}, which {what} does not name among its columns")
 
 
-def _described(source: Any, schema_is_public: bool, *, codebook: bool = False) -> Metadata:
+def _described(source: Any, schema_is_public: bool, *, codebook: bool = False, is_names: bool = False) -> Metadata:
     if isinstance(source, Metadata):
         return source
     if isinstance(source, Mapping):
@@ -93,7 +102,9 @@ def _described(source: Any, schema_is_public: bool, *, codebook: bool = False) -
     path = Path(source)
     name = path.name.lower()
     if name.endswith(CSV):
-        return read_codebook(path) if codebook else Metadata(tables={one: {} for one in read_header(path).names})
+        if codebook:
+            return read_codebook(path)
+        return Metadata(tables={one: {} for one in read_header(path, is_names=is_names).names})
     if name.endswith(_ARROW) or path.is_dir():
         return arrow_file(path, schema_is_public=schema_is_public)
     if name.endswith((".json", ".toml")):

@@ -38,12 +38,14 @@ _HEAD = """\
 The domain: what each column may hold. Everything in this file is public, and no record was read to write it: let
 nothing into it that is known from the records alone. What is null, or stands nowhere in a column's list, falls on a
 label of its own, `missing`; missing = "N" names it otherwise, unknown = LABEL sends what is not listed elsewhere.
-Delete a column that you do not want in the model.
+Delete a column that you do not want in the model, such as the key of a person. Of any column: null_values = ["", "NA"],
+case = false, blanks = "strip", numbers = true (1.0 is 1).
 """
 _TODO = """
 What is to do is filled in with one of these, each setting in a line of its own, in place of the line `todo`:
     labels = ["no", "yes"]
     type = "integer" (or number, date, datetime, time), min = 0, max = 99, bins = 100
+        besides, where values are written so: format = "%d.%m.%Y", decimal = ",", thousands = ".", cap = true
     labels = { private = true, keep = 100 } (found in the records, for a share of an epsilon and a delta)
 """
 
@@ -124,7 +126,9 @@ def _lines(column: str, table: Mapping[str, Any], meanings: Mapping[str, str]) -
         if key == "bins" and isinstance(table[key], int):
             # What whole numbers have one bin each need no others.
             line += (
-                "" if table[key] == _whole(table) else "  # or { private = 32 }: edges found for a share of the budget"
+                ""
+                if table[key] == _whole(table)
+                else "  # or { private = 32 }: edges found for a share of the budget, better with a delta or many rows"
             )
         if table[key] == [] and key == "null_values":
             line += "  # never null, so never sampled without a value"

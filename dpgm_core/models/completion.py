@@ -25,6 +25,7 @@ from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
 from dpgm_core.models.orders import Orders, orders_among
+from dpgm_core.models.within import missing_code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,9 +112,10 @@ class Completion:
     def table(self, table: pa.Table, generator: np.random.Generator, *, start: int = 0) -> pa.Table:
         """The table with its missing cells filled, and columns behind for attributes that it lacks.
 
-        Its columns keep their types. Raises as `filled` does, and DataError where a type cannot hold what is filled in.
+        Its columns keep their types; of views of texts, as polars has them, large texts come out. Raises as `filled`
+        does, and DataError where a type cannot hold what is filled in.
         """
-
+        table = _plain(table)
         columns = {name: table.column(name).combine_chunks() for name in self.names if name in table.column_names}
         found = self.filled(columns, table.num_rows, generator, start=start)
         for name in self.names:
@@ -215,13 +217,23 @@ def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
         try:
             code = attribute.label_code(text)  # a label of the domain, or a value of the bin for unknown ones
         except DomainError:
-            return _MISSING - 1, math.nan
+            return (code if _is_answer(attribute) else _MISSING - 1), math.nan
     if attribute.edges is None:
         value = str(code) if attribute.coded else attribute.labels[code]
     elif isinstance(value, (int, float, Decimal)):
         value = float(value)
     place = attribute.place(value)
     return code, math.nan if place is None else place
+
+
+def _is_answer(attribute: Attribute) -> bool:
+    """Whether the domain counts what it does not know as an answer, such as the `other` of an open column.
+
+    Not where that is the label of missing values, nor by the codes of sizes, which have it by default.
+    """
+    label = attribute.labels[attribute.unknown]
+    missing = missing_code(attribute) == attribute.unknown or label in attribute.null_values
+    return not missing and label != str(attribute.unknown)
 
 
 def _spelled(attribute: Attribute, value: object) -> str:
@@ -237,6 +249,25 @@ def _spelled(attribute: Attribute, value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without views, which few kernels take; they are newer than the oldest pyarrow that we serve."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if str(kind) != "string_view":
+            continue
+        column = table.column(at).combine_chunks()
+        if kind == field.type:
+            large = column.cast(pa.large_string())
+        else:
+            large = pa.DictionaryArray.from_arrays(
+                column.indices, column.dictionary.cast(pa.large_string()), ordered=field.type.ordered
+            )
+        table = table.set_column(at, field.with_type(large.type), large)
+    return table
 
 
 def _put(column: pa.ChunkedArray, found: Filled, name: str) -> pa.Array:

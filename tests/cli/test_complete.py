@@ -51,6 +51,29 @@ def test_what_stands_comes_out_byte_for_byte(typed, dpgm_command):
     assert stamp["private"] is False and stamp["guarantee"].startswith("NOT COVERED")
 
 
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le"])
+def test_rows_in_another_encoding_keep_it(typed, dpgm_command, encoding):
+    """What stands in them comes out byte for byte, with one mark of the order of bytes and each line's own end."""
+    rows, full = typed.with_name("rows.csv"), typed.with_name("full.csv")
+    given = 'id;age;sex;job\r\n"é;1";37;F;"c;d"\r\n€;;M;\n'
+    rows.write_bytes(given.encode(encoding))
+    words = ("--dialect", f"encoding={encoding}") if encoding != "cp1252" else ("--dialect", "s.toml")
+    if encoding == "cp1252":
+        spec = typed.with_name("s.toml")
+        data = f'{{ source = "csv", path = "{rows.name}", delimiter = ";", encoding = "cp1252", quoting = true }}'
+        spec.write_text(
+            f'data = {data}\nneighbours = "add-remove"\nbudget = {{ epsilon = 1 }}\n'
+            "structure = { singletons = true }\n[domain.attributes.sex]\nlabels = ['F']\n"
+        )
+        words = ("--dialect", spec)
+    assert dpgm_command("complete", typed, rows, "-o", full, "--seed", 1, *words)[0] == 0
+    made = full.read_bytes()
+    start = given[: given.index(";;M")].encode(encoding)
+    assert made.startswith(start) and "\ufeff" not in made.decode(encoding).removeprefix("\ufeff")
+    last = made.decode(encoding).splitlines()[-1].split(";", 3)
+    assert last[0] == "€" and last[1].isdigit() and last[3] in ('"a ""b"""', '"c;d"')
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_typed_files_keep_their_types(typed, dpgm_command, suffix):
     """And given cells; JSON tells how many were filled in."""

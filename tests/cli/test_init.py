@@ -78,6 +78,20 @@ def test_the_dialect_of_the_header_goes_to_the_spec(tmp_path, dpgm_command):
     }  # fmt: skip
 
 
+def test_columns_of_years_need_a_word_from_somebody_who_knows(tmp_path, dpgm_command):
+    """From the data alone, with a codebook on top, or from a codebook with the data beside it; and a run reads them."""
+    data, codes = tmp_path / "wide.csv", tmp_path / "codes.csv"
+    data.write_text("id;2018;2019\n" + "1;a;x\n2;b;y\n" * 50)
+    codes.write_text("column,code\n2018,a\n2018,b\n2019,x\n2019,y\n")
+    ways = ([data], [data, "--codebook", codes], ["--codebook", codes, "--data", data])
+    for number, words in enumerate(ways):
+        folder = tmp_path / str(number)
+        assert dpgm_command("init", *words, "-o", folder)[0] == 2
+        assert dpgm_command("init", *words, "-o", folder, "--first-line-is-names")[0] == 0
+        assert "[attributes.2018]" in (folder / "domain.toml").read_text()
+    assert dpgm_command("validate", tmp_path / "2" / "spec.toml")[0] == 0
+
+
 def test_a_parquet_file_gives_names_and_types(tmp_path, dpgm_command):
     """Its statistics, dictionaries and key-value metadata stay where they are."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -27,8 +27,7 @@ from dpgm_core.errors import DomainError
         (Values(kind="number"), 37, None),  # a code, where users name labels
         (Values(kind="number"), date(1970, 1, 2), None),
         (Values(kind="date", format="%d.%m.%Y"), "02.01.1970", 1.0),
-        (Values(kind="date", format="%d.%m.%Y"), "1970-01-02", 1.0),
-        (Values(kind="date", format="%d.%m.%Y"), "1970-13-02", None),
+        (Values(kind="date", format="%d.%m.%Y"), "1970-01-02", None),
         (Values(kind="date"), date(1970, 1, 2), 1.0),
         (Values(kind="date"), 1.0, None),
         (Values(kind="datetime"), datetime(1970, 1, 1, 0, 0, 1), 1.0),
@@ -59,3 +58,12 @@ def test_labels_are_named_as_the_column_writes_them():
     assert alike(["a", "A"], loose, "a") is None
     with pytest.raises(DomainError, match="has no label 'ja'"):
         Attribute.of_labels("smoker", ["0", "Ja"], unknown="?").label_code("ja")
+
+
+def test_a_date_in_another_format_is_told_the_column_s():
+    """The bins of a month are called as ISO 8601 has it, which would otherwise mislead."""
+    table = {"type": "date", "format": "%d.%m.%Y", "min": "1970-01-01", "max": "1970-03-31", "bins": "month"}
+    day = Attribute.from_dict("day", table)
+    assert day.label_code("03.02.1970") == day.label_code("1970-02") == 1
+    with pytest.raises(DomainError, match=r"has no label '1970-02-03', nor is it a date as '%d\.%m\.%Y'"):
+        day.label_code("1970-02-03")

@@ -85,6 +85,18 @@ def test_which_field_looks_like_a_value_is_not_told(tmp_path):
     assert len(told) == 1
 
 
+def test_years_are_names_if_somebody_says_so(tmp_path):
+    """Wide tables have a column for each year; empty and equal names stay refused, as no run could tell them apart."""
+    (tmp_path / "x.csv").write_bytes(b"id;2018;2019-01-01\n1;a;b\n")
+    with pytest.raises(DataError, match="say --first-line-is-names"):
+        read_header(tmp_path / "x.csv")
+    assert read_header(tmp_path / "x.csv", is_names=True).names == ("id", "2018", "2019-01-01")
+    for line in (b"2018;2018\n", b"2018;;id\n"):
+        (tmp_path / "x.csv").write_bytes(line)
+        with pytest.raises(DataError, match="does not name columns"):
+            read_header(tmp_path / "x.csv", is_names=True)
+
+
 def test_what_stands_behind_the_first_line_changes_nothing(tmp_path):
     """Records of any bytes: the same header."""
     expected = header(tmp_path / "x.csv", b"a,b\n1,2\n")

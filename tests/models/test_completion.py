@@ -194,3 +194,42 @@ def partial_model() -> Model:
     codes = np.random.default_rng(0).integers(0, 2, (200, 4))
     options = {"neighbours": "add-remove", "randomness": SeededRandomness(0)}
     return fit(codes, structure, Budget.pure(5), **options).model
+
+
+def test_what_counts_as_other_is_given_as_other():
+    """Open columns and those with `unknown` say where values go that they do not list; a row is not refused for one."""
+    domain = Domain.from_dict(
+        {
+            "job": {"labels": ["cook", "nurse"], "unknown": "other", "missing": "none"},
+            "town": {"labels": ["A", "B"], "unknown": "elsewhere"},
+            "sex": ["F", "M"],
+            "code": {"size": 2, "unknown": 0},
+            "nist": {"labels": ["1"], "missing": "N", "null_values": ["N"]},
+        }
+    )
+    structure = Structure(domain, [("job", "sex"), ("town",), ("code",), ("nist",)])
+    model = Model(structure, Tables(structure, np.where(np.arange(structure.cells) == 7, 9.0, 0.0)))
+    rows = pa.table({"job": ["baker", "baker"], "town": ["C", None], "sex": pa.nulls(2, pa.string())})
+    made = completed(rows, model)
+    assert made["job"].to_pylist() == ["baker", "baker"] and made["town"].to_pylist()[0] == "C"
+    many = completed(pa.table({"job": ["baker"] * 500}), model)
+    share = model.marginal("sex", given={"job": "other"})[1]
+    assert share > 0.9 and many["sex"].to_pylist().count("M") > 400  # 500 draws: false alarm below 1e-9
+    for column, value in (("sex", "X"), ("code", "7"), ("nist", "2")):
+        with pytest.raises(DataError, match=f"row 1: its value of '{column}'"):
+            completed(pa.table({column: [value]}), model)
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="a pyarrow older than views")
+@pytest.mark.parametrize("packed", [False, True])
+def test_views_of_texts_are_filled(packed):
+    """Texts of polars frames, plain or as categories: no kernel replaces their cells, so large texts come out."""
+    structure = Structure.chain(Domain.from_dict({"sex": ["F", "M"], "job": ["a", "b"]}))
+    model = Model(structure, Tables(structure, np.zeros(structure.cells)))
+    column = pa.array(["F", None, "M"]).cast(pa.string_view())
+    if packed:
+        words = pa.array(["F", "M"]).cast(pa.string_view())
+        column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), words)
+    made = model.complete(pa.table({"note": column, "sex": column}), randomness=SeededRandomness(1))
+    assert made["note"].to_pylist() == ["F", None, "M"] and made["sex"].to_pylist()[::2] == ["F", "M"]
+    assert made["sex"].null_count == made["job"].null_count == 0 and made["sex"].type == made["note"].type
