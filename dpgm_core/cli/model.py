@@ -113,10 +113,7 @@ def sample(
     randomness = None if seed is None else SeededRandomness(seed)
     form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
     fixed = read_given(given)
-    files = [output]
-    if datasets is not None:
-        stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
-        files = [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
+    files = _numbered(output, datasets)
     for file in files:
         check_output(file)
     texts = _texts(model, form)
@@ -130,12 +127,11 @@ def sample(
     for one, file in zip(drawn, files, strict=True):
         tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
         write_records(tables, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
-    approximate = not model.engine.exact
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
         taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
-        how = {"inference": inference, "approximate": approximate, "caveats": list(model.caveats)}
+        how = {"inference": inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
         print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
@@ -143,12 +139,20 @@ def sample(
     say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
     if unmeasured == "uniform" and model.unmeasured:
         talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
-    if approximate:
+    if not model.engine.exact:
         talk(f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge")
     for caveat in model.caveats:
         talk(f"dpgm: {caveat}")
     for file in files:
         say(f"{count} synthetic records: {file}")
+
+
+def _numbered(output: Path, datasets: int | None) -> list[Path]:
+    """The file of one data set, or those of several: x.csv.gz -> x-1.csv.gz, x-2.csv.gz, ..."""
+    if datasets is None:
+        return [output]
+    stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
+    return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
 
 
 @click.command()
