@@ -19,10 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.cases.binned import JUDGES, WAYS
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.output import markdown
 from benchmarks.harness.runs import say
 from benchmarks.protocol.columns import adult_errors, bins_found, commands, constraints_broken, sampled, typed_model
+from dpgm_core import FloatArray
 
 __all__ = ["MEASUREMENT"]
 
@@ -59,20 +62,29 @@ def bins(asked: Namespace) -> None:
 
 
 def adult(asked: Namespace) -> None:
-    """`auto` at epsilon = 1 on Adult's numbers: private bins beside bins an expert writes down (target: 1.05)."""
+    """`auto` at epsilon = 1 on Adult's numbers: ways to cut them, beside bins an expert writes down (target: 1.05)."""
     folder = _folder(asked, "adult/adult.csv")
     if folder is None:
         return
     seeds = 1 if asked.smoke else asked.seeds
-    found = {how: np.array([alone(adult_errors, folder, how, seed) for seed in range(seeds)]) for how in (0, 16, 32)}
-    for how, errors in found.items():
-        ratios = errors / found[0]
-        said = [f"{mean:.4f} (ratio {ratio:.3f}" for mean, ratio in zip(errors.mean(0), ratios.mean(0), strict=True)]
-        if seeds > 1:
-            spreads = np.std(ratios, axis=0, ddof=1) / np.sqrt(seeds)
-            said = [f"{text}, standard error {error:.3f}" for text, error in zip(said, spreads, strict=True)]
-        name = f"{how} private bins" if how else "bins by hand"
-        print(f"{name:16} 2-way TV of numbers {said[0]}), in bins by hand {said[1]}); {seeds} seeds", flush=True)
+    for kind in ("approx", "pure"):
+        found = {way: [alone(adult_errors, folder, way, kind, seed) for seed in range(seeds)] for way in WAYS}
+        rows = []
+        for way, runs in found.items():
+            rows.append([kind, way])
+            for judge in JUDGES:
+                errors = np.array([run[judge] for run in runs])
+                others = np.array([run[judge] for run in found["by hand"]])
+                rows[-1] += [f"{errors.mean():.4f}", _with_error(errors / others)]
+            rows[-1].append(f"{np.mean([run['CPU'] for run in runs]):.1f}")
+        titles = [title for judge in JUDGES for title in (judge, "over by hand")]
+        print(markdown(["budget", "way", *titles, "CPU s"], rows), flush=True)
+
+
+def _with_error(ratios: FloatArray) -> str:
+    """The mean, and its standard error where there are several."""
+    error = f" ± {np.std(ratios, ddof=1) / np.sqrt(len(ratios)):.3f}" if len(ratios) > 1 else ""
+    return f"{ratios.mean():.3f}{error}"
 
 
 def decoding(asked: Namespace) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dpgm_core.curator.contract import Curator, Rounds, Session
     from dpgm_core.curator.live import LiveCurator
     from dpgm_core.curator.replay import ReplayCurator
-    from dpgm_core.dag import Dag
     from dpgm_core.domain import Domain
     from dpgm_core.errors import (
         BudgetError,
@@ -41,7 +40,8 @@ if TYPE_CHECKING:
         TooLarge,
     )
     from dpgm_core.evaluate import kl_divergence, log_likelihood, total_variation
-    from dpgm_core.graphs import Elimination
+    from dpgm_core.foresight.plans import Plan, TableError
+    from dpgm_core.foresight.verbs import plan, plan_selection
     from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference, Maximizer, Sampler, SecondOrder
     from dpgm_core.learning.bootstrap import bootstrap
     from dpgm_core.learning.contract import Fit, Fitter, Learner, Refitter
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from dpgm_core.noise.contract import DualTerm, Mechanism, Noise
     from dpgm_core.noise.measurement import Measurement
     from dpgm_core.noise.split import optimal_split
-    from dpgm_core.pipeline import fit, learn, plan, plan_selection, release, select
-    from dpgm_core.planning import Plan, TableError
+    from dpgm_core.pipeline import fit, learn, release, select
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.contributions import ClippedScore, Contributions
@@ -70,7 +69,10 @@ if TYPE_CHECKING:
     from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
     from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
     from dpgm_core.sources.contract import Source
-    from dpgm_core.structure import Clique, Structure, StructureReport
+    from dpgm_core.structure.dag import Dag
+    from dpgm_core.structure.graphs import Clique, Elimination
+    from dpgm_core.structure.report import StructureReport
+    from dpgm_core.structure.structure import Structure
     from dpgm_core.tables import Tables
     from dpgm_core.workload import Workload
 
@@ -85,7 +87,7 @@ _LAZY = {
     "curator.contract": ["Curator", "Rounds", "Session"],
     "curator.live": ["LiveCurator"],
     "curator.replay": ["ReplayCurator"],
-    "dag": ["Dag"],
+    "structure.dag": ["Dag"],
     "domain": ["Domain"],
     "errors": [
         "BudgetError",
@@ -104,7 +106,8 @@ _LAZY = {
         "TooLarge",
     ],
     "evaluate": ["kl_divergence", "log_likelihood", "total_variation"],
-    "graphs": ["Elimination"],
+    "foresight.verbs": ["plan", "plan_selection"],
+    "structure.graphs": ["Clique", "Elimination"],
     "inference.contract": ["Beliefs", "Capability", "Engine", "Inference", "Maximizer", "Sampler", "SecondOrder"],
     "learning.bootstrap": ["bootstrap"],
     "learning.contract": ["Fit", "Fitter", "Learner", "Refitter"],
@@ -118,8 +121,8 @@ _LAZY = {
     "noise.calibration": ["Calibration"],
     "noise.measurement": ["Measurement"],
     "noise.split": ["optimal_split"],
-    "pipeline": ["fit", "learn", "plan", "plan_selection", "release", "select"],
-    "planning": ["Plan", "TableError"],
+    "pipeline": ["fit", "learn", "release", "select"],
+    "foresight.plans": ["Plan", "TableError"],
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.contributions": ["ClippedScore", "Contributions"],
@@ -133,7 +136,8 @@ _LAZY = {
     "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
     "selection.contract": ["Fitting", "Selection", "SelectionPlan", "Selector"],
     "sources.contract": ["Source"],
-    "structure": ["Clique", "Structure", "StructureReport"],
+    "structure.structure": ["Structure"],
+    "structure.report": ["StructureReport"],
     "tables": ["Tables"],
     "workload": ["Workload"],
 }

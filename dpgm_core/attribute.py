@@ -12,9 +12,9 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.columns.cutting import Cut
 from dpgm_core.columns.declared import OTHER, PrivateBins, PrivateLabels
-from dpgm_core.columns.edges import bin_edge, check_edges, grid_edges
+from dpgm_core.columns.edges import bin_edge, check_edges, check_written, grid_edges
 from dpgm_core.columns.given import alike, place_of
-from dpgm_core.columns.labelling import bin_labels
+from dpgm_core.columns.labelling import bin_labels, check_apart
 from dpgm_core.columns.matching import EXACT, Matching
 from dpgm_core.columns.merging import merged_labels
 from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, special_codes
@@ -70,7 +70,7 @@ class Attribute:
             raise DomainError(f"{where} has no labels; give at least one")
         if len(self.labels) > MAX_SIZE:
             raise DomainError(f"{where} has {len(self.labels)} labels; at most {MAX_SIZE} are possible")
-        for label in self.labels:
+        for label in () if _are_texts(self.labels) else self.labels:
             if not _is_text(label):
                 raise DomainError(f"{where}: a label must be a text, got {label!r}; write it in quotes")
         for text in self.null_values:
@@ -86,8 +86,12 @@ class Attribute:
             raise DomainError(f"{where}: cap must be true or false, and goes with bins; got {self.cap!r}")
         if self.edges is not None:
             check_edges(where, self.edges, len(self.labels))
+            check_written(where, self.edges, self.values)
         if isinstance(self.private, PrivateBins) != (self.private is not None and self.edges is not None):
             raise DomainError(f"{where}: private bins need edges, private labels have none")
+        if isinstance(self.private, PrivateBins):
+            for code in (self.unknown, self.null):
+                check_apart(where, self.labels[code])
         cut = None if self.edges is None else Cut(self.edges, self.cap, self.values.ticks)
         object.__setattr__(self, "_cut", cut)
         object.__setattr__(self, "_codes", self._known(where))
@@ -355,15 +359,18 @@ class Attribute:
     def grid(self) -> Attribute:
         """The fine attribute with which a session reads records whose bins are to be found: a bin per cell.
 
-        The labels of unknown and null values stand after those of the cells. Raises DomainError without private bins.
+        Cells are called by their numbers; the labels of unknown and null values stand after them. Raises DomainError
+        without private bins.
 
-        >>> age = Attribute.from_dict("age", {"type": "integer", "min": 0, "max": 94, "bins": {"private": 32}})
-        >>> age.size, age.grid().size, age.grid().labels[37]
-        (33, 96, '37')
+        >>> age = Attribute.from_dict("age", {"type": "integer", "min": 18, "max": 94, "bins": {"private": 32}})
+        >>> age.size, age.grid().size, age.grid().labels[37], age.grid().code("55")
+        (33, 78, '37', 37)
         """
         if not isinstance(self.private, PrivateBins):
             raise DomainError(f"attribute {self.name!r} has no bins that are found privately")
-        return self._over(grid_edges(self.name, self.private.low, self.private.high, self.values))
+        edges = grid_edges(self.name, self.private.low, self.private.high, self.values)
+        # Nobody sees the names of up to 65,536 cells, and those of bins would take longer than the records.
+        return self._over(edges, [str(cell) for cell in range(len(edges) - 1)])
 
     def binned(self, edges: Sequence[float]) -> Attribute:
         """The attribute with the bins that were found, named as public ones are; edges: of cells of the grid.
@@ -376,10 +383,9 @@ class Attribute:
             raise DomainError(f"attribute {self.name!r} has no bins that are found privately")
         ends = tuple(bin_edge(self.name, edge) for edge in edges)
         check_edges(f"attribute {self.name!r}", ends, len(ends))
-        return self._over(ends)
+        return self._over(ends, bin_labels(self.name, ends, self.values, cap=self.cap))
 
-    def _over(self, edges: tuple[float, ...]) -> Attribute:
-        names = bin_labels(self.name, edges, self.values, cap=self.cap)
+    def _over(self, edges: tuple[float, ...], names: Sequence[str]) -> Attribute:
         every, unknown, null = special_codes(names, self.labels[self.unknown], self.labels[self.null])
         return evolve(self, labels=every, unknown=unknown, null=null, edges=edges, private=None)
 
@@ -447,6 +453,9 @@ def code_dtype(size: int) -> np.dtype[Any]:
 
 def repeated(names: Iterable[str]) -> str | None:
     """A name that stands twice, or None."""
+    names = list(names)
+    if len(set(names)) == len(names):
+        return None
     return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
@@ -455,6 +464,14 @@ def _is_text(value: object) -> bool:
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
+        return False
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    """The same of all at once, which is faster where there are many."""
+    try:
+        return "".join(values).encode() is not None  # type: ignore[arg-type]
+    except (TypeError, UnicodeEncodeError):
         return False
 
 

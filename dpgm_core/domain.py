@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core.attribute import MAX_SIZE, Attribute, code_dtype, repeated
+from dpgm_core.constraints.chains import Rule
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
 from dpgm_core.constraints.resolved import Derived, Resolved
-from dpgm_core.domain_files import domain_tables, plain_file
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.metadata.domain_files import domain_tables, plain_file
 from dpgm_core.printable import printable
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
@@ -123,11 +124,14 @@ class Domain:
         """
         return None if self._resolved is None else self._resolved.impossible(tuple(names))
 
-    def mask(self, constraint: str) -> Mask:
-        """What the constraint of this name rules out, over its columns. Raises DomainError for an unknown name."""
-        if self._resolved is None or constraint not in self._resolved.masks:
-            raise DomainError(f"the domain has no constraint {constraint!r}")
-        return self._resolved.masks[constraint]
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What no record can be, as masks: one of each constraint, then of chains of orders that say more together.
+
+        >>> Domain.from_sizes({"a": 3}).rules
+        ()
+        """
+        return () if self._resolved is None else self._resolved.rules
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
         """The columns, none of them `taken`, that a map alone tells from another; see `Structure.derived`."""

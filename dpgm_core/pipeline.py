@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
-
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
-from dpgm_core.counting.statistic import columns_of
-from dpgm_core.curator.discovery import check_open, found_first, rest_of
+from dpgm_core.curator.discovery import found_first
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
-from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, DpgmError, LearningFailed, OptionError, TooLarge
+from dpgm_core.errors import DpgmError, LearningFailed, OptionError
+from dpgm_core.foresight.verbs import check, check_tables, chooser_of, session_curator
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import first_asked, foreseen
 from dpgm_core.learning.contract import Fit, Learner
 from dpgm_core.learning.judgement import judged
-from dpgm_core.learning.run import check_contrast_learner, run
+from dpgm_core.learning.run import run
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.bisection import check_determined
-from dpgm_core.noise.check import divided, read_split
+from dpgm_core.noise.check import read_split
 from dpgm_core.noise.contract import Mechanism
-from dpgm_core.noise.labels import asked_labels, with_placeholders
-from dpgm_core.noise.measurement import check_structure, measure
-from dpgm_core.noise.split import may_be_contrasts
-from dpgm_core.planning import Plan, checked_records, make_plan
+from dpgm_core.noise.labels import with_placeholders
+from dpgm_core.noise.measurement import check_structure
 from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -42,28 +33,14 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.steps import mechanism_of, session_budget
-from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
-from dpgm_core.selection.contract import Selection, SelectionPlan, Selector
-from dpgm_core.selection.learners import check_learner
-from dpgm_core.selection.named import NamedCliques, check_named, left_for_tables
-from dpgm_core.selection.run import chosen_fit, divided_for, foretold, planned, select_structure
+from dpgm_core.selection.asked import selector_of, share_only, workload_of
+from dpgm_core.selection.contract import Selection, Selector
+from dpgm_core.selection.run import chosen_fit, select_structure
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
-from dpgm_core.sources.reading import locate
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["check", "fit", "learn", "plan", "plan_selection", "release", "select"]
-
-#: What a plan says of a learner that does not foresee what it measures, by what it asks for first.
-_OTHERWISE: Mapping[str | None, str] = {
-    "part": "the learner spends a part of the budget on a first look, which says how the rest is divided over tables; "
-    "the noise shown is that of one release of all of it",
-    "rounds": "the learner takes many releases of subsampled records; the noise shown is that of one release of all",
-    "session": "the learner asks more of the records than tables, step by step; the noise shown is that of one release "
-    "of all, which it does not take",
-}
+__all__ = ["fit", "learn", "release", "select"]
 
 
 def fit(  # noqa: PLR0913 - the verb that has it all
@@ -144,17 +121,16 @@ def fit(  # noqa: PLR0913 - the verb that has it all
             structure = structure.over(found.domain)
         if not isinstance(structure, Structure) or structure.domain.undetermined:
             over = None if isinstance(wanted, Structure) else found.over(wanted)
-            selector, over, share = _chooser(structure, found.budget, mechanism, split, made, engine, stated, over)
-            curator = _choosing(as_source(data), over, found.budget, **kept, **more)
+            selector, over, share = chooser_of(structure, found.budget, mechanism, split, made, engine, stated, over)
+            curator = session_curator(as_source(data), over, found.budget, **kept, **more)
             noisy, selection = select_structure(selector, curator, over, made, engine, share=share, **more)
             return judged(chosen_fit(noisy, selection, selector, made, engine, **more), engine)
         made.check(structure, engine)  # what it cannot learn is refused before anything is charged
         noise: Mechanism = make("mechanism", mechanism)
         curator = LiveCurator(as_source(data), structure, noise, budget=found.budget, split=split, **kept, **more)
         if opened is not None:
-            opened.check(
-                found.budget
-            )  # of several releases the first would be paid for where the ledger lacks the rest
+            # of several releases the first would be paid for where the ledger lacks the rest
+            opened.check(found.budget)
         return judged(run(made, curator, engine, **more), engine)
 
 
@@ -180,12 +156,9 @@ def select(  # noqa: PLR0913 - and without the learning
     arguments as in `fit`. The file of `save_release` is written anew after each step, so that a run that is killed
     loses no noise that was paid for.
     """
-    chooser, wanted, made, engine = (
-        selector_of(selector),
-        workload_of(workload),
-        make("learner", learner),
-        make("inference", inference),
-    )
+    chooser, wanted = selector_of(selector), workload_of(workload)
+    made: Learner = make("learner", learner)
+    engine: Inference = make("inference", inference)
     share, opened = share_only(split, MECHANISM, budget), _opened(ledger)
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": terms, "randomness": randomness, "split": split, "workload": wanted}
@@ -204,7 +177,7 @@ def select(  # noqa: PLR0913 - and without the learning
     kept: dict[str, Any] = {"terms": terms, "ledger": opened, "save_to": save_release, "discovery": found.discovery}
     with found.kept():
         over = found.over(wanted)
-        curator = _choosing(as_source(data), over, found.budget, **kept, **more)
+        curator = session_curator(as_source(data), over, found.budget, **kept, **more)
         return select_structure(chooser, curator, over, made, engine, share=share, **more)
 
 
@@ -239,7 +212,7 @@ def release(
         structure.domain,
         budget,
         terms=stated,
-        check=lambda: _check_tables(source, structure, noise, budget, stated, randomness, split),
+        check=lambda: check_tables(source, structure, noise, budget, stated, randomness, split),
         randomness=randomness,
         ledger=opened,
         save_release=save_release,
@@ -309,232 +282,6 @@ def learn(
     engine: Inference = make("inference", inference)
     check_constraints(curator.structure.domain, engine, JunctionTree())
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
-
-
-def plan(
-    structure: Structure,
-    budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
-    inference: str | Mapping[str, Any] | Inference = INFERENCE,
-    *,
-    terms: Terms | None = None,
-    neighbours: Neighbours | str | None = None,
-    records: float | None = None,
-    split: str | Mapping[str, Any] = "even",
-    learner: str | Mapping[str, Any] | Learner | None = None,
-) -> Plan:
-    """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
-
-    records: a publicly known or guessed number of records, for relative errors. split: as in `fit`. learner: what it
-    refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); where it
-    says nothing and does not take one release of all, a note says so. None: the structure's tables, whoever learns.
-
-    >>> from dpgm_core import Budget, Domain, Structure
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b"), ("b",)])
-    >>> [(one.clique, one.cells) for one in plan(structure, Budget.pure(1), neighbours="add-remove").tables]
-    [(('a', 'b'), 6), (('b',), 3)]
-    """
-    check_structure(structure)
-    engine: Inference = make("inference", inference)
-    check_constraints(structure.domain, engine, JunctionTree())
-    stated = Terms.stated(terms, neighbours)
-    asked = asked_labels(structure.domain, budget, stated)
-    if asked:
-        rest, over = rest_of(budget, asked), structure.over(with_placeholders(structure.domain))
-        told = plan(over, rest, mechanism, engine, terms=stated, records=records, split=split, learner=learner)
-        cost, notes = told.cost + (budget - rest), [one.note() for one in asked]
-        return evolve(told, asked=budget, cost=cost, notes=(*notes, *told.notes))
-    if structure.domain.undetermined:
-        return _plan_of_bins(structure, budget, mechanism, engine, stated, records, split, learner)
-    noise: Mechanism = make("mechanism", mechanism)
-    if learner is None:
-        return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
-    made: Learner = make("learner", learner)
-    made.check(structure, engine)
-    check_contrast_learner(made, may_be_contrasts(read_split(split)[0]))
-    measured, split = _foreseen(made, structure, split)
-    price = partial(make_plan, structure, budget, noise, terms=stated, records=records, split=split, measured=measured)
-    try:
-        done = price(inference=engine)
-    except TooLarge:  # of the engine, which the learner's check did not ask
-        done = price(inference=None)
-    first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
-    otherwise = _OTHERWISE.get(first) if measured is None else None
-    return done if otherwise is None else evolve(done, notes=(*done.notes, otherwise))
-
-
-def plan_selection(
-    selector: str | Mapping[str, Any] | Selector,
-    budget: Budget,
-    workload: Workload | Domain,
-    learner: str | Mapping[str, Any] | Learner = LEARNER,
-    inference: str | Mapping[str, Any] | Inference = INFERENCE,
-    *,
-    terms: Terms,
-    records: float | None = None,
-    split: str | Mapping[str, Any] = "even",
-) -> SelectionPlan:
-    """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`.
-
-    Raises what `select` would raise of a selector, workload, learner or budget.
-    """
-    share = share_only(split, MECHANISM, budget)
-    made, wanted, stated = selector_of(selector), workload_of(workload), Terms.stated(terms, None)
-    check_constraints(wanted.domain, make("inference", inference), JunctionTree())
-    asked = asked_labels(wanted.domain, budget, stated)
-    if asked:
-        rest, over = rest_of(budget, asked), wanted.over(with_placeholders(wanted.domain))
-        told = plan_selection(made, rest, over, learner, inference, terms=stated, records=records, split=split)
-        costs = {f"labels of {one.column!r}": one.budget for one in asked}
-        return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
-    told = foretold(made, wanted, budget, stated, share, checked_records(records))
-    _, left = divided_for(made, budget)
-    check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
-    return told
-
-
-def check(
-    data: object,
-    structure: Structure | str | Mapping[str, Any] | Selector,
-    budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
-    learner: str | Mapping[str, Any] | Learner = LEARNER,
-    inference: str | Mapping[str, Any] | Inference = INFERENCE,
-    *,
-    workload: Workload | Domain | None = None,
-    terms: Terms,
-    randomness: Randomness | None = None,
-    split: str | Mapping[str, Any] = "even",
-) -> None:
-    """Raise what `fit` with these arguments would raise before it charges; a dry run that reads no record.
-
-    Of the data it looks for the file, and asks the source for batches as a release would but takes none: names and
-    types of the columns are found wanting then, in the words of the release.
-    """
-    made: Learner = make("learner", learner)
-    engine: Inference = make("inference", inference)
-    source = as_source(data)
-    if not isinstance(structure, Structure):
-        structure = selector_of(structure)
-    wanted = structure if isinstance(structure, Structure) else workload_of(workload)
-    asked = asked_labels(wanted.domain, budget, terms)
-    if asked:
-        check_open(source, asked, randomness)
-        held = with_placeholders(wanted.domain)
-        shown, goal = (structure, wanted.over(held)) if isinstance(wanted, Workload) else (wanted.over(held), None)
-        rest = rest_of(budget, asked)
-        more: dict[str, Any] = {"randomness": randomness, "split": split}
-        check(source, shown, rest, mechanism, made, engine, workload=goal, terms=terms, **more)
-        return
-    if isinstance(structure, Structure) and not structure.domain.undetermined:
-        check_constraints(structure.domain, engine, JunctionTree())
-        made.check(structure, engine)
-        noise: Mechanism = make("mechanism", mechanism)
-        curator = LiveCurator(source, structure, noise, terms=terms, budget=budget, randomness=randomness, split=split)
-        check_contrast_learner(made, curator.contrasts)
-        measured, own = _foreseen(made, structure, split)
-        measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
-        first_asked(made, engine, structure, terms, curator.budget)
-    else:
-        selector, wanted, share = _chooser(structure, budget, mechanism, split, made, engine, terms, workload)
-        check_constraints(wanted.domain, engine, JunctionTree())
-        curator = _choosing(source, wanted, budget, terms=terms, randomness=randomness)
-        told = planned(selector, wanted, curator, share)
-        if not isinstance(selector, NamedCliques):
-            _, left = divided_for(selector, budget)
-            check_learner(made, engine, curator.structure, told, curator.terms, left)
-        structure = curator.structure
-    _present(source, structure, terms)
-
-
-def _check_tables(
-    source: Source,
-    structure: Structure,
-    mechanism: Mechanism,
-    budget: Budget,
-    terms: Terms,
-    randomness: Randomness | None,
-    split: str | Mapping[str, Any],
-) -> None:
-    """Raise what a release would raise, apart from labels, before it charges."""
-    asked = asked_labels(structure.domain, budget, terms)
-    over, rest = structure.over(with_placeholders(structure.domain)), rest_of(budget, asked)
-    LiveCurator(source, over, mechanism, terms=terms, budget=rest, randomness=randomness, split=split)
-    measure(mechanism, over, terms, rest, read_split(split)[0])
-    _present(source, over, terms)
-
-
-def _present(source: Source, structure: Structure, terms: Terms) -> None:
-    """Raise what the source would say of its file, names and types."""
-    path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).exists() and not glob.has_magic(str(path)):
-        raise DataError(f"there is no data file {path}; say in the spec where the records are")
-    shielded(source, lambda: _look(source, structure, terms))
-
-
-def _plan_of_bins(
-    structure: Structure,
-    budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism,
-    inference: Inference,
-    terms: Terms,
-    records: float | None,
-    split: str | Mapping[str, Any],
-    learner: str | Mapping[str, Any] | Learner | None,
-) -> Plan:
-    """Of named cliques over private bins: the tables are as large as they may become."""
-    made: Learner = make("learner", LEARNER if learner is None else learner)
-    check_named(structure, budget, mechanism, split, made, inference, terms)
-    cost, left = left_for_tables(structure, budget, terms)
-    noise: Mechanism = make("mechanism", mechanism_of(left))
-    done = make_plan(structure, left, noise, inference, terms=terms, records=records, split=split)
-    columns = ", ".join(map(repr, structure.domain.undetermined))
-    told = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
-    return evolve(done, asked=budget, cost=budget, notes=(told, *done.notes))
-
-
-def _chooser(
-    structure: Structure | str | Mapping[str, Any] | Selector,
-    budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism,
-    split: str | Mapping[str, Any],
-    learner: Learner,
-    inference: Inference,
-    terms: Terms,
-    workload: Workload | Domain | None,
-) -> tuple[Selector, Workload, Fraction]:
-    """Who spends the session, for which workload, and the share of its structure check: a selector, or, over private
-    bins, the cliques that were named."""
-    if isinstance(structure, Structure):
-        share = check_named(structure, budget, mechanism, split, learner, inference, terms)
-        named = NamedCliques(structure=structure, checked=bool(share))
-        return named, named.workload, share
-    return selector_of(structure), workload_of(workload), share_only(split, mechanism, budget)
-
-
-def _foreseen(
-    learner: Learner, structure: Structure, split: str | Mapping[str, Any]
-) -> tuple[Structure | None, str | Mapping[str, Any]]:
-    """The tables that the learner says it will measure, and how the budget is divided, in its way if it has one."""
-    measured, own = foreseen(learner, structure)
-    return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
-
-
-def _choosing(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:
-    """A curator for a session: what it is to model is not known yet, so each attribute of the workload stands alone."""
-    mechanism: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
-    return LiveCurator(source, attributes_alone(workload), mechanism, budget=budget, **more)
-
-
-def _look(source: Source, structure: Structure, terms: Terms) -> None:
-    columns: Sequence[str] = columns_of(structure)
-    if terms.person is not None and isinstance(source, KeyedSource):
-        columns = [*structure.domain.names, terms.person]
-        source.keyed_batches(structure.domain, structure.domain.names, terms.person)
-    else:
-        source.batches(structure.domain, columns)
-    if isinstance(source, NamedColumns):  # of one that is a generator, and so has not looked yet
-        locate(f"source {type(source).__name__}", columns, source.names())
 
 
 def _opened(ledger: Ledger | str | Path | None) -> Ledger | None:

@@ -160,7 +160,7 @@ class Workload:
     @cached_property
     def candidates(self) -> tuple[Clique, ...]:
         """What may be measured: cliques inside those of the workload, by size and then in the domain's order."""
-        sizes, found = (self._sized or self.domain).sizes, set[Clique]()
+        sizes, found = self.planned_sizes, set[Clique]()
         barred = [frozenset(clique) for clique in self.never]
 
         def fits(clique: Clique) -> bool:
@@ -221,7 +221,7 @@ class Workload:
         return found
 
     def found(self, domain: Domain) -> Workload:
-        """The same candidates over a domain whose bins were found, of which there may be fewer than were planned for.
+        """The same candidates over a domain whose bins or labels were found, perhaps fewer than were planned for.
 
         What was too large stays out: there would be more candidates than were counted before the records were read.
 
@@ -230,6 +230,16 @@ class Workload:
         (('a',), ('b',))
         """
         return evolve(self, domain=domain, sized=self._sized or self.domain)
+
+    @property
+    def planned_sizes(self) -> dict[str, int]:
+        """Name -> number of labels by which tables are small enough: those of the domain, or that were planned for.
+
+        >>> planned, found = Domain.from_sizes({"a": 200}), Domain.from_sizes({"a": 20})
+        >>> Workload.all(planned).found(found).planned_sizes
+        {'a': 200}
+        """
+        return (self._sized or self.domain).sizes
 
     def weight(self, clique: Sequence[str]) -> Fraction:
         """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so

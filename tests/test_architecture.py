@@ -372,13 +372,13 @@ def test_a_type_that_a_public_signature_names_is_public(face, name):
 def test_types_are_seen_wherever_they_are_named():
     """Fields, arguments, results, strings of modules: the check above can fail."""
     tree = ast.parse(
-        "from dpgm_core import graphs\nfrom dpgm_core.tables import Tables\n"
+        "from dpgm_core.structure import graphs\nfrom dpgm_core.tables import Tables\n"
         "from dpgm_core.privacy.amounts import Amount\n"
         "class Mine:\n  x: list[Tables]\n  _y: Amount\n  def f(self, z: Other) -> graphs.Elimination: ...\n"
         "class Other: ...\n"
     )
     assert types_named("dpgm_core.domain", tree, "Mine") == {
-        ("dpgm_core.tables", "Tables"), ("dpgm_core.domain", "Other"), ("dpgm_core.graphs", "Elimination"),
+        ("dpgm_core.tables", "Tables"), ("dpgm_core.domain", "Other"), ("dpgm_core.structure.graphs", "Elimination"),
     }  # fmt: skip
 
 

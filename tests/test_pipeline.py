@@ -8,12 +8,12 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms, pipeline
+from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
+from dpgm_core.foresight import verbs
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -246,38 +246,6 @@ def test_a_ledger_pays_for_all_that_a_learner_may_ask_or_for_nothing(tmp_path):
     assert ledger.spent() == Budget.pure("0.7")
 
 
-def test_the_check_asks_for_batches_and_takes_none(tmp_path):
-    """What a release would refuse by names and types alone is refused before it, in the same words; no row is read."""
-    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    tables = {
-        "names": pa.table({"a": [0], "x": [1]}),
-        "labels": pa.table({"a": pa.array([[0]]), "b": [1]}),
-        "keys": pa.table({"a": [0], "b": [1], "id": [1.0]}),
-        "fine": pa.table({"a": [0], "b": [1], "id": [1]}),
-    }
-    for name, table in tables.items():
-        path = tmp_path / f"{name}.parquet"
-        pq.write_table(table, path)
-        terms = Terms(neighbours="add-remove", person="id" if "id" in table.column_names else None)
-        said = []
-        for call in (pipeline.check, pipeline.release):
-            try:
-                call(path, structure, Budget.pure(1), terms=terms)
-                said.append("")
-            except DataError as error:
-                said.append(str(error))
-        assert said[0] == said[1] and bool(said[0]) == (name != "fine"), name
-
-    class Yields:
-        def batches(self, domain, columns):
-            raise AssertionError("it was read")
-            yield
-
-    pipeline.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove"))
-    with pytest.raises(DataError, match="cannot read a person key"):
-        pipeline.check(Yields(), structure, Budget.pure(1), terms=Terms(neighbours="add-remove", person="id"))
-
-
 def test_records_may_be_named_as_in_a_spec_file(tmp_path):
     """By every verb that reads them: the same release as from the frame; a wrong table is refused before the charge."""
     domain = Domain.from_dict({"attributes": {"sex": {"labels": ["F", "M"]}, "age": {"bins": [0, 40, 99]}}})
@@ -292,32 +260,13 @@ def test_records_may_be_named_as_in_a_spec_file(tmp_path):
     assert np.array_equal(*made)
     done = dpgm.fit(table, structure, Budget.pure(9), terms=terms, randomness=dpgm.SeededRandomness(3))
     assert dpgm.total_variation(done.model, table, allow_non_private=True)["sex", "age"] < 0.2
-    pipeline.check(table, structure, Budget.pure(1), terms=terms)
-    pipeline.check(table, {"name": "mst"}, Budget.pure(1), workload=domain, terms=terms)
+    verbs.check(table, structure, Budget.pure(1), terms=terms)
+    verbs.check(table, {"name": "mst"}, Budget.pure(1), workload=domain, terms=terms)
     ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
     for wrong in ({"path": "x.csv"}, table | {"delimiter": ","}, table | {"path": "none.csv"}):
         for verb in (dpgm.fit, dpgm.release):
             with pytest.raises(DataError):
                 verb(wrong, structure, Budget.pure(1), terms=terms, ledger=ledger)
         with pytest.raises(DataError):
-            pipeline.check(wrong, structure, Budget.pure(1), terms=terms)
+            verbs.check(wrong, structure, Budget.pure(1), terms=terms)
     assert ledger.remaining() == Budget.pure(1)
-
-
-def test_a_folder_is_looked_at_before_the_charge(tmp_path):
-    """A file of it that lacks a column refuses the run; folders and patterns that are there are found."""
-    structure, terms = Structure(Domain.from_sizes({"a": 2}), [("a",)]), Terms(neighbours="add-remove")
-    folder = tmp_path / "t"
-    for name, column in (("1.parquet", "a"), ("2.parquet", "b")):
-        folder.mkdir(exist_ok=True)
-        pq.write_table(pa.table({column: [0, 1]}), folder / name)
-    ledger = dpgm.Ledger.create(tmp_path / "l", name="x", budget=Budget.pure(1), neighbours="add-remove")
-    for call in (pipeline.check, dpgm.release):
-        with pytest.raises(DataError, match=r"t/2\.parquet has no column 'a'"):
-            call(folder, structure, Budget.pure(1), terms=terms, **({"ledger": ledger} if call is dpgm.release else {}))
-    assert ledger.remaining() == Budget.pure(1)
-    pipeline.check(folder / "1*.parquet", structure, Budget.pure(1), terms=terms)
-    with pytest.raises(DataError, match="holds no Parquet file"):
-        pipeline.check(folder / "3*.parquet", structure, Budget.pure(1), terms=terms)
-    with pytest.raises(DataError, match="there is no data file"):
-        pipeline.check(folder / "3.parquet", structure, Budget.pure(1), terms=terms)

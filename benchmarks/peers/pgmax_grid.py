@@ -16,7 +16,7 @@ CALLS = 20
 
 
 def edges():
-    """The grid's edges in the order of `dpgm_core.graphs.grid`."""
+    """The grid's edges in the order of `dpgm_core.structure.ready_made.grid`."""
     found = []
     for i in range(ROWS * COLUMNS):
         if (i + 1) % COLUMNS:

@@ -11,8 +11,8 @@ from dpgm_core.cli.common import json_option, print_json, say, stamp, talk
 
 if TYPE_CHECKING:
     from dpgm_core.arrays import FloatArray
-    from dpgm_core.dag import Dag
     from dpgm_core.models.model import Model
+    from dpgm_core.structure.dag import Dag
     from dpgm_core.tables import Tables
 
 __all__ = ["export"]

@@ -121,7 +121,7 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
     if as_json:
         facts = stamp_of([noisy], noisy.guarantee())
         told = {"release": str(noisy.saved_as), "cost": spent.to_dict(), "left": left and left.to_dict()}
-        print_json({**told, "unmeasured": list(noisy.structure.uncovered), **labels_facts([noisy]), **facts})
+        print_json({**told, "unmeasured": list(noisy.structure.untold), **labels_facts([noisy]), **facts})
         return
     stamp(noisy.saved_as or saved, caveats_of([noisy]))
     for note in contradictions([noisy]):
@@ -129,8 +129,8 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
     say(f"release: {noisy.saved_as}")
     say(f"spent:   {spent}" + ("" if left is None else f"; left: {left}"))
     print_labels([noisy])
-    if noisy.structure.uncovered:
-        say(unmeasured_note(noisy.structure.uncovered))
+    if noisy.structure.untold:
+        say(unmeasured_note(noisy.structure.untold))
     say(noisy.guarantee())
 
 
@@ -164,7 +164,7 @@ def learn(
     from dpgm_core.files import MODEL_FILE, check_writable
     from dpgm_core.pipeline import learn as learn_release
     from dpgm_core.releases.reading import load_release
-    from dpgm_core.settings import parse_setting
+    from dpgm_core.spec.settings import parse_setting
 
     parts: dict[str, dict[str, Any]] = {"learner": {"name": learner}, "inference": {"name": inference}}
     for setting in settings:

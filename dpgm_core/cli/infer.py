@@ -93,7 +93,7 @@ def _errors(beliefs: Beliefs) -> str | None:
 def _options(settings: tuple[str, ...]) -> dict[str, object]:
     """`inference.KEY=VALUE` as options of the engine."""
     from dpgm_core.errors import OptionError
-    from dpgm_core.settings import parse_setting
+    from dpgm_core.spec.settings import parse_setting
 
     options: dict[str, object] = {}
     for setting in settings:

@@ -29,7 +29,7 @@ def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None
     from dpgm_core.files import VALIDATED_FILE, check_writable
     from dpgm_core.sources.validation import validate as check
     from dpgm_core.spec import read_spec
-    from dpgm_core.validated import write_validated
+    from dpgm_core.spec.validated import write_validated
 
     # What names an earlier domain must not keep its owner from looking at this one.
     run = read_spec(spec, settings)

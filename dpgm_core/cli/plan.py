@@ -21,7 +21,7 @@ from dpgm_core.cli.common import (
 from dpgm_core.cli.run import selector_of
 
 if TYPE_CHECKING:
-    from dpgm_core.planning import Plan
+    from dpgm_core.foresight.plans import Plan
     from dpgm_core.selection.contract import SelectionPlan
     from dpgm_core.spec import Spec
 
@@ -36,8 +36,8 @@ __all__ = ["plan"]
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
     from dpgm_core.components.registry import make
-    from dpgm_core.pipeline import plan as make_plan
-    from dpgm_core.pipeline import plan_selection
+    from dpgm_core.foresight.verbs import plan as make_plan
+    from dpgm_core.foresight.verbs import plan_selection
     from dpgm_core.privacy.terms import flaws
     from dpgm_core.sources import as_source
     from dpgm_core.spec import load_spec
@@ -133,7 +133,7 @@ def _say_ledger(run: Spec) -> None:
 
 def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """What a selection would spend and see."""
-    from dpgm_core.planning import delta_note
+    from dpgm_core.foresight.plans import delta_note
     from dpgm_core.privacy.terms import flaws
 
     for note in filter(None, [*run.remarks, delta_note(run.budget, records), *planned.notes]):

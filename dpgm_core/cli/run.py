@@ -111,7 +111,7 @@ def paid(run: Spec) -> dict[str, Any]:
 
 def say_remarks(run: Spec) -> None:
     """What the owner should know of before a release."""
-    from dpgm_core.planning import delta_note
+    from dpgm_core.foresight.plans import delta_note
 
     for remark in run.remarks:
         talk(f"dpgm: {remark}")
@@ -164,7 +164,7 @@ def opened_ledger(run: Spec) -> Iterator[Ledger | None]:
 def _check_before_creating(run: Spec) -> None:
     """Refuse what can be refused without the records before a ledger appears for nothing."""
     from dpgm_core.errors import Overspent
-    from dpgm_core.pipeline import check
+    from dpgm_core.foresight.verbs import check
 
     whole = None if run.ledger is None else run.ledger.budget
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:

@@ -66,7 +66,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
                 "rounds": list(selection.trace),
                 **session_facts([noisy]),
                 **labels_facts([noisy]),
-                "unmeasured": list(noisy.structure.uncovered),
+                "unmeasured": list(noisy.structure.untold),
                 **stamp_of([noisy], noisy.guarantee()),
             }
         )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
 
-from dpgm_core.columns.values import Values
+from dpgm_core.columns.values import EXACT_WHOLE, Values
 from dpgm_core.errors import DomainError
 
 __all__ = [
@@ -22,6 +21,7 @@ __all__ = [
     "bounds",
     "calendar_edges",
     "check_edges",
+    "check_written",
     "equal_edges",
     "grid_cells",
     "grid_edges",
@@ -126,7 +126,7 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
         parts = 100 if values.scale == "log" else 1000
         places, last = _rounded([low, *places, high], parts, whole=values.is_temporal)[1:-1], high
     edges = (low, *places, last)
-    if any(not first < second for first, second in itertools.pairwise(edges)):
+    if not (np.diff(edges) > 0).all():
         raise DomainError(f"attribute {name!r}: float64 numbers do not tell {count} bins from min to max apart")
     return edges
 
@@ -180,8 +180,41 @@ def check_edges(where: str, edges: tuple[float, ...], labels: int) -> None:
     """Refuse edges that do not ascend, or are too many for the labels."""
     if len(edges) < 2 or len(edges) - 1 > labels:
         raise DomainError(f"{where}: {len(edges)} edges do not fit {labels} labels")
-    if any(math.isnan(edge) for edge in edges) or any(not low < high for low, high in itertools.pairwise(edges)):
+    places = np.asarray(edges, np.float64)
+    if np.isnan(places).any() or not (places[:-1] < places[1:]).all():
         raise DomainError(f"{where}: bin edges must ascend strictly, got {list(edges)!r:.200}")
+
+
+def check_written(where: str, edges: Sequence[float], values: Values) -> None:
+    """Refuse bins whose values are not read as what they are written as: by two digits of a year, or too many decimals.
+
+    >>> check_written("x", [0.0, 1e4], Values(kind="number", decimals=15))
+    Traceback (most recent call last):
+    dpgm_core.errors.DomainError: x: float64 numbers up to 10000 have no 15 decimals; give decimals = 11 or fewer
+    """
+    ends = [edge for edge in edges if math.isfinite(edge)]
+    if not ends:
+        return
+    largest = max(map(abs, ends))
+    if values.decimals and largest * 10.0**values.decimals >= EXACT_WHOLE:
+        most = max(0, math.floor(math.log10(EXACT_WHOLE / largest)))
+        raise DomainError(
+            f"{where}: float64 numbers up to {largest:g} have no {values.decimals} decimals; give decimals = {most} or "
+            "fewer"
+        )
+    if values.format is None or values.kind not in ("date", "datetime"):
+        return
+    for end in (ends[0], ends[-1]):
+        try:
+            read = values.number(values.text(end))
+        except DomainError:  # no date at all, which nothing will be written as
+            continue
+        if read is None or abs(read - end) > (1 if values.kind == "date" else 86_400):
+            shown = Values(kind=values.kind).text(end)
+            raise DomainError(
+                f"{where}: format = {values.format!r} cannot tell {shown}, an end of the bins, from other years; give "
+                "one with %Y"
+            )
 
 
 def _is_day(bound: object) -> bool:
@@ -204,11 +237,11 @@ def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
 
 def _rounded(edges: list[float], parts: int, *, whole: bool) -> list[float]:
     found = list(edges)
-    for at in range(1, len(edges) - 1):
-        width = min(edges[at] - edges[at - 1], edges[at + 1] - edges[at]) / parts
+    for at, (before, edge, after) in enumerate(zip(edges, edges[1:], edges[2:], strict=False), start=1):
+        width = min(edge - before, after - edge) / parts
         digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
         if digits < 300:
-            found[at] = float(round(edges[at], max(digits, 0) if whole else digits))
+            found[at] = float(round(edge, max(digits, 0) if whole else digits))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 
@@ -11,7 +12,10 @@ from dpgm_core.columns.edges import DAY, UNIT_DAYS, UNITS, calendar_edges
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
 
-__all__ = ["bin_labels", "number_text"]
+__all__ = ["bin_labels", "check_apart", "number_text"]
+
+#: What bins are called, whatever their edges, and a few texts more.
+_OF_BINS = re.compile(r"any|(below|before|up to|from) .*|\[.*[)\]]|-?\d[-\d.:/+TWQe ]*(to -?\d+)?", re.DOTALL)
 
 
 def bin_labels(name: str, edges: Sequence[float], values: Values, *, cap: bool = False) -> list[str]:
@@ -34,6 +38,19 @@ def bin_labels(name: str, edges: Sequence[float], values: Values, *, cap: bool =
     if cap or values.kind == "number":
         _open(labels, edges, cap, f"below {texts[1]}", f"{texts[-2]}+")
     return labels
+
+
+def check_apart(where: str, special: str) -> None:
+    """Refuse, with DomainError, a label of unknown or missing values of a column whose bins are still to be found,
+    where one of these bins could be called so: such values take no part in finding them, and must not fall on one.
+
+    >>> check_apart("attribute 'age'", "missing")
+    """
+    if _OF_BINS.fullmatch(special):
+        raise DomainError(
+            f"{where}: its bins are found from known values, so unknown and missing ones need a label of their own, "
+            f"which no bin can have, and {special!r:.60} could be one; say missing = 'missing', or unknown"
+        )
 
 
 def number_text(number: float) -> str:

@@ -30,6 +30,7 @@ _FIRST, _LAST = -_EPOCH + 1, date.max.toordinal() - _EPOCH  # the days that Pyth
 _CLOCK = rb"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
 _TIME = re.compile(_CLOCK)
 _DATETIME = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]" + _CLOCK + rb" ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?")
+_DIRECTIVE = re.compile("%.", re.DOTALL)
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
 _SAMPLES = (datetime(2001, 2, 3, 16, 5, 6), datetime(1998, 11, 30, 4, 45, 0))
 
@@ -147,7 +148,7 @@ class Values:
             moment = self.moment(number)
         except (ValueError, OverflowError):
             raise DomainError(f"{number!r} is no {self.kind} that can be written") from None
-        return moment.isoformat() if self.format is None else moment.strftime(self.format)
+        return moment.isoformat() if self.format is None else _formatted(moment, self.format)
 
     def moment(self, number: float) -> date | datetime | time:
         """The date or time at a place of the axis, to a microsecond; ValueError or OverflowError where there is none.
@@ -249,6 +250,12 @@ def _clock(hour: bytes, minute: bytes, second: bytes | None, fraction: bytes | N
     if parts[0] > 23 or max(parts) > 59:
         return None
     return ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * NANO + int((fraction or b"").ljust(9, b"0")[:9])
+
+
+def _formatted(moment: date | time, form: str) -> str:
+    # Of years before 1000 C's %Y has fewer digits than are read again.
+    year = "1900" if isinstance(moment, time) else f"{moment.year:04d}"
+    return moment.strftime(_DIRECTIVE.sub(lambda found: year if found[0] == "%Y" else found[0], form))
 
 
 def _ticks(clock: time) -> int:

@@ -14,13 +14,13 @@ from dpgm_core.attribute import Attribute, parse_number
 from dpgm_core.constraints.forms import Mask, undetermined
 from dpgm_core.errors import DomainError
 
-__all__ = ["Ordered"]
+__all__ = ["WHOLE", "Ordered", "on_axis"]
 
 #: From, to, and whether the end belongs to it; None of what has no place.
 _Interval: TypeAlias = tuple[float, float, bool] | None
 
 #: Kinds whose places on the axis are whole.
-_WHOLE = ("integer", "date")
+WHOLE = ("integer", "date")
 #: Kinds that stand on one axis; plain texts and booleans on none of their own.
 _AXES = {"integer": "numbers", "number": "numbers", "text": "numbers", "boolean": "numbers"}
 
@@ -80,7 +80,7 @@ class Ordered:
 
 
 def _places(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interval], list[_Interval]]:
-    first, second = (_on_axis(one) for one in attributes)
+    first, second = (on_axis(one) for one in attributes)
     if first is None and second is None:
         return _in_order(name, attributes)
     if first is None or second is None:
@@ -92,9 +92,9 @@ def _places(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interval]
     return first, second
 
 
-def _on_axis(attribute: Attribute) -> list[_Interval] | None:
+def on_axis(attribute: Attribute) -> list[_Interval] | None:
     """Which values fall on each code; None where no label is a value on an axis."""
-    whole = attribute.values.kind in _WHOLE
+    whole = attribute.values.kind in WHOLE
     if attribute.edges is not None:
         bins = len(attribute.edges) - 1
         ends = list(itertools.pairwise(attribute.edges))

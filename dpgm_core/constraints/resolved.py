@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, IntArray
 from dpgm_core.attribute import Attribute
+from dpgm_core.constraints.chains import Rule, followed
 from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.errors import DomainError
 
@@ -28,6 +30,8 @@ class Derived:
 class Resolved:
     """Constraints over attributes, and what they say of each alone (arc consistency, Mackworth 1977).
 
+    rules: what each of them rules out, and behind those what chains of orders do.
+
     Raises DomainError, naming the constraints, where no label of some attribute is possible: the domain is empty. That
     none is found does not prove that there are records; an exact engine tells.
 
@@ -40,28 +44,34 @@ class Resolved:
     """
 
     def __init__(self, attributes: Mapping[str, Attribute], constraints: Iterable[Constraint]) -> None:
-        self.constraints = tuple(constraints)
+        given = tuple(constraints)
         self._sizes = {name: one.size for name, one in attributes.items()}
-        self.masks = {
-            one.name: one.impossible([attributes[column] for column in one.columns]) for one in self.constraints
-        }
+        own = (
+            Rule(
+                of=(one.name,),
+                columns=one.columns,
+                mask=one.impossible([attributes[column] for column in one.columns]),
+            )
+            for one in given
+        )
+        self.rules = (*own, *followed(given, attributes))
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
-        """The columns of each constraint, once."""
+        """The columns of each rule, once."""
         kept: dict[frozenset[str], tuple[str, ...]] = {}
-        for one in self.constraints:
+        for one in self.rules:
             kept.setdefault(frozenset(one.columns), one.columns)
         return tuple(kept.values())
 
     @cached_property
     def possible(self) -> Mapping[str, Mask]:
         """Of each constrained attribute, which codes have support in every constraint. Raises DomainError."""
-        found = {column: np.ones(self._sizes[column], dtype=bool) for one in self.constraints for column in one.columns}
-        waiting = list(self.constraints)
+        found = {column: np.ones(self._sizes[column], dtype=bool) for one in self.rules for column in one.columns}
+        waiting = list(self.rules)
         while waiting:
             one = waiting.pop(0)
-            allowed = ~self.masks[one.name]
+            allowed = ~one.mask
             for axis, column in enumerate(one.columns):
                 allowed = allowed & _along(found[column], axis, allowed.ndim)
             for axis, column in enumerate(one.columns):
@@ -70,16 +80,16 @@ class Resolved:
                     raise DomainError(self._contradiction(column))
                 if (left != found[column]).any():
                     found[column] = left
-                    waiting += [other for other in self.constraints if column in other.columns and other not in waiting]
+                    waiting += [other for other in self.rules if column in other.columns and other not in waiting]
         return found
 
     def impossible(self, names: Sequence[str]) -> Mask | None:
         """The cells of the table of `names` that no record can be in, as each constraint alone tells; None for none."""
         ruled: list[tuple[tuple[str, ...], Mask]] = []
-        for one in self.constraints:
+        for one in self.rules:
             inside = tuple(column for column in one.columns if column in names)
             if len(inside) > 1:
-                allowed = ~self.masks[one.name]
+                allowed = ~one.mask
                 for axis, column in enumerate(one.columns):
                     if column not in inside:
                         allowed = allowed & _along(self.possible[column], axis, allowed.ndim)
@@ -102,7 +112,7 @@ class Resolved:
         Each comes after the one it is told by.
         """
         found: list[Derived] = []
-        left = [one for one in self.constraints if not any(self._sizes[column] == 1 for column in one.columns)]
+        left = [one for one in self.rules if not any(self._sizes[column] == 1 for column in one.columns)]
         while True:
             told = next((found_one for one in left if (found_one := self._told(one, left, taken)) is not None), None)
             if told is None:
@@ -110,13 +120,13 @@ class Resolved:
             found.append(told)
             left = [one for one in left if told.column not in one.columns]
 
-    def _told(self, one: Constraint, left: Sequence[Constraint], taken: Container[str]) -> Derived | None:
+    def _told(self, one: Rule, left: Sequence[Rule], taken: Container[str]) -> Derived | None:
         if len(one.columns) != 2:
             return None
         for axis in (1, 0):
             column, of = one.columns[axis], one.columns[1 - axis]
             alone = column not in taken and not any(column in other.columns for other in left if other is not one)
-            allowed = ~self.masks[one.name] if axis else ~self.masks[one.name].T
+            allowed = ~one.mask if axis else ~one.mask.T
             if alone and (allowed.sum(axis=1) == 1).all():
                 return Derived(column=column, of=of, code=np.asarray(allowed.argmax(axis=1), dtype=np.int64))
         return None
@@ -124,28 +134,25 @@ class Resolved:
     def broken(self, codes: Mapping[str, Array]) -> dict[str, int]:
         """How many records, given as codes of each column, break each constraint; for their owner's eyes.
 
-        What bins hide is not counted: two values in bins that overlap may be in the wrong order.
+        What only a chain of orders rules out is told of its orders together: "one and two". What bins hide is not
+        counted: two values in bins that overlap may be in the wrong order.
         """
-        return {
-            one.name: int(np.count_nonzero(self.masks[one.name][tuple(codes[column] for column in one.columns)]))
-            for one in self.constraints
-        }
-
-    def named(self) -> str:
-        """Their names, for messages."""
-        return ", ".join(repr(one.name) for one in self.constraints)
+        found: Counter[str] = Counter()
+        for one in self.rules:
+            found[one.name] += int(np.count_nonzero(one.mask[tuple(codes[column] for column in one.columns)]))
+        return dict(found)
 
     def _contradiction(self, column: str) -> str:
         """Names the constraint that rules out everything alone, or those that reach the column."""
         reached, before = {column}, 0
         while len(reached) > before:
             before = len(reached)
-            for one in self.constraints:
+            for one in self.rules:
                 if not reached.isdisjoint(one.columns):
                     reached.update(one.columns)
-        alone = [one for one in self.constraints if self.masks[one.name].all()]
-        guilty = alone or [one for one in self.constraints if not reached.isdisjoint(one.columns)]
-        names = [repr(one.name) for one in guilty]
+        alone = [one for one in self.rules if one.mask.all()]
+        guilty = alone or [one for one in self.rules if not reached.isdisjoint(one.columns)]
+        names = [repr(name) for name in dict.fromkeys(name for one in guilty for name in one.of)]
         who = f"constraints {', '.join(names)} leave" if len(names) > 1 else f"constraint {names[0]} leaves"
         return f"{who} no label of {column!r} possible, so no record at all; change the constraints or the labels"
 

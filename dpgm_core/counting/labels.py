@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpgm_core.arrays import IntArray
 from dpgm_core.attribute import Attribute
@@ -25,7 +24,7 @@ from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.hashes import Words, digests, mixed
 from dpgm_core.sources.reading import attempt
-from dpgm_core.sources.texts import as_text, check_key, is_dense_union, is_textual, joined, plain
+from dpgm_core.sources.texts import as_text, is_dense_union, is_textual, joined, key_texts, plain
 
 __all__ = ["LONGEST", "Labelled", "as_label", "persons_by_label"]
 
@@ -111,7 +110,7 @@ def persons_by_label(
     found: list[list[IntArray]] = [[] for _ in columns]
     for batch in _checked(source, [*names, *([] if person is None else [person])]):
         if person is not None:
-            keys.append(_key_texts(person, batch.columns[-1]))
+            keys.append(key_texts(person, batch.columns[-1]))
         for column, raw, parts in zip(columns, batch.columns, found, strict=False):
             numbers = column.numbers(raw)
             if person is None:  # counted at once, so that memory does not grow with the rows
@@ -166,13 +165,6 @@ def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
 def _added(before: IntArray, more: IntArray) -> IntArray:
     more[: len(before)] += before  # labels only become more
     return more
-
-
-def _key_texts(person: str, raw: Any) -> Any:
-    """As of `PersonSource`: an empty key is no key, and rows without one are one person."""
-    check_key(person, raw.type)
-    texts = as_text(raw).cast(pa.large_binary())
-    return pc.if_else(pc.equal(texts, pa.scalar(b"", pa.large_binary())), None, texts)
 
 
 def _checked(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:

@@ -46,8 +46,8 @@ class Found:
     saved: Path | None = None
 
     def over(self, workload: Workload) -> Workload:
-        """The workload over the domain with its labels."""
-        return workload if self.discovery is None else workload.over(self.domain)
+        """The workload over the domain with its labels, with the candidates that it was planned to have."""
+        return workload if self.discovery is None else workload.found(self.domain)
 
     @contextmanager
     def kept(self) -> Iterator[None]:

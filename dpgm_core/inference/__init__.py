@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
-    from dpgm_core.inference.constraining import ConstrainedEngine, constrained
+    from dpgm_core.inference.constraining import ConstrainedEngine, constrained, engine_name
     from dpgm_core.inference.contract import Estimates, Estimator, Querier, Rounder
     from dpgm_core.inference.smoothness import steady
 
 # module -> its public names
 _LAZY = {
-    "constraining": ["ConstrainedEngine", "constrained"],
+    "constraining": ["ConstrainedEngine", "constrained", "engine_name"],
     "contract": ["Estimates", "Estimator", "Querier", "Rounder"],
     "smoothness": ["steady"],
 }
 
-__all__ = ["ConstrainedEngine", "Estimates", "Estimator", "Querier", "Rounder", "constrained", "steady"]
+__all__ = [
+    "ConstrainedEngine",
+    "Estimates",
+    "Estimator",
+    "Querier",
+    "Rounder",
+    "constrained",
+    "engine_name",
+    "steady",
+]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

@@ -35,7 +35,7 @@ from dpgm_core.inference.contract import (
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["ConstrainedEngine", "check_constraints", "constrained"]
+__all__ = ["ConstrainedEngine", "check_constraints", "constrained", "engine_name"]
 
 _E = TypeVar("_E", bound=Engine)
 
@@ -58,6 +58,17 @@ def constrained(structure: Structure, compiled: Callable[[Structure], _E]) -> _E
         return compiled(structure)
     inner = compiled(structure.narrowed)
     return (_SecondOrder if isinstance(inner, SecondOrder) else ConstrainedEngine)(structure, inner)
+
+
+def engine_name(engine: Engine) -> str:
+    """What messages call an engine: its class, or that of the engine within one that honours constraints.
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.inference.loopy.bp import LoopyBP
+    >>> engine_name(LoopyBP().compile(Structure(Domain.from_sizes({"a": 2}), [("a",)])))
+    'LoopyEngine'
+    """
+    return type(engine._inner if isinstance(engine, ConstrainedEngine) else engine).__name__
 
 
 def check_constraints(domain: Domain, inference: Inference | None, exact: Inference) -> None:
@@ -181,7 +192,7 @@ class ConstrainedEngine:
         return self._with_derived(self._inner.rounded(self._embedded(potentials), count, generator))
 
     def _cannot(self, what: str) -> InferenceError:
-        return InferenceError(f"{type(self._inner).__name__} cannot {what}; use junction-tree")
+        return InferenceError(f"{engine_name(self)} cannot {what}; use junction-tree")
 
     def _embedded(self, potentials: Tables) -> Tables:
         """Over the wide structure, with -inf where no record can be."""
@@ -270,13 +281,13 @@ def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> 
 def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
     """(cells,): -inf where a constraint rules a record out, each in the first plain clique that holds it, and 0."""
     values = np.zeros(wide.cells)
-    for one in domain.constraints:
+    for one in domain.rules:
         if not derived.isdisjoint(one.columns):
             continue
         number = next(n for n, group in enumerate(wide.groups) if len(group) == 1 and set(one.columns) <= set(group[0]))
         clique = wide.groups[number][0]
         inside = [name for name in clique if name in one.columns]
-        mask = domain.mask(one.name).transpose([one.columns.index(name) for name in inside])
+        mask = one.mask.transpose([one.columns.index(name) for name in inside])
         shape = [size if name in one.columns else 1 for name, size in zip(clique, wide.shapes[number], strict=True)]
         block = values[wide.slices[number]].reshape(wide.shapes[number])
         block[np.broadcast_to(mask.reshape(shape), block.shape)] = -np.inf

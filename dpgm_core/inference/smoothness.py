@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpgm_core.errors import OptionError
+from dpgm_core.inference.constraining import engine_name
 from dpgm_core.inference.contract import Engine
 
 __all__ = ["steady"]
@@ -22,7 +23,7 @@ def steady(engine: Engine, learner: str) -> Engine:
     """
     if "estimate" in engine.capabilities:
         raise OptionError(
-            f"{learner} cannot learn with {type(engine).__name__}: it follows gradients to their end, and averages "
+            f"{learner} cannot learn with {engine_name(engine)}: it follows gradients to their end, and averages "
             "over draws have errors; learn with junction-tree or loopy-bp, and ask the model with this engine "
             "(Model.using, --inference)"
         )

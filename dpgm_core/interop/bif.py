@@ -11,11 +11,11 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.attribute import Attribute, parse_number
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, DpgmError
-from dpgm_core.graphs import directed_cycle, spelled
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.dag import Dag
+from dpgm_core.structure.directed import directed_cycle, spelled
 from dpgm_core.tables import Tables
 
 __all__ = ["BARE", "ROUNDING", "parse_bif", "read_bif", "read_network"]

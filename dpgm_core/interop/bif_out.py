@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.dag import Dag
 from dpgm_core.errors import DataError, StructureError, did_you_mean
 from dpgm_core.files import BIF_FILE, atomic_write
 from dpgm_core.interop.bif import BARE, MAX_BYTES, ROUNDING
 from dpgm_core.printable import printable
+from dpgm_core.structure.dag import Dag
 
 __all__ = ["write_bif"]
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dpgm_core.attribute import Attribute
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError, StructureError, did_you_mean
 from dpgm_core.interop.bif import read_network
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 
 __all__ = ["UNKNOWN", "bif_domain", "bif_structure"]
 

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.dag import Dag
 from dpgm_core.errors import DataError, StructureError
 from dpgm_core.files import NAMES_FILE, UAI_FILE, atomic_write, check_writable, plain
 from dpgm_core.interop.uai_model import names_path
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
 __all__ = ["write_uai"]
@@ -101,7 +101,7 @@ def _factors(potentials: Tables) -> list[tuple[Clique, FloatArray]]:
         root = np.exp(table / times)
         found += [(clique, root) for clique in group for _ in range(times)]
     domain = potentials.structure.domain
-    found += [(one.columns, np.where(domain.mask(one.name), 0.0, 1.0)) for one in domain.constraints]
+    found += [(one.columns, np.where(one.mask, 0.0, 1.0)) for one in domain.rules]
     return found
 
 

@@ -13,6 +13,7 @@ from attrs import evolve
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.counting.kernel import count
 from dpgm_core.errors import InferenceError
+from dpgm_core.inference.constraining import engine_name
 from dpgm_core.inference.contract import Engine, Sampler
 from dpgm_core.learning.table_draws import TableDraws, cells_of_junction_tree
 from dpgm_core.randomness import Randomness
@@ -51,7 +52,7 @@ class Simulator:
     def __init__(self, release: NoisyTables, engine: Engine, potentials: Tables) -> None:
         if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
             raise InferenceError(
-                f"{type(engine).__name__} cannot draw records to simulate a release from; use junction-tree"
+                f"{engine_name(engine)} cannot draw records to simulate a release from; use junction-tree"
             )
         release = levelled(release)  # weighted rows are simulated as learners see them, one record per person
         self._release, self._engine, self._potentials = release, engine, potentials

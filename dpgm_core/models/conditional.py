@@ -15,14 +15,13 @@ from functools import cached_property
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import graphs
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.models.conditioning import pieces_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged import MergedDistribution
-from dpgm_core.structure import Clique, human_bytes
+from dpgm_core.structure import Clique, graphs, human_bytes
 
 __all__ = ["Conditional", "conditional"]
 
@@ -85,7 +84,7 @@ class Conditional:
     def _tables(self) -> list[tuple[Clique, FloatArray]]:
         """The model's log-potentials, clique by clique, and what the constraints of its domain rule out."""
         domain = self.law.below.structure.domain  # of merged codes, which no constraint is about
-        ruled = [(one.columns, np.where(domain.mask(one.name), -np.inf, 0.0)) for one in domain.constraints]
+        ruled = [(one.columns, np.where(one.mask, -np.inf, 0.0)) for one in domain.rules]
         return [*pieces_of(self.law.below.potentials), *ruled]
 
     @cached_property

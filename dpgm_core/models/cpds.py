@@ -8,8 +8,8 @@ import numpy as np
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.constraints.forms import Mask
-from dpgm_core.dag import Dag, check_dag
 from dpgm_core.errors import StructureError, did_you_mean
+from dpgm_core.structure.dag import Dag, check_dag
 from dpgm_core.tables import Tables
 
 __all__ = ["cpds_of", "log_cpds"]

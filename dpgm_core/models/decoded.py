@@ -29,6 +29,8 @@ __all__ = ["Decoder", "decoder"]
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 #: Directives that Arrow writes as Python does.
 _PLAIN_FORMAT = re.compile(r"(%[YmdHMSjy]|[^%])*")
+#: Arrow writes smaller decimals with an exponent.
+_PLAIN_DECIMALS = 6
 _ISO = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
 
 
@@ -189,8 +191,21 @@ def _fixed(scaled: IntArray, decimals: int, null: Array) -> pa.Array:
 
     if decimals == 0:
         return pa.array(scaled, pa.int64(), mask=null).cast(pa.string())
+    if decimals > _PLAIN_DECIMALS:
+        return _padded(scaled, decimals, null)
     # 128 bits each, the low 64 first: the sign fills the high ones.
     words = np.stack([scaled, scaled >> 63], axis=1)
     valid = pa.py_buffer(np.packbits(~null, bitorder="little"))
     kind = pa.decimal128(18, decimals)
     return pa.Array.from_buffers(kind, len(scaled), [valid, pa.py_buffer(words)]).cast(pa.string())
+
+
+def _padded(scaled: IntArray, decimals: int, null: Array) -> pa.Array:
+    """The same for any number of decimals, about half as fast."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    digits = pc.utf8_lpad(pa.array(np.abs(scaled), pa.int64(), mask=null).cast(pa.string()), decimals + 1, "0")
+    whole, fraction = pc.utf8_slice_codeunits(digits, 0, -decimals), pc.utf8_slice_codeunits(digits, -decimals)
+    signs = pa.array(["", "-"]).take(pa.array((scaled < 0).astype(np.int64)))
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(signs, whole, ""), fraction, ".")

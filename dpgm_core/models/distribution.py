@@ -11,6 +11,7 @@ from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.inference.constraining import engine_name
 from dpgm_core.inference.contract import (
     Beliefs,
     Engine,
@@ -114,7 +115,7 @@ class Distribution:
         structure, potentials = self._conditioned(fixed)
         engine = self.engine(structure)
         if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
-            raise InferenceError(f"{type(engine).__name__} cannot maximise; use junction-tree for map_assignment")
+            raise InferenceError(f"{engine_name(engine)} cannot maximise; use junction-tree for map_assignment")
         return {**fixed, **engine.maximize(potentials)[0]}
 
     def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
@@ -125,7 +126,7 @@ class Distribution:
 
         def draw(engine: Engine, potentials: Tables) -> Codes:
             if "sample" not in engine.capabilities or not isinstance(engine, Sampler):
-                raise InferenceError(f"{type(engine).__name__} cannot sample; use junction-tree")
+                raise InferenceError(f"{engine_name(engine)} cannot sample; use junction-tree")
             return engine.sample(potentials, count, generator)
 
         return self._drawn(count, fixed or {}, draw)
@@ -136,7 +137,7 @@ class Distribution:
         def draw(engine: Engine, potentials: Tables) -> Codes:
             if "rounded" not in engine.capabilities or not isinstance(engine, Rounder):
                 raise InferenceError(
-                    f"{type(engine).__name__} cannot round expected counts; use junction-tree, or method 'independent'"
+                    f"{engine_name(engine)} cannot round expected counts; use junction-tree, or method 'independent'"
                 )
             return engine.rounded(potentials, count, generator)
 
@@ -229,7 +230,7 @@ def _honouring(engine: Engine) -> Engine:
     """Refuse, with InferenceError, an engine that would give impossible records a probability."""
     if engine.structure.domain.scopes and "constraints" not in engine.capabilities:
         raise InferenceError(
-            f"{type(engine).__name__} ignores the constraints of the model's domain; use junction-tree or loopy-bp"
+            f"{engine_name(engine)} ignores the constraints of the model's domain; use junction-tree or loopy-bp"
         )
     return engine
 
@@ -237,9 +238,9 @@ def _honouring(engine: Engine) -> Engine:
 def _narrowed(domain: Domain, fixed: Mapping[str, int]) -> list[tuple[Clique, FloatArray]]:
     """What is left of constraints once some attributes are fixed, as log-potentials of the others."""
     pieces = []
-    for one in domain.constraints:
+    for one in domain.rules:
         if not fixed.keys().isdisjoint(one.columns):
-            left = domain.mask(one.name)[tuple(fixed.get(name, slice(None)) for name in one.columns)]
+            left = one.mask[tuple(fixed.get(name, slice(None)) for name in one.columns)]
             pieces.append((tuple(name for name in one.columns if name not in fixed), np.where(left, -np.inf, 0.0)))
     return pieces
 

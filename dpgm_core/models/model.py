@@ -18,7 +18,6 @@ from attrs import evolve
 
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.attribute import Attribute, repeated
-from dpgm_core.dag import Dag
 from dpgm_core.errors import DataError, OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
@@ -39,6 +38,7 @@ from dpgm_core.models.standing import Unmeasured, refuse
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, member_names
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.dag import Dag, check_dag
 from dpgm_core.errors import StructureError
 from dpgm_core.models.cpds import cpds_of
 from dpgm_core.models.model import Model
+from dpgm_core.structure.dag import Dag, check_dag
 
 __all__ = ["cpds", "network_of", "project"]
 

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core import graphs
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.constraints import Constraint, Ordered
+from dpgm_core.constraints.chains import Pair, chains
 from dpgm_core.models.decoded import Decoder
 from dpgm_core.models.within import Within, ordered_within
+from dpgm_core.structure import graphs
 
 __all__ = ["Orders", "orders_among"]
 
@@ -33,7 +34,7 @@ class Orders:
     decoders: of the columns with numbers. laws: of these, and of labels that an order compares as numbers.
     """
 
-    pairs: tuple[tuple[str, str, bool], ...]
+    pairs: tuple[Pair, ...]
     decoders: Mapping[str, Decoder]
     laws: Mapping[str, Within]
 
@@ -80,17 +81,26 @@ class Orders:
         (states, codes) that are 0 or -inf, and the state of each row.
         """
         found = []
-        for low, high, strict in self._closure():
-            for known, asked, sign in ((low, high, 1.0), (high, low, -1.0)):
+        for chain in chains(self.pairs):
+            for known, asked, up in ((chain[0][0], chain[-1][1], True), (chain[-1][1], chain[0][0], False)):
                 rows = ~np.isnan(given[known]) & gaps[asked]
-                if rows.any():
-                    ends = sign * self._farthest(asked, up=sign > 0)
+                if rows.any() and known != asked:
+                    sign = 1.0 if up else -1.0
+                    ends = sign * self._farthest(asked, up=up)
                     steps = np.unique(ends)
-                    places = sign * given[known] * (self._unit(known) / self._unit(asked))
-                    state = np.searchsorted(steps, places, side="right" if strict else "left")
+                    state = np.searchsorted(steps, sign * self._along(chain, given[known], up=up))
                     passed = np.searchsorted(steps, ends)[None, :] < np.arange(len(steps) + 1)[:, None]
                     found.append((asked, np.where(passed, -np.inf, 0.0), np.where(rows, state, 0)))
         return found
+
+    def _along(self, chain: Sequence[Pair], places: FloatArray, *, up: bool) -> FloatArray:
+        """The nearest places that a chain of orders lets its other end have, up or down from these at one of them."""
+        for low, high, strict in chain if up else reversed(chain):
+            here, there = (low, high) if up else (high, low)
+            places = places * (self._unit(here) / self._unit(there))
+            places = np.nextafter(places, np.inf if up else -np.inf) if strict else places
+            places = self._snapped(there, places, up=up)
+        return places
 
     def _farthest(self, name: str, *, up: bool) -> FloatArray:
         """(codes,): the last place of each code, up or down; infinite without a number, and without an end."""
@@ -99,20 +109,6 @@ class Orders:
         if name in self.decoders:
             ends = self.decoders[name].rounded(np.arange(len(ends)), ends)
         return np.where(self._open(name)[int(up)] | ~law.present, endless, ends)
-
-    def _closure(self) -> list[tuple[str, str, bool]]:
-        """The orders with those that follow from them."""
-        pairs = {(low, high): strict for low, high, strict in self.pairs}
-        while True:
-            more = {
-                (low, high): strict or other
-                for (low, middle), strict in pairs.items()
-                for (same, high), other in pairs.items()
-                if same == middle and low != high
-            }
-            if all(pairs.get(pair, False) or (pair in pairs and not strict) for pair, strict in more.items()):
-                return [(low, high, strict) for (low, high), strict in pairs.items()]
-            pairs |= {pair: strict or pairs.get(pair, False) for pair, strict in more.items()}
 
     def _placed(self, name: str, codes: Array, generator: np.random.Generator) -> FloatArray:
         """Drawn by the law of the bins alone."""
@@ -146,7 +142,7 @@ class Orders:
         """What brings a column's places on one axis with the others': seconds in a day."""
         return _DAY if self.laws[name].values.kind == "date" else 1.0
 
-    def _broken(self, pairs: Sequence[tuple[str, str, bool]], places: Mapping[str, FloatArray]) -> Array:
+    def _broken(self, pairs: Sequence[Pair], places: Mapping[str, FloatArray]) -> Array:
         """Which records break an order; one without a number breaks none."""
         broken = np.zeros(len(next(iter(places.values()))), bool)
         for low, high, strict in pairs:
@@ -156,7 +152,7 @@ class Orders:
 
     def _mend(
         self,
-        pairs: Sequence[tuple[str, str, bool]],
+        pairs: Sequence[Pair],
         codes: Mapping[str, Array],
         stay: Mapping[str, FloatArray],
         rows: IntArray,
@@ -184,7 +180,7 @@ class Orders:
 
     def _stretch(
         self,
-        pairs: Sequence[tuple[str, str, bool]],
+        pairs: Sequence[Pair],
         codes: Mapping[str, Array],
         stay: Mapping[str, FloatArray],
         left: IntArray,
@@ -201,7 +197,7 @@ class Orders:
             made[name] = np.where(move, self._written(name, asked, up=False), made[name])
 
     def _below(
-        self, pairs: Sequence[tuple[str, str, bool]], name: str, places: Mapping[str, FloatArray], least: FloatArray
+        self, pairs: Sequence[Pair], name: str, places: Mapping[str, FloatArray], least: FloatArray
     ) -> FloatArray:
         """The least place above all columns that must be below, among those that have places, and above `least`."""
         for one, other, strict in pairs:
@@ -212,7 +208,7 @@ class Orders:
         return least
 
     def _above(
-        self, pairs: Sequence[tuple[str, str, bool]], name: str, places: Mapping[str, FloatArray], most: FloatArray
+        self, pairs: Sequence[Pair], name: str, places: Mapping[str, FloatArray], most: FloatArray
     ) -> FloatArray:
         """The same from the other side."""
         for one, other, strict in pairs:
@@ -240,7 +236,7 @@ class Orders:
         return open_low, open_high
 
     def _box(
-        self, pairs: Sequence[tuple[str, str, bool]], codes: Mapping[str, Array], stay: Mapping[str, FloatArray]
+        self, pairs: Sequence[Pair], codes: Mapping[str, Array], stay: Mapping[str, FloatArray]
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """The least and the largest place of each column that some record in its bins has with every order kept."""
         low, high = {}, {}
@@ -298,7 +294,7 @@ def _first_of(own: FloatArray, other: FloatArray) -> FloatArray:
     return np.where(np.isnan(own), other, own)
 
 
-def _upwards(names: Sequence[str], pairs: Sequence[tuple[str, str, bool]]) -> list[str]:
+def _upwards(names: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
     """Each column after all that are below it; those of a circle last."""
     order: list[str] = []
     while len(order) < len(names):

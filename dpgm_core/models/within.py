@@ -64,7 +64,7 @@ class Within:
         reach = (high - low + 1).astype(np.float64)
         found = low + np.minimum(np.floor(at * reach), reach - 1).astype(np.int64)
         if self.values.shape == "log":
-            whole, last = np.maximum(low, 1).astype(np.float64), high.astype(np.float64)
+            whole, last = np.maximum(low, 1).astype(np.float64), np.maximum(high, 1).astype(np.float64)
             scaled = np.floor(whole * ((last + 1) / whole) ** at)
             found = np.where(low > 0, np.clip(scaled, low, high).astype(np.int64), found)
         return self.lattice.place(found)

@@ -23,7 +23,7 @@ from dpgm_core.privacy.ranks import RankDistance, check_single_rows, level_price
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["AskedBins", "asked_bins", "bins_cost", "check_apart", "check_determined", "settled"]
+__all__ = ["AskedBins", "asked_bins", "bins_cost", "check_determined", "settled"]
 
 #: Of a session's budget: for a column that states no share, and for all of those together at most.
 SHARE, MOST_SHARE = Fraction(1, 50), Fraction(1, 10)
@@ -66,16 +66,6 @@ def check_determined(domain: Domain) -> None:
         )
 
 
-def check_apart(attribute: Attribute) -> None:
-    """Refuse, with DomainError, bins on which unknown or missing values fall: these take no part in finding them."""
-    bins = 0 if attribute.edges is None else len(attribute.edges) - 1
-    if any(code < bins for code in (attribute.unknown, attribute.null)):
-        raise DomainError(
-            f"the bins of {attribute.name!r} are found from known values, so unknown and missing ones need a label of "
-            "their own that is no value of the column; say missing = LABEL, and unknown = LABEL if it is another"
-        )
-
-
 def settled(domain: Domain, measured: Iterable[str]) -> Domain:
     """The domain with bins for columns that need no look at the records: those with a bin for each cell of the grid,
     and those that are not measured, which keep the equal bins that they were declared with.
@@ -91,7 +81,6 @@ def settled(domain: Domain, measured: Iterable[str]) -> Domain:
                 f"the labels of {attribute.name!r} are found before a session opens; use fit, or give it those that "
                 "were found with Domain.with_attributes"
             )
-        check_apart(attribute)
         if attribute.name not in wanted:
             found[attribute.name] = attribute.binned(attribute.edges or ())
         elif _cells(attribute) <= attribute.private.count:

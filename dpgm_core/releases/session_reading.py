@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from dpgm_core.arrays import Array, IntArray
+from dpgm_core.attribute import Attribute
 from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Domain
@@ -49,10 +50,10 @@ def read_session(
     merges = {name: tuple(codes) for name, codes in converter.structure(stated["merges"], dict[str, list[int]]).items()}
     budget = Budget.parse(stated["budget"])
     bins = _read_bins(stated.get("bins", []), domain, terms, budget)
-    planned = domain.with_attributes({one.name: one.asked.attribute for one in bins})
+    planned = _planned(domain, bins, converter.structure(stated.get("planned", {}), dict[str, int]))
     workload = Workload.from_dict(planned, stated["workload"])
     session = SessionTerms(
-        workload=workload.found(domain) if bins else workload,
+        workload=workload.found(domain) if planned is not domain else workload,
         budget=budget,
         merges=merges,
         votes=Budget.parse(stated["votes"]) if "votes" in stated else None,
@@ -69,6 +70,18 @@ def read_session(
         raise ModelFileError("it holds more noisy numbers than its steps")
     _check_spent(session, cost, steps)
     return session_release(session, steps, terms, cost=cost, private=private, provenance=dict(document["provenance"]))
+
+
+def _planned(domain: Domain, bins: Sequence[FoundBins], labels: Mapping[str, int]) -> Domain:
+    """The domain in the sizes that the session was planned for. labels: column -> how many it might have had."""
+    if not bins and not labels:
+        return domain
+    found = {one.name: one.asked.attribute for one in bins}
+    for name, size in labels.items():
+        if name not in domain or name in found or not domain[name].size < size:
+            raise ModelFileError(f"its session was not planned for {size} labels of {name!r}; it was edited")
+        found[name] = Attribute.of_size(name, size)
+    return Domain(found.get(one.name, one) for one in domain)  # whatever its constraints are: sizes are all it is for
 
 
 def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tuple[FoundBins, ...]:

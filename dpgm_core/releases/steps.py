@@ -189,12 +189,18 @@ class SessionTerms:
         return left
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Plain values. planned: how many labels open columns might have had, which says what candidates there are."""
+        bins = {one.name for one in self.bins}
+        sizes = self.workload.domain.sizes
+        planned = {
+            name: size for name, size in self.workload.planned_sizes.items() if name not in bins and size != sizes[name]
+        }
         return {
             "workload": self.workload.to_dict(),
             "budget": self.budget.to_dict(),
             "merges": {name: list(codes) for name, codes in self.merges.items()},
             **({} if self.votes is None else {"votes": self.votes.to_dict()}),
             **({"bins": [one.to_dict() for one in self.bins]} if self.bins else {}),
+            **({"planned": planned} if planned else {}),
             **({"named": True} if self.named else {}),
         }

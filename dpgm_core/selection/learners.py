@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dpgm_core.components.registry import default_registry
-from dpgm_core.dag import Dag
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
@@ -13,6 +12,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.selection.contract import Fitting, SelectionPlan
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 
 __all__ = ["check_learner", "fitter_of", "name_of"]
 

@@ -13,7 +13,6 @@ from numpy.random import default_rng
 from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Session
-from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.ahead import first_asked
@@ -30,6 +29,7 @@ from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan
 from dpgm_core.selection.shares import deviation
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.workload import MAX_CELLS, Workload
 
 __all__ = ["NamedCliques", "check_named", "left_for_tables"]

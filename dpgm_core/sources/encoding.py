@@ -299,8 +299,8 @@ def _number_text(number: int | float) -> str:
 def _ticks_of(array: Any) -> tuple[CodeArray, int]:
     """Dates and times as whole numbers from the start of the axis, and how many of them make a day."""
     kind = array.type
-    if pa.types.is_date64(kind):
-        array, kind = array.cast(pa.date32()), pa.date32()
+    if pa.types.is_date64(kind):  # by its milliseconds: Arrow refuses to make days of those that are none
+        return _filled(array.cast(pa.int64())), 86_400 * 10**3
     if pa.types.is_date32(kind):
         return _filled(array.cast(pa.int32())).astype(np.int64), 1
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": NANO}[kind.unit]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import field, frozen
 
 from dpgm_core.arrays import Codes, IntArray
@@ -22,7 +21,7 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources.contract import KeyedSource, Source
 from dpgm_core.sources.hashes import Words, digests, mixed
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
-from dpgm_core.sources.texts import as_text, check_key
+from dpgm_core.sources.texts import key_texts
 
 __all__ = ["PersonSource", "by_person"]
 
@@ -91,19 +90,11 @@ class PersonSource:
         waiting: list[tuple[Any, Words]] = []
         count = 0
         for codes, raw in batches:
-            waiting.append((self._texts(raw), _packed(layout, codes)))
+            waiting.append((key_texts(self.person, raw), _packed(layout, codes)))
             count += len(raw)
             if count >= max(len(rows), 8 * BATCH_ROWS):  # at least doubling keeps the sum of all sorts linear
                 keys, rows, waiting, count = *self._merged(keys, rows, waiting), [], 0
         return self._merged(keys, rows, waiting)
-
-    def _texts(self, raw: Any) -> Any:
-        check_key(self.person, raw.type)
-        texts = attempt(
-            f"person key {self.person!r} cannot be read as text; give a column of texts or whole numbers",
-            lambda: as_text(raw).cast(pa.large_binary()),
-        )
-        return pc.if_else(pc.equal(texts, pa.scalar(b"", pa.large_binary())), None, texts)
 
     def _merged(self, keys: Any, rows: Words, waiting: Sequence[tuple[Any, Words]]) -> tuple[Any, Words]:
         keys = pa.concat_arrays([keys, *(texts for texts, _ in waiting)])

@@ -14,7 +14,7 @@ from dpgm_core.arrays import IntArray
 from dpgm_core.errors import DataError
 from dpgm_core.sources.reading import attempt
 
-__all__ = ["as_text", "check_key", "fraction_stripped", "is_dense_union", "is_textual", "joined", "plain"]
+__all__ = ["as_text", "check_key", "fraction_stripped", "is_dense_union", "is_textual", "joined", "key_texts", "plain"]
 
 
 def is_textual(kind: Any) -> bool:
@@ -81,6 +81,9 @@ def as_text(array: Any) -> Any:
         pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
     ):
         raise DataError("a column of nested or otherwise compound values has no labels; give plain values")
+    if pa.types.is_timestamp(kind):
+        # A zone that nobody knows fails here whatever the records are, and not only where one has a value.
+        pa.array([0], kind).cast(pa.string())
     texts = array.cast(pa.string())
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         for pattern, replacement in ((" ", "T"), (r"(\.[0-9]*?)0+(Z?)$", r"\1\2"), (r"\.(Z?)$", r"\1")):
@@ -112,6 +115,23 @@ def check_key(key: str, kind: Any) -> None:
     attempt(
         f"person key {key!r} cannot be read as text; give a column of texts or whole numbers", lambda: as_text(empty)
     )
+
+
+def key_texts(key: str, raw: Any) -> Any:
+    """The person keys as large_binary, null where there is none: an empty text is no key. Raises DataError.
+
+    >>> key_texts("id", pa.array(["7", "", None])).to_pylist()
+    [b'7', None, None]
+    """
+    check_key(key, raw.type)
+    texts = attempt(
+        f"person key {key!r} cannot be read as text; give a column of texts or whole numbers",
+        lambda: as_text(raw).cast(pa.large_binary()),
+    )
+    # Not if_else: with a null, older pyarrows give a slice of texts the bytes of other rows (apache/arrow issue 49410),
+    # and the rows of one person would be several persons'.
+    empty, none = pa.scalar(b"", texts.type), pa.scalar(None, texts.type)
+    return pc.replace_with_mask(texts, pc.equal(texts, empty), none)
 
 
 def fraction_stripped(text: str) -> str:

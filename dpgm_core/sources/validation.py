@@ -117,7 +117,7 @@ class ValidationReport:
             f"constraint {name}: {number:,} {self._share(number)} records break it"
             for name, number in self.broken.items()
         ]
-        lines.append("ok" if self.ok else "not all values are known to the domain; see above")
+        lines.append("ok" if self.ok else "not all is as the domain says; see above")
         return "\n".join(map(printable, lines))
 
     def _share(self, number: int) -> str:
@@ -136,7 +136,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     3 records; FOR THE OWNER ONLY, this report shows values
     a: 1 (33.4 %) unknown, 0 (0 %) null
       unknown '7': 1 times
-    not all values are known to the domain; see above
+    not all is as the domain says; see above
     """
     whole("rows_per_person", rows_per_person, least=1)
     source: Any = as_source(data)

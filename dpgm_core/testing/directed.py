@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 
 __all__ = ["BINARY_CHAIN", "CHAIN", "DIRECTED_CHAIN", "awkward_networks", "binary_form", "directed_form"]
 

@@ -70,11 +70,11 @@ def log_joint(theta: Tables, matrix: FloatArray | None = None) -> FloatArray:
     with np.errstate(invalid="ignore"):
         found = np.asarray(np.where(counts.T > 0, counts.T * theta.values, 0.0).sum(axis=1))
     domain = theta.structure.domain
-    rows = all_records(theta.structure) if domain.constraints else None
-    for one in domain.constraints:
+    rows = all_records(theta.structure) if domain.rules else None
+    for one in domain.rules:
         assert rows is not None
         columns = tuple(rows[:, domain.names.index(column)] for column in one.columns)
-        found[domain.mask(one.name)[columns]] = -np.inf
+        found[one.mask[columns]] = -np.inf
     return found
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.cases.binned import HAND, binned, off_numbers, spread
+from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
 from benchmarks.protocol.columns import COUNTIES, bins_found, broken, constraints_broken, sampled, typed_model
 from dpgm_core import Attribute, Domain, Model, Structure, Tables
@@ -24,21 +24,40 @@ def test_a_model_of_uniform_records_is_near_them_and_of_others_is_not():
     """Uniform potentials beside records of every pair of numbers once; all on one number is as far as can be."""
     codes = Domain.from_sizes({"age": 85, "hours-per-week": 99})
     everyone = np.stack(np.meshgrid(np.arange(85), np.arange(99)), axis=-1).reshape(-1, 2)
-    domain = binned(codes, None)
+    domain = binned(codes, "by hand")
     assert domain["age"].edges[-1] == 84 and not domain.undetermined
     structure = Structure(domain, [domain.names])
     weights = [np.log(np.diff([*HAND[one.name][:-1], HAND[one.name][-1] + 1])) for one in domain]
     table = np.full(domain.shape(domain.names), -50.0)
     table[:-1, :-1] = np.add.outer(*weights)
     model = Model(structure, Tables(structure, table.reshape(-1)))
-    assert off_numbers(Coded(domain=codes, codes=everyone), model) == pytest.approx((0, 0), abs=1e-9)
+    near = off_numbers(Coded(domain=codes, codes=everyone), model)
+    assert near == pytest.approx(dict.fromkeys(JUDGES, 0), abs=1e-9)
     far = off_numbers(Coded(domain=codes, codes=np.full((10, 2), 3)), model)
-    assert far[0] == pytest.approx(1 - 1 / (85 * 99)) and 0.9 < far[1] < 1
+    assert far["numbers"] == pytest.approx(1 - 1 / (85 * 99)) and 0.5 < far["tenths"] < 1
+    assert 0.9 < far["bins by hand"] == far["own bins"] < 1
+
+
+def test_tenths_are_of_the_records():
+    """Ten of 0, five of 1, five of 3: middles in the 3rd, 7th and 9th tenth, of 2, nobody's, in the 8th."""
+    cells = tenths(np.repeat([0, 1, 3], [10, 5, 5]), 4)
+    assert (cells.sum(axis=0) == 1).all()
+    assert cells.argmax(axis=0).tolist() == [0, 1, 2, 3]
+    cells = tenths(np.repeat(np.arange(100), 3), 100)
+    assert (cells.sum(axis=1) == 10).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_to_cut_is_a_domain(way):
+    """As many bins as its name says, where it says a number, and a label for missing values."""
+    domain = binned(Domain.from_sizes(SIZES), way)
+    if way[0].isdigit():
+        assert all(domain[name].size == int(way[:2]) + 1 for name in HAND)
 
 
 def test_private_bins_leave_the_labels_of_other_columns():
     """As many bins as asked for at most, to be found; a column of labels is as it is."""
-    domain = binned(Domain.from_sizes(SIZES), 16)
+    domain = binned(Domain.from_sizes(SIZES), "16 private")
     assert domain.undetermined == tuple(HAND) and domain["age"].size == 17 and domain["sex"].size == 2
 
 

@@ -66,3 +66,18 @@ def test_what_is_infinite_is_beyond_finite_edges(cap):
     numbers = np.array([-math.inf, math.inf])
     assert Cut((0.0, 1.0, 2.0), cap).real(numbers).tolist() == ([0, 1] if cap else [-1, -1])
     assert Cut((-math.inf, 0.0, math.inf), cap).real(numbers).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("cap", [False, True])
+def test_a_search_and_a_quotient_find_the_same_bin_among_many(cap):
+    """A thousand edges nearly alike: on, just below and just above each, between them, far beyond, infinite, none."""
+    rng = np.random.default_rng(0)
+    edges = np.round(np.linspace(-3.7, 1e5, 1001) + rng.uniform(-9, 9, 1001), 2)
+    cut = Cut(tuple(edges.tolist()), cap)
+    assert cut._width is not None
+    numbers = [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf), rng.uniform(-1e4, 2e5, 1000)]
+    numbers = np.concatenate([*numbers, [1e308, -1e308, np.inf, -np.inf]])
+    assert cut.real(numbers).tolist() == [cut.place(number) for number in numbers.tolist()]
+    assert len(cut.real(np.array([np.nan]))) == 1
+    for others in (edges**3, np.append(edges, np.inf), edges[:9]):
+        assert Cut(tuple(np.unique(others).tolist()), cap)._width is None

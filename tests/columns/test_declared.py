@@ -73,6 +73,15 @@ def test_null_and_unknown_keep_their_labels_when_bins_are_found():
     assert age.binned([0, 50, 94]).code("120") == 1
 
 
+@pytest.mark.parametrize(
+    "own", [{"missing": "0"}, {"missing": "0-5"}, {"unknown": "40-94"}, {"unknown": "?", "missing": "94"}]
+)
+def test_missing_values_that_could_fall_on_a_found_bin_are_refused_when_the_domain_is_read(own):
+    """A cell's name, a placeholder's, or one that a found bin might have: no session has to open to say so."""
+    with pytest.raises(DomainError, match="attribute 'age': its bins are found from known values, so unknown and"):
+        Attribute.from_dict("age", AGE | own)
+
+
 def test_private_labels_are_placeholders_until_they_are_found():
     """Those found, then other, then missing; what cannot be told from these, or from one another, is left out."""
     job = Attribute.from_dict(

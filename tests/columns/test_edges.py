@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dpgm_core.attribute import Attribute
 from dpgm_core.columns.edges import bin_edge, bounds, calendar_edges, equal_edges, grid_cells, grid_edges
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError
@@ -144,3 +146,23 @@ def test_a_calendar_goes_with_dates(unit, values, high):
     """Not with numbers or times, not with more bins than memory holds, and not beyond the calendar."""
     with pytest.raises(DomainError, match="attribute 'x'"):
         calendar_edges("x", 0.0, high, unit, values)
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ({"type": "date", "min": "1930-01-01", "max": "2004-03-01", "format": "%d.%m.%y"}, "cannot tell 1930-01-01"),
+        ({"type": "date", "min": "2004-03-01", "max": "2070-01-01", "format": "%d.%m.%y"}, "cannot tell 2070-01-0"),
+        ({"type": "datetime", "min": "0447-01-01", "max": "0448-01-01", "format": "%c"}, "cannot tell 0447-01-01"),
+        ({"type": "number", "min": 0, "max": 4e9, "decimals": 11}, "give decimals = 6 or fewer"),
+        ({"type": "number", "bins": ["-inf", -1e17, 0], "decimals": 1}, "give decimals = 0 or fewer"),
+    ],
+)
+def test_bins_whose_values_would_be_read_as_others_are_refused(table: dict[str, Any], error: str) -> None:
+    with pytest.raises(DomainError, match=error):
+        Attribute.from_dict("x", table)
+    Attribute.from_dict("x", {key: value for key, value in table.items() if key not in ("format", "decimals")})
+
+
+def test_the_years_of_two_digits_are_told_apart_within_a_century() -> None:
+    Attribute.from_dict("x", {"type": "date", "min": "1969-01-01", "max": "2068-12-31", "format": "%d.%m.%y"})

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.columns.edges import calendar_edges
-from dpgm_core.columns.labelling import bin_labels, number_text
+from dpgm_core.columns.labelling import bin_labels, check_apart, number_text
 from dpgm_core.columns.values import Values
 from dpgm_core.domain import Attribute
 from dpgm_core.errors import DomainError
@@ -109,3 +109,33 @@ def test_a_calendar_names_its_units(unit, form, values):
 def test_a_number_s_text_reads_back(number):
     """And whole ones have no point."""
     assert float(number_text(number)) == number and not number_text(number).endswith(".0")
+
+
+MOMENTS = [-1e9, 0.0, 0.25, 86_400.0, 86_461.5, 1e9, 1e14]
+
+
+@pytest.mark.parametrize("cap", [False, True])
+@pytest.mark.parametrize(
+    ("edges", "values"),
+    [
+        ([-9, -5, -4, 0, 1, 40, 1e15, 1e17], INTEGER),
+        ([0, 9], INTEGER),
+        ([-1e300, -2.5, 0, 1e-9, 0.5, 7, 1e300], Values(kind="number")),
+        ([-np.inf, 0, np.inf], Values(kind="number")),
+        ([-9e9, -400, 0, 1, 31, 90, 9e9], DAY),
+        (calendar_edges("x", 0.0, 400.0, "week", DAY), DAY),
+        (calendar_edges("x", 0.0, 400.0, "quarter", DAY), DAY),
+        (calendar_edges("x", 0.0, 4e5, "hour", STAMP), STAMP),
+        (MOMENTS, STAMP),
+        (MOMENTS[1:4], Values(kind="time")),
+    ],
+)
+def test_no_missing_value_may_be_called_as_a_bin(edges, values, cap):
+    """Claim: every name that a bin can have is refused, and usual names of missing values are not."""
+    if cap and not np.isfinite(edges).all():
+        return
+    for label in bin_labels("x", edges, values, cap=cap):
+        with pytest.raises(DomainError, match="need a label of their own"):
+            check_apart("x", label)
+    for label in ("missing", "N", "?", "", "not asked", "n/a", "99 = not stated", "anyone", "other", "Q1"):
+        check_apart("x", label)

@@ -42,3 +42,11 @@ def test_whole_numbers_beyond_doubles_stay_in_their_bins():
 def test_some_columns_have_any_number():
     """Numbers without decimals, texts, booleans."""
     assert [lattice_of(Values(kind=kind)) for kind in ("number", "text", "boolean")] == [None] * 3
+
+
+def test_places_beyond_all_numbers_have_none() -> None:
+    whole = lattice_of(Values(kind="integer"))
+    assert whole is not None
+    far = np.array([2.0**63, -(2.0**64)])
+    assert (whole.first(far) > whole.last(far)).tolist() == [True, True]
+    assert whole.first(far)[0] > 2**62 and whole.last(far)[1] < -(2**62)

@@ -117,3 +117,10 @@ def test_nonsense_is_refused(wrong, said):
     """In one line that names the setting as a file has it."""
     with pytest.raises(DomainError, match=said):
         Values(**wrong)
+
+
+def test_years_before_1000_are_written_with_four_digits() -> None:
+    values = Values(kind="date", format="%%Y %d.%m.%Y")
+    place = values.number("%Y 28.02.0447")
+    assert place is not None and values.text(place) == "%Y 28.02.0447"
+    assert Values(kind="time", format="%H:%M").text(60.0) == "00:01"

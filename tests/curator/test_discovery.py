@@ -155,7 +155,7 @@ def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypat
         raise ValueError(RARE)
 
     monkeypatch.setattr("dpgm_core.sources.arrow.ArrowSource.batches", broken)
-    monkeypatch.setattr("dpgm_core.pipeline._present", lambda *_: None)
+    monkeypatch.setattr("dpgm_core.foresight.verbs._present", lambda *_: None)
     with pytest.raises(
         LearningFailed, match=r"labels of 'job' are found and paid for .*labels_from = '.*x\.labels"
     ) as failed:
@@ -320,3 +320,24 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
         seen += bool(found.discovery.columns[0].labels)
     room = 4 * (chance * (1 - chance) / 250) ** 0.5
     assert abs(seen / 250 - chance) < room < 1 - (1 - q) ** 3 - chance
+
+
+@pytest.mark.parametrize("wanted", ["fit", "select"])
+def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tmp_path, wanted):
+    """Claim: candidates are those of the plan, here and in the file; counted by the labels found, there could be more
+    than a workload may have, and the run would end between its two charges."""
+    town = {"labels": ["east", "west"]}
+    workload = dpgm.Workload.all(domain(town=town), order=2, max_cells=20)
+    asked = {"terms": Terms(neighbours="add-remove"), "randomness": SeededRandomness(5)}
+    saved, records = tmp_path / "a.release.dpgm", table(town=["east"] * 703)
+    if wanted == "fit":
+        release = dpgm.fit(records, "auto", BUDGET, workload=workload, save_release=saved, **asked).release
+    else:
+        release, _ = dpgm.select(records, "auto", BUDGET, workload, save_release=saved, **asked)
+    found = release.session.workload
+    assert workload.domain["job"].size == 7 and found.domain["job"].size * found.domain["sex"].size == 12 <= 20
+    assert found.candidates == workload.candidates == (("job",), ("sex",), ("town",), ("sex", "town"))
+    again = dpgm.load_release(saved)
+    assert again.session.workload.candidates == found.candidates
+    assert again.tables.values.tolist() == release.tables.values.tolist()
+    assert again.session.to_dict() == release.session.to_dict()

@@ -29,9 +29,9 @@ from dpgm_core import (
     plan,
     release,
 )
+from dpgm_core.foresight.verbs import check
 from dpgm_core.learning import Simulator, expected_distance
 from dpgm_core.noise.contrasts import products, spread
-from dpgm_core.pipeline import check
 from dpgm_core.releases.plausible import implausible, plausible
 from dpgm_core.releases.pool import pool
 from dpgm_core.releases.totals import contradictions

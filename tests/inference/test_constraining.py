@@ -10,6 +10,7 @@ from dpgm_core.inference.constraining import ConstrainedEngine, check_constraint
 from dpgm_core.inference.contract import SecondOrder
 from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.models.distribution import Distribution
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -61,6 +62,14 @@ def test_it_can_do_what_the_engine_within_can():
         lambda: loopy.estimates(theta, [("a",)]),
     ):
         with pytest.raises(InferenceError, match=r"LoopyEngine cannot .*; use junction-tree"):
+            call()
+    model = Distribution(theta, LoopyBP())
+    for call in (
+        lambda: model.sample(1, generator),
+        lambda: model.rounded(1, generator),
+        lambda: model.most_probable({}),
+    ):
+        with pytest.raises(InferenceError, match=r"^LoopyEngine cannot"):
             call()
 
 

@@ -1,4 +1,4 @@
-"""What a run takes from a BIF file; tests/test_spec.py holds what a spec makes of it."""
+"""What a run takes from a BIF file; tests/spec/test_spec.py holds what a spec makes of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError, StructureError
 from dpgm_core.interop.bif import read_network
 from dpgm_core.interop.given import bif_domain, bif_structure
+from dpgm_core.structure.dag import Dag
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, ModelFileError, StructureError
 from dpgm_core.files import atomic_write
@@ -20,6 +19,7 @@ from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.interop import uai_out
 from dpgm_core.interop.uai import infer_uai, names_path, read_pr, read_uai, write_uai
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
 SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[2].parent / "shared"))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
 from dpgm_core.models.cpds import cpds_of, log_cpds
+from dpgm_core.structure.dag import Dag
 
 DAG = Dag(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), {"c": ["b", "a"]})
 CPDS = {

@@ -23,6 +23,16 @@ TABLES = {
     "decimals": {"type": "number", "min": -2, "max": 9, "bins": 12, "decimals": 2},
     "log": {"type": "number", "min": 1, "max": 1e6, "bins": 9, "scale": "log", "shape": "log"},
     "german": {"type": "number", "min": 0, "max": 5000, "bins": 9, "decimal": ",", "thousands": "."},
+    "tiny": {"type": "number", "min": -1e-8, "max": 7e-9, "bins": 6, "decimal": ","},
+    "tiny decimals": {"type": "number", "min": 0, "max": 1e-5, "bins": 6, "decimals": 8},
+    "years before 1000": {
+        "type": "datetime",
+        "min": "0447-02-28",
+        "max": "0999-01-01",
+        "bins": 3,
+        "format": "%b %d %Y %H:%M",
+    },
+    "beyond 64 bits": {"type": "integer", "bins": [-(2.0**64), 0, 9]},
     "date": {"type": "date", "min": "1899-12-31", "max": "2024-02-29", "bins": "year"},
     "date, format": {"type": "date", "min": "1999-12-31", "max": "2024-02-29", "bins": 9, "format": "%d/%m/%y"},
     "month": {"type": "date", "min": "1999-12-31", "max": "2001-02-28", "bins": "month", "format": "%d %B %Y"},
@@ -109,3 +119,14 @@ def test_labels_that_the_type_cannot_have_are_null():
     text = Attribute.from_dict("x", {"labels": ["1", "none"], "missing": "n/a"})
     assert drawn(text, 1)[1].to_pylist() == ["1", "none", "n/a"]
     assert drawn(Attribute.from_dict("x", {"labels": ["1", "none"]}), 1)[2].to_pylist() == ["1", "none", None]
+
+
+def test_small_numbers_are_written_without_an_exponent():
+    """Arrow's 3.60E-10 without its last zero would be 3.6."""
+    texts = drawn(Attribute.from_dict("x", {"type": "number", "min": -1e-8, "max": 1e-8, "bins": 4}), 200)[2]
+    found = texts.drop_null().to_pylist()
+    assert not any("E" in text for text in found) and max(map(abs, map(float, found))) <= 1e-8
+    fixed = decoder(Attribute.from_dict("x", {"type": "number", "min": -1, "max": 1, "bins": 1, "decimals": 8}))
+    places = np.array([-1e-7, 0.0, 1e-8, -0.5, np.nan])
+    shown = ["-0.00000010", "0.00000000", "0.00000001", "-0.50000000", None]
+    assert fixed.texts(np.array([0, 0, 0, 0, 1]), places).to_pylist() == shown

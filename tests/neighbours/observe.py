@@ -40,6 +40,9 @@ __all__ = ["MODES", "Run", "observed", "said"]
 #: What the user has asked of warnings and of numpy; each must be heeded everywhere but where records are read.
 MODES = ("default", "warnings as errors", "numpy raises")
 
+#: Whose argument `data` is the records themselves, as whoever called them holds them too.
+_TAKE_DATA = ("dpgm_core.foresight.verbs", "dpgm_core.pipeline")
+
 _DRAW, _CHOSEN, _ADD_NOISE, _PUBLISHED = Measurement.draw, session.chosen, session.add_noise, voting.published
 
 
@@ -105,7 +108,7 @@ def said(error: BaseException) -> str:
             if module.startswith("dpgm_"):
                 shown.append(f"{module}:{line}")
                 shown += [f"{name} = {value!r}" for name, value in frame.f_locals.items()
-                          if (module, name) != ("dpgm_core.pipeline", "data")]  # fmt: skip
+                          if name != "data" or module not in _TAKE_DATA]  # fmt: skip
         waiting += [more for more in (link.__cause__, link.__context__) if more is not None]
     # Addresses, as text and as the numbers that `id` gives: any few digits stand in one by chance.
     return re.sub(r"0x[0-9a-f]+|\b\d{14,}\b", "0x", "\n".join(shown))

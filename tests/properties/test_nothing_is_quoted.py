@@ -18,9 +18,9 @@ from dpgm_core.cli import main
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.curator import live
 from dpgm_core.curator.live import LiveCurator
+from dpgm_core.foresight.verbs import check
 from dpgm_core.noise import measurement
 from dpgm_core.noise.measurement import Measurement
-from dpgm_core.pipeline import check
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources import arrow, csv, encoding, persons
 from dpgm_core.sources.codes import CodesSource

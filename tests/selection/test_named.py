@@ -9,7 +9,7 @@ import pytest
 
 from dpgm_core import Attribute, Budget, Contributions, Domain, Ledger, Structure, Terms, fit, plan, release
 from dpgm_core.errors import BudgetError, LearningFailed, OptionError, StructureError
-from dpgm_core.pipeline import check, plan_selection
+from dpgm_core.foresight.verbs import check, plan_selection
 from dpgm_core.selection.named import NamedCliques, left_for_tables
 from tests.private_columns import private_bins
 

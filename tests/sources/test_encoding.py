@@ -233,3 +233,20 @@ def test_many_texts_are_read_once_each() -> None:
     calls = 0
     codes = encode(pc.take(pa.array(["A", "b", "c"]), pa.array(np.arange(30_000) % 3)))
     assert codes[:3].tolist() == [0, 1, 2] and calls <= 6
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+def test_dates_in_milliseconds_need_be_no_whole_days(kind: str) -> None:
+    # Arrow refuses to cast them to days: one record would be a reason to refuse a table.
+    attribute = Attribute.from_dict("when", {"type": kind, "min": "1970-01-01", "max": "1970-01-03", "bins": "day"})
+    raw = pa.array([0, 1, 86_399_999, 86_400_000, -1, 2**62, -(2**63)], pa.int64()).view(pa.date64())
+    assert encoder(attribute)(raw).tolist() == [0, 0, 0, 1, *[attribute.unknown] * 3]
+
+
+@pytest.mark.parametrize("values", [[], [None], [0]], ids=["no row", "a null", "a value"])
+def test_a_zone_that_nobody_knows_is_refused_by_the_type(values: list[int | None]) -> None:
+    raw = pa.array(values, pa.timestamp("s", "No/Where"))
+    with pytest.raises(pa.ArrowInvalid):  # which the sources shield
+        encoder(Attribute.of_labels("a", ["x"], unknown="x"))(raw)
+    with pytest.raises(pa.ArrowInvalid):
+        as_text(raw)

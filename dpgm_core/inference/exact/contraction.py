@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 
-from dpgm_core import graphs
-from dpgm_core.structure import Structure
+from dpgm_core.structure import Structure, graphs
 
 __all__ = ["Letters", "Contraction", "Step", "candidates", "kernel_cost", "contraction_of"]
 

@@ -16,7 +16,9 @@ from dpgm_core.tables import Tables
 
 __all__ = ["Potentials", "Ready", "refuse_infinite"]
 
-_IMPOSSIBLE = "inference: every record has probability 0; some potentials must be above -inf"
+_IMPOSSIBLE = (
+    "inference: every record has probability 0: what is given, or the zeros (-inf) of the model, rule all of them out"
+)
 _MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; others less the maximum of their table
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.models.networks import network_of
 from dpgm_core.progress import silent
 from dpgm_core.randomness import SeededRandomness
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.directed import CHAIN, awkward_networks
 from dpgm_core.testing.doors import Door, TrappedRecords, live_curator

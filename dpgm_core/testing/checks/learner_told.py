@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 from attrs import field, frozen
 
-from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, DpgmError
 from dpgm_core.inference.contract import Beliefs, Capability, Engine, Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -20,6 +19,7 @@ from dpgm_core.models.networks import project
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import measure
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, Unserved, require
 from dpgm_core.testing.directed import awkward_networks

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dpgm_core.dag import Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import Overspent, StructureError
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.dag import Dag
 from dpgm_core.testing.check import Checklist, require
 from dpgm_core.testing.checks import selector_told as checks_selector_told
 from dpgm_core.testing.selecting import (

@@ -10,7 +10,7 @@ from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
 
 import dpgm_core as dpgm
-from dpgm_core.pipeline import check
+from dpgm_core.foresight.verbs import check
 from dpgm_core.testing.doors import TrappedRecords
 from dpgm_core.testing.unusual import TruncatedLaplace
 

@@ -43,7 +43,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.collective import require_log_concave
-from dpgm_core.inference import steady
+from dpgm_core.inference import engine_name, steady
 from dpgm_core.learning import expected_distance
 
 __all__ = ["CgmEm"]
@@ -186,7 +186,7 @@ class CgmEm:
         first = _Run(evolve(self, tau=_MOST, steps=None, stop="plateau"), release, engine, progress).run()
         reason = None
         if "sample" not in engine.capabilities:
-            reason = f"{type(engine).__name__} cannot sample, use junction-tree for better"
+            reason = f"{engine_name(engine)} cannot sample, use junction-tree for better"
         elif first.path.unconverged:
             reason = "not even the first path's steps converged"
         if reason:

@@ -32,7 +32,9 @@ _ASTRAY = 0.2
 # Weights as alike as this, nats, are those of a model that is the start itself.
 _ALIKE = 1e-9
 
-_IMPOSSIBLE = "gibbs: every record has probability 0; some potentials must be above -inf"
+_IMPOSSIBLE = (
+    "gibbs: every record has probability 0: what is given, or the zeros (-inf) of the model, rule all of them out"
+)
 
 
 @frozen(kw_only=True, eq=False)

@@ -27,7 +27,7 @@ from dpgm_core import (
     silent,
     whole,
 )
-from dpgm_core.inference import steady
+from dpgm_core.inference import engine_name, steady
 from dpgm_core.learning import Likelihood
 from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
@@ -126,7 +126,7 @@ class NaiveMLE:
             return *near, []
         if "sample" not in engine.capabilities:
             note = (
-                f"l2 = 'auto' simulates releases and {type(engine).__name__} cannot sample; l2 was chosen as by "
+                f"l2 = 'auto' simulates releases and {engine_name(engine)} cannot sample; l2 was chosen as by "
                 "'discrepancy', use junction-tree for better"
             )
             return *near, [note]

@@ -20,7 +20,6 @@ from dpgm_core import (
     StructureError,
     Terms,
     TooLarge,
-    pipeline,
 )
 from dpgm_core.sources import as_source
 
@@ -187,33 +186,6 @@ def test_a_plan_refuses_what_the_learner_refuses():
         dpgm.plan(wide, Budget.pure(1), **ask)
 
 
-class InTwo:
-    """A learner of two releases, that takes pure budgets alone and foresees nothing."""
-
-    def check(self, structure, inference):
-        pass
-
-    def learn(self, curator, inference, *, randomness, progress):
-        if curator.budget.kind != "pure":
-            raise dpgm.BudgetError("two releases take a pure budget")
-        curator.release(budget=curator.remaining * Fraction(1, 10))
-
-
-def test_a_plan_says_where_the_learner_does_otherwise_and_refuses_what_it_refuses_of_a_budget():
-    """`check` is told of no budget, so the learner is asked to learn, from a curator that gives nothing."""
-    asked = {"mechanism": "gaussian", "neighbours": "add-remove", "learner": InTwo()}
-    told = dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", learner=InTwo())
-    assert "a first look" in told.notes[0] and told.tables[0].noise > 0
-    for kind in (Budget.zcdp(1), Budget.approx(1, "1e-6")):
-        with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
-            dpgm.plan(STRUCTURE, kind, **asked)
-        with pytest.raises(dpgm.BudgetError, match="take a pure budget"):
-            pipeline.check(
-                np.zeros((5, 2), int), STRUCTURE, kind, "gaussian", InTwo(), terms=Terms(neighbours="add-remove")
-            )
-    assert dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", learner="naive-mle").notes == ()
-
-
 def test_pairs_to_check_are_those_that_no_family_holds():
     """Of the model's structure, whatever is measured; what is left of the budget is the learner's."""
     asked = {"neighbours": "add-remove", "learner": Largest(), "split": {"tables": "even", "check": "0.1"}}
@@ -221,3 +193,13 @@ def test_pairs_to_check_are_those_that_no_family_holds():
     assert "2 of the 2 pairs that no clique holds" in planned.notes[0]  # a and d, c and d
     bare = dpgm.plan(NETWORK.structure(), Budget.pure("0.9"), neighbours="add-remove", learner=Largest())
     assert planned.tables == bare.tables and planned.cost == Budget.pure(1)
+
+
+def test_a_column_that_a_map_tells_is_not_said_to_be_unmeasured():
+    """A model knows it as it knows the column that tells it; where that is in no table either, it does not."""
+    columns = {name: {"size": 2, "unknown": 0} for name in ("fine", "coarse", "other")}
+    rules = {"x": {"columns": ["fine", "coarse"], "map": {"0": "0", "1": "1"}}}
+    domain = dpgm.Domain.from_dict({"attributes": columns, "constraints": rules})
+    for cliques, unmeasured in (([("fine",)], ("other",)), ([("other",)], ("fine", "coarse"))):
+        planned = dpgm.plan(dpgm.Structure(domain, cliques), dpgm.Budget.pure(1), neighbours="add-remove")
+        assert planned.unmeasured == unmeasured

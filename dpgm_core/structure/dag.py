@@ -9,12 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dpgm_core import graphs
 from dpgm_core.arrays import FloatArray
 from dpgm_core.constraints.forms import Mask
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge, did_you_mean
-from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.directed import families
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["MOST_CELLS", "Dag", "check_dag"]
 
@@ -43,7 +44,7 @@ class Dag:
         if not isinstance(domain, Domain):
             raise StructureError(f"a Dag needs a Domain first, got {type(domain).__name__}")
         self.domain = domain
-        self.families = graphs.families(domain.names, parents)
+        self.families = families(domain.names, parents)
         for family in self.families:
             cells = math.prod(domain.shape(family))
             if cells > MOST_CELLS:
@@ -188,7 +189,7 @@ class Dag:
         Traceback (most recent call last):
         dpgm_core.errors.StructureError: constraint 'x' lies in no family of the graph; make one of its columns ...
         """
-        for one in self.domain.constraints:
+        for one in self.domain.rules:
             if not set(self.domain.undetermined).isdisjoint(one.columns):
                 raise StructureError(
                     f"constraint {one.name!r} is about bins or labels that are still to be found, so that conditional "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpgm_core.errors import OptionError
-from dpgm_core.settings import apply_setting, parse_setting
+from dpgm_core.spec.settings import apply_setting, parse_setting
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core.constraints import Listed
-from dpgm_core.dag import MOST_CELLS, Dag
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge
 from dpgm_core.structure import Structure
+from dpgm_core.structure.dag import MOST_CELLS, Dag
 
 NAMES = "abcdef"
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from dpgm_core.domain import Domain
-from dpgm_core.domain_files import domain_tables, overridden
 from dpgm_core.errors import DomainError
+from dpgm_core.metadata.domain_files import domain_tables, overridden
 from dpgm_core.spec import load_spec
 
 NIST = {

@@ -12,7 +12,6 @@ import numpy as np
 from attrs import asdict, frozen
 from numpy.random import default_rng
 
-from dpgm_core.dag import Dag
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
@@ -23,6 +22,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Clique, Structure, StructureReport
+from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
 
 __all__ = ["Plan", "TableError", "cell_error", "checked_records", "delta_note", "make_plan"]
@@ -57,7 +57,7 @@ class Plan:
     widest noise): in the unit of the tables, 1/grid of a person with contributions. seconds_per_inference: None where
     no engine is asked. inference_cost: the engine's own words on sizes, if it has any. notes: what to reconsider.
     unsafe: why the guarantee would not hold to the letter (textbook noise), if so. unmeasured: attributes in no table,
-    of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
+    and told by no map, of which a model will know nothing. contrasts: the tables stand for sums of products, one each.
     """
 
     structure: StructureReport
@@ -152,7 +152,7 @@ def make_plan(
             )
         ),
         unsafe=measurement.unsafe,
-        unmeasured=tables.uncovered,
+        unmeasured=tables.untold,
         contrasts=measurement.contrasts,
     )
 

@@ -22,10 +22,11 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.settings import apply_setting
-from dpgm_core.structure import Structure, checked_singletons
+from dpgm_core.spec.settings import apply_setting
+from dpgm_core.spec.validated import check_validated
+from dpgm_core.structure import Structure
+from dpgm_core.structure.reading import checked_singletons
 from dpgm_core.toml import parse_toml
-from dpgm_core.validated import check_validated
 from dpgm_core.workload import Workload
 
 __all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "read_spec"]

@@ -1,0 +1,317 @@
+"""The shape of a model: a domain, its cliques, and groups of cliques that share one parameter table ("tied")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpgm_core.constraints.forms import Mask
+from dpgm_core.constraints.resolved import Derived
+from dpgm_core.domain import Domain
+from dpgm_core.errors import StructureError
+from dpgm_core.structure import graphs, ready_made
+from dpgm_core.structure.cliques import Cliques, grouped
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.reading import checked_singletons, cliques_of_table, or_single
+from dpgm_core.structure.report import StructureReport
+
+__all__ = ["Structure"]
+
+
+class Structure(Cliques):
+    """A domain, cliques of any order over it, and optionally tied groups of cliques with one table each.
+
+    domain: the attributes. cliques: tuples of attribute names; the order of the names is the order of the
+    table's axes. Cliques equal up to order are merged (the first one stays). tied: groups of cliques that share
+    one parameter table; all cliques of a group must have the same shape, axis by axis, and be distinct; a group
+    of one is a plain clique. The table of a group is the sum over its cliques, and its total is
+    (number of cliques) * N.
+
+    Raises StructureError for unknown or repeated names and for groups that do not fit.
+
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b"), ("b", "c")])
+    >>> structure.shapes, structure.cells
+    (((2, 3), (3, 2)), 12)
+    """
+
+    duplicates: tuple[Clique, ...]
+
+    def __init__(
+        self,
+        domain: Domain,
+        cliques: Iterable[Sequence[str]],
+        *,
+        tied: Iterable[Iterable[Sequence[str]]] = (),
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise StructureError(f"a structure needs a Domain first, got {type(domain).__name__}")
+        self.domain = domain
+        self.groups, self.duplicates = grouped(domain, cliques, tied)
+
+    def over(self, domain: Domain) -> Structure:
+        """The same cliques over another domain that has their attributes, such as one whose bins were found.
+
+        >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).over(Domain.from_sizes({"a": 5})).cells
+        5
+        """
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        return Structure(domain, plain, tied=[group for group in self.groups if len(group) > 1])
+
+    @classmethod
+    def chain(cls, domain: Domain, order: int = 1) -> Structure:
+        """Edges between attributes at most `order` places apart in the domain.
+
+        >>> Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).cliques
+        (('a', 'b'), ('b', 'c'))
+        """
+        return cls(domain, or_single(ready_made.chain(domain.names, order), domain.names))
+
+    @classmethod
+    def tree(cls, domain: Domain, branching: int = 2) -> Structure:
+        """A balanced tree over the domain's attributes in order."""
+        return cls(domain, or_single(ready_made.tree(domain.names, branching), domain.names))
+
+    @classmethod
+    def complete(cls, domain: Domain, order: int = 2) -> Structure:
+        """All cliques of `order` attributes."""
+        return cls(domain, or_single(ready_made.complete(domain.names, order), domain.names))
+
+    @classmethod
+    def grid(cls, domain: Domain, rows: int, columns: int) -> Structure:
+        """A rows x columns grid over the domain's attributes, row by row."""
+        return cls(domain, or_single(ready_made.grid(domain.names, rows, columns), domain.names))
+
+    @classmethod
+    def erdos_renyi(cls, domain: Domain, p: float, seed: int, *, connected: bool = True) -> Structure:
+        """Each pair of attributes is an edge with probability `p`."""
+        return cls(domain, or_single(ready_made.erdos_renyi(domain.names, p, seed, connected=connected), domain.names))
+
+    @cached_property
+    def untold(self) -> tuple[str, ...]:
+        """What is `uncovered` and is not told by a map from a column in a clique either: a model knows nothing of it.
+
+        >>> rules = {"x": {"columns": ["a", "b"], "map": {"0": "0", "1": "1"}}}
+        >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
+        >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
+        >>> Structure(domain, [("a",)]).uncovered, Structure(domain, [("a",)]).untold
+        (('b', 'c'), ('c',))
+        """
+        known = set(self.domain.names).difference(self.uncovered)
+        for one in self.domain.derived(frozenset(known)):
+            if one.of in known:
+                known.add(one.column)
+        return tuple(name for name in self.uncovered if name not in known)
+
+    @cached_property
+    def derived(self) -> tuple[Derived, ...]:
+        """The columns that a map tells from another and that no clique holds with others: they need no table, only the
+        map. Each comes after the one it is told by.
+        """
+        joined = (group for group in self.groups if len(group) > 1 or len(group[0]) > 1)
+        return self.domain.derived({name for group in joined for clique in group for name in clique})
+
+    @cached_property
+    def constrained(self) -> Structure:
+        """The structure with a clique for each constraint that no clique of its own holds; itself where none is needed.
+
+        What is exact of a model over a constrained domain is over this one's junction tree. Its own cliques come first,
+        then those of constraints, tied groups last. Columns in no clique that a map tells are left alone.
+
+        >>> rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+        >>> binary = {name: {"size": 2, "unknown": 0} for name in "abc"}
+        >>> domain = Domain.from_dict({"attributes": binary, "constraints": rules})
+        >>> Structure(domain, [("a", "c"), ("b", "c")]).constrained.cliques
+        (('a', 'c'), ('b', 'c'), ('a', 'b'))
+        """
+        if not self.domain.scopes:
+            return self
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        return self._with_scopes(plain, self.domain.derived(self._members))
+
+    @cached_property
+    def narrowed(self) -> Structure:
+        """`constrained`, without tables for columns that are `derived`: what a clique of one such column says is said
+        of the column that tells it.
+
+        >>> from dpgm_core.constraints import Mapped
+        >>> plain, to = Domain.from_sizes({"a": 3, "b": 2}), (("0", "0"), ("1", "1"), ("2", "1"))
+        >>> domain = Domain(plain.attributes, [Mapped(name="x", columns=("a", "b"), to=to)])
+        >>> structure = Structure(domain, [("a",), ("b",)])
+        >>> structure.constrained.cliques, structure.narrowed.cliques
+        ((('a',), ('b',), ('a', 'b')), (('a',),))
+        """
+        if not self.domain.scopes:
+            return self
+        told = {one.column: one.of for one in self.derived}
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        kept = [clique for clique in plain if told.keys().isdisjoint(clique)]
+        held = {name for clique in kept for name in clique}
+        for (name,) in (clique for clique in plain if not told.keys().isdisjoint(clique)):
+            while name in told:
+                name = told[name]
+            if name not in held:
+                held.add(name)
+                kept.append((name,))
+        return self._with_scopes(kept, self.derived)
+
+    def _with_scopes(self, plain: Sequence[Clique], derived: Iterable[Derived]) -> Structure:
+        """These in place of the plain cliques, and what constraints need besides; itself where nothing changes."""
+        told = {one.column for one in derived}
+        held = [frozenset(clique) for clique in plain]
+        scopes = [scope for scope in self.domain.scopes if told.isdisjoint(scope)]
+        more = [scope for scope in scopes if not any(other.issuperset(scope) for other in held)]
+        if not more and list(plain) == [group[0] for group in self.groups if len(group) == 1]:
+            return self
+        return Structure(self.domain, [*plain, *more], tied=[group for group in self.groups if len(group) > 1])
+
+    @cached_property
+    def impossible(self) -> Mask | None:
+        """(cells,): where no record can be, as each constraint alone tells; None where no cell is ruled out.
+
+        A cell of a tied group is where it is for all of its cliques.
+        """
+        if not self.domain.scopes:
+            return None
+        parts = []
+        for group, shape in zip(self.groups, self.shapes, strict=True):
+            part = np.ones(shape, dtype=bool)
+            for clique in group:
+                mask = self.domain.impossible(clique)
+                part &= np.zeros(shape, dtype=bool) if mask is None else mask
+            parts.append(part.reshape(-1))
+        found = np.concatenate(parts)
+        found.flags.writeable = False
+        return found if found.any() else None
+
+    @cached_property
+    def adjacency(self) -> Mapping[str, set[str]]:
+        """The graph over all attributes of the domain, those in no clique included."""
+        return graphs.neighbours_of(self.domain.names, self.cliques)
+
+    @cached_property
+    def elimination(self) -> graphs.Elimination:
+        """The cheapest of several greedy elimination orders, by total cells and then peak."""
+        return graphs.elimination_orders(self.adjacency, self.domain.sizes)[0]
+
+    @cached_property
+    def junction_tree(self) -> tuple[list[Clique], list[tuple[int, int]]]:
+        """The maximal cliques of the triangulated graph and the edges of a junction forest over them."""
+        return graphs.junction_tree(self.elimination)
+
+    def with_singletons(self) -> Structure:
+        """The structure with a clique of its own for each attribute in no clique, so that every attribute is measured.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")]).with_singletons().cliques
+        (('a', 'b'), ('c',))
+        """
+        plain = [group[0] for group in self.groups if len(group) == 1]
+        tied = [group for group in self.groups if len(group) > 1]
+        return Structure(self.domain, [*plain, *((name,) for name in self.uncovered)], tied=tied)
+
+    def untied(self) -> Structure:
+        """The structure with each clique on its own table, duplicates merged."""
+        return Structure(self.domain, self.cliques)
+
+    def only(self, number: int) -> Structure:
+        """The structure with only one of the groups."""
+        group = self.groups[number]
+        return Structure(self.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
+
+    def measuring(self, cliques: Iterable[Clique]) -> Structure:
+        """The structure of the tables that a release of these cliques measures.
+
+        Each must be contained in one of this structure's cliques; of a tied group one names the whole. Raises
+        StructureError.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")]).measuring([("a",)]).cliques
+        (('a',),)
+        """
+        plain: list[Clique] = []
+        tied: dict[int, tuple[Clique, ...]] = {}
+        for raw in cliques:
+            clique = (raw,) if isinstance(raw, str) else tuple(raw)
+            covering = self.covering(clique)
+            if covering is None:
+                raise StructureError(f"cannot measure {clique!r}: no clique of the model contains it")
+            number = self.find(covering)[0]
+            group = self.groups[number]
+            if len(group) == 1:
+                plain.append(clique)
+            elif frozenset(clique) in map(frozenset, group):
+                tied[number] = group
+            else:
+                raise StructureError(
+                    f"cannot measure {clique!r}: it lies inside a tied group; name a clique of the group"
+                )
+        return Structure(self.domain, plain, tied=tied.values())
+
+    def describe(self) -> StructureReport:
+        """Sizes, triangulation and oddities, without touching any data.
+
+        >>> print(Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2))).describe())
+        3 attributes, 2 cliques in 2 tables, 8 cells
+        1 connected component(s), treewidth 1
+        triangulated: 10 cells, largest cluster 4 cells (32 B)
+        """
+        return StructureReport(
+            attributes=len(self.domain),
+            cliques=len(self.cliques),
+            groups=len(self.groups),
+            cells=self.cells,
+            components=len(graphs.components(self.adjacency)),
+            treewidth=self.narrowed.elimination.treewidth,
+            triangulated_cells=self.narrowed.elimination.total,
+            peak_cells=self.narrowed.elimination.peak,
+            duplicates=self.duplicates,
+            nested=self.nested,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Cliques and tied groups as plain values, without the domain; `from_dict` reads it back."""
+        plain: dict[str, Any] = {"cliques": [list(group[0]) for group in self.groups if len(group) == 1]}
+        tied = [[list(clique) for clique in group] for group in self.groups if len(group) > 1]
+        return plain | ({"tied": tied} if tied else {})
+
+    @classmethod
+    def from_dict(cls, domain: Domain, plain: Mapping[str, Any]) -> Structure:
+        """Read `{"cliques": [...], "tied": [...]}`, a graph helper such as `{"graph": "chain", "order": 3}`, or
+        `{"parents": {"b": ["a"]}}`, the families of a directed graph over the whole domain, each child first.
+
+        Helpers, families and cliques add up. With `{"singletons": True}` each attribute in none of them gets a clique
+        of its own; with nothing else, every attribute does. Raises StructureError.
+
+        >>> Structure.from_dict(Domain.from_sizes({"a": 2, "b": 2}), {"graph": "chain"}).cliques
+        (('a', 'b'),)
+        """
+        if not isinstance(plain, Mapping):
+            raise StructureError(
+                "a structure must be a table such as { graph = 'chain' }, or { select = 'auto' } to have it chosen, "
+                f"got {plain!r:.80}"
+            )
+        cliques, tied = cliques_of_table(domain.names, plain)
+        if not checked_singletons(plain):
+            return cls(domain, cliques, tied=tied)
+        if not cliques and not tied:
+            return cls(domain, [(name,) for name in domain.names])
+        return cls(domain, cliques, tied=tied).with_singletons()
+
+    def __iter__(self) -> Iterator[Clique]:
+        return iter(self.cliques)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Structure) and self.groups == other.groups and self.domain == other.domain
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.domain, self.groups))
+
+    def __repr__(self) -> str:
+        return f"Structure({len(self.domain)} attributes, {len(self.cliques)} cliques, {self.cells} cells)"

@@ -1,0 +1,78 @@
+"""Graphs: elimination orders and junction trees against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpgm_core.structure import graphs, ready_made
+
+NAMES = [f"x{i}" for i in range(7)]
+
+
+@st.composite
+def weighted_graphs(draw):
+    """Adjacency over up to seven attributes, disconnected ones included, and sizes."""
+    count = draw(st.integers(1, 7))
+    pairs = list(itertools.combinations(NAMES[:count], 2))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    sizes = {name: draw(st.integers(1, 5)) for name in NAMES[:count]}
+    return graphs.neighbours_of(NAMES[:count], edges), sizes
+
+
+@given(weighted_graphs(), st.randoms())
+def test_junction_trees_are_junction_trees(graph, random):
+    """Of any order: every edge in a clique, no clique inside another, a forest, and running intersection."""
+    adjacency, sizes = graph
+    order = list(adjacency)
+    random.shuffle(order)
+    elimination = graphs.eliminate(adjacency, sizes, order)
+    cliques, edges = graphs.junction_tree(elimination)
+    sets = [set(clique) for clique in cliques]
+    assert set().union(*sets) == set(adjacency)
+    for name, around in adjacency.items():
+        assert all(any({name, other} <= one for one in sets) for other in around)
+    assert not any(one < other for one in sets for other in sets)
+    assert len(set(map(frozenset, sets))) == len(sets)
+    assert len(edges) == len(cliques) - len(graphs.components(adjacency))
+    for name in adjacency:
+        holders = {i for i, one in enumerate(sets) if name in one}
+        inside = [edge for edge in edges if set(edge) <= holders]
+        assert len(inside) == len(holders) - 1  # a forest on them with one edge less is one tree
+    assert elimination.treewidth == max(map(len, sets)) - 1
+    assert elimination.peak >= max(math.prod(sizes[name] for name in one) for one in sets)
+
+
+@given(weighted_graphs())
+def test_greedy_orders_are_priced_and_sorted(graph):
+    """Each order eliminates every attribute once, costs what playing it costs, and the cheapest comes first."""
+    adjacency, sizes = graph
+    found = graphs.elimination_orders(adjacency, sizes)
+    for one in found:
+        assert sorted(one.order) == sorted(adjacency)
+        assert graphs.eliminate(adjacency, sizes, one.order) == one
+    assert [(one.total, one.peak) for one in found] == sorted((one.total, one.peak) for one in found)
+
+
+@given(weighted_graphs())
+def test_the_lower_bound_is_below_every_order(graph):
+    """No order of at most seven attributes, tried out to the last, has a smaller peak than the bound says."""
+    adjacency, sizes = graph
+    order, least = graphs._thinnest_first(adjacency, {name: math.log(size) for name, size in sizes.items()})
+    assert sorted(order) == sorted(adjacency)
+    some = itertools.islice(itertools.permutations(adjacency), 0, None, 1 + 5 * (len(adjacency) > 5))
+    best = min(graphs.eliminate(adjacency, sizes, one).peak for one in some)
+    assert least <= math.log(best) + 1e-5
+
+
+def test_the_heuristics_find_the_best_order_of_trees_and_cycles():
+    """Treewidth 1 for trees and chains, 2 for a cycle, k - 1 for a clique, 3 for a 3 x 3 grid."""
+    nine = [f"x{i}" for i in range(9)]
+    cases = {1: ready_made.tree(nine), 2: [*ready_made.chain(nine), (nine[8], nine[0])], 8: ready_made.complete(nine)}
+    cases[3] = ready_made.grid(nine, 3, 3)
+    for width, cliques in cases.items():
+        adjacency = graphs.neighbours_of(nine, cliques)
+        assert graphs.elimination_orders(adjacency, dict.fromkeys(nine, 2))[0].treewidth == width
