@@ -65,7 +65,8 @@ if TYPE_CHECKING:
     from dpgm_core.progress import Progress, silent
     from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
     from dpgm_core.releases.reading import load_release
-    from dpgm_core.releases.release import NoisyTables, Round
+    from dpgm_core.releases.release import NoisyTables
+    from dpgm_core.releases.round import Round
     from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
     from dpgm_core.selection.contract import Fitting, Selection, SelectionPlan, Selector
     from dpgm_core.sources.contract import Source
@@ -132,7 +133,8 @@ _LAZY = {
     "progress": ["Progress", "silent"],
     "randomness": ["Randomness", "SeededRandomness", "SystemRandomness"],
     "releases.reading": ["load_release"],
-    "releases.release": ["NoisyTables", "Round"],
+    "releases.release": ["NoisyTables"],
+    "releases.round": ["Round"],
     "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
     "selection.contract": ["Fitting", "Selection", "SelectionPlan", "Selector"],
     "sources.contract": ["Source"],

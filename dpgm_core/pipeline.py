@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import frozen
+
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
-from dpgm_core.curator.discovery import found_first
+from dpgm_core.curator.discovery import Found, found_first
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DpgmError, LearningFailed, OptionError
-from dpgm_core.foresight.verbs import check, check_tables, chooser_of, session_curator
+from dpgm_core.foresight.verbs import check, check_tables, chooser_of, session_mechanism
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
@@ -33,10 +35,11 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.selection.asked import selector_of, share_only, workload_of
+from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
 from dpgm_core.selection.contract import Selection, Selector
 from dpgm_core.selection.run import chosen_fit, select_structure
 from dpgm_core.sources import as_source
+from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
@@ -99,38 +102,32 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         raise OptionError("a workload was given with named cliques; it says what a selector may choose; leave it out")
     if not isinstance(structure, Structure):
         structure = selector_of(structure)
-    opened, wanted = _opened(ledger), structure if isinstance(structure, Structure) else workload_of(workload)
+    wanted = structure if isinstance(structure, Structure) else workload_of(workload)
+    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, progress)
     wished = None if isinstance(structure, Structure) else workload
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": stated, "randomness": randomness, "split": split, "workload": wished}
-    found = found_first(
-        as_source(data),
+    found = means.found(
         wanted.domain,
         budget,
-        terms=stated,
-        check=lambda: check(data, structure, budget, mechanism, made, engine, **asked),
-        randomness=randomness,
-        ledger=opened,
-        save_release=save_release,
-        labels_from=labels_from,
+        labels_from,
+        refuse=lambda: check(data, structure, budget, mechanism, made, engine, **asked),
     )
     more: dict[str, Any] = {"randomness": randomness, "progress": progress}
-    kept: dict[str, Any] = {"terms": stated, "ledger": opened, "save_to": save_release, "discovery": found.discovery}
     with found.kept():
         if isinstance(structure, Structure) and found.discovery is not None:
             structure = structure.over(found.domain)
         if not isinstance(structure, Structure) or structure.domain.undetermined:
             over = None if isinstance(wanted, Structure) else found.over(wanted)
             selector, over, share = chooser_of(structure, found.budget, mechanism, split, made, engine, stated, over)
-            curator = session_curator(as_source(data), over, found.budget, **kept, **more)
+            curator = means.session(over, found)
             noisy, selection = select_structure(selector, curator, over, made, engine, share=share, **more)
             return judged(chosen_fit(noisy, selection, selector, made, engine, **more), engine)
         made.check(structure, engine)  # what it cannot learn is refused before anything is charged
-        noise: Mechanism = make("mechanism", mechanism)
-        curator = LiveCurator(as_source(data), structure, noise, budget=found.budget, split=split, **kept, **more)
-        if opened is not None:
+        curator = means.curator(structure, make("mechanism", mechanism), found, split)
+        if means.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
-            opened.check(found.budget)
+            means.ledger.check(found.budget)
         return judged(run(made, curator, engine, **more), engine)
 
 
@@ -159,26 +156,20 @@ def select(  # noqa: PLR0913 - and without the learning
     chooser, wanted = selector_of(selector), workload_of(workload)
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
-    share, opened = share_only(split, MECHANISM, budget), _opened(ledger)
+    share = share_only(split, MECHANISM, budget)
+    means = _Means(as_source(data), terms, randomness, _opened(ledger), save_release, progress)
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": terms, "randomness": randomness, "split": split, "workload": wanted}
-    found = found_first(
-        as_source(data),
+    found = means.found(
         wanted.domain,
         budget,
-        terms=terms,
-        check=lambda: check(data, chooser, budget, MECHANISM, made, engine, **asked),
-        randomness=randomness,
-        ledger=opened,
-        save_release=save_release,
-        labels_from=labels_from,
+        labels_from,
+        refuse=lambda: check(data, chooser, budget, MECHANISM, made, engine, **asked),
     )
     more: dict[str, Any] = {"randomness": randomness, "progress": progress}
-    kept: dict[str, Any] = {"terms": terms, "ledger": opened, "save_to": save_release, "discovery": found.discovery}
     with found.kept():
         over = found.over(wanted)
-        curator = session_curator(as_source(data), over, found.budget, **kept, **more)
-        return select_structure(chooser, curator, over, made, engine, share=share, **more)
+        return select_structure(chooser, means.session(over, found), over, made, engine, share=share, **more)
 
 
 def release(
@@ -206,32 +197,17 @@ def release(
     check_determined(with_placeholders(structure.domain))
     check_constraints(structure.domain, None, JunctionTree())
     noise: Mechanism = make("mechanism", mechanism)
-    source, opened, stated = as_source(data), _opened(ledger), Terms.stated(terms, neighbours)
-    found = found_first(
-        source,
+    stated = Terms.stated(terms, neighbours)
+    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, progress)
+    found = means.found(
         structure.domain,
         budget,
-        terms=stated,
-        check=lambda: check_tables(source, structure, noise, budget, stated, randomness, split),
-        randomness=randomness,
-        ledger=opened,
-        save_release=save_release,
-        labels_from=labels_from,
+        labels_from,
+        refuse=lambda: check_tables(means.source, structure, noise, budget, stated, randomness, split),
     )
     with found.kept():
-        curator = LiveCurator(
-            source,
-            structure if found.discovery is None else structure.over(found.domain),
-            noise,
-            terms=stated,
-            budget=found.budget,
-            randomness=randomness,
-            ledger=opened,
-            save_to=save_release,
-            split=split,
-            progress=progress,
-            discovery=found.discovery,
-        )
+        over = structure if found.discovery is None else structure.over(found.domain)
+        curator = means.curator(over, noise, found, split)
         try:
             curator.release()
         except DpgmError as error:
@@ -282,6 +258,56 @@ def learn(
     engine: Inference = make("inference", inference)
     check_constraints(curator.structure.domain, engine, JunctionTree())
     return judged(run(made, curator, engine, randomness=randomness, progress=progress), engine)
+
+
+@frozen
+class _Means:
+    """What every verb that spends is given: the records, what is protected, and where charge and release are kept."""
+
+    source: Source
+    terms: Terms
+    randomness: Randomness | None
+    ledger: Ledger | None
+    save_release: str | Path | None
+    progress: Progress
+
+    def found(
+        self, domain: Domain, budget: Budget, labels_from: str | Path | None, refuse: Callable[[], None]
+    ) -> Found:
+        """The domain with the labels of its open columns; refuse: what refuses the rest of the run, called first."""
+        return found_first(
+            self.source,
+            domain,
+            budget,
+            terms=self.terms,
+            check=refuse,
+            randomness=self.randomness,
+            ledger=self.ledger,
+            save_release=self.save_release,
+            labels_from=labels_from,
+        )
+
+    def curator(
+        self, structure: Structure, mechanism: Mechanism, found: Found, split: str | Mapping[str, Any] = "even"
+    ) -> LiveCurator:
+        """The door to the records, for what finding labels has left of the budget."""
+        return LiveCurator(
+            self.source,
+            structure,
+            mechanism,
+            terms=self.terms,
+            budget=found.budget,
+            randomness=self.randomness,
+            ledger=self.ledger,
+            save_to=self.save_release,
+            split=split,
+            progress=self.progress,
+            discovery=found.discovery,
+        )
+
+    def session(self, workload: Workload, found: Found) -> LiveCurator:
+        """The same for a session: what it is to model is not known yet, so each attribute stands alone."""
+        return self.curator(attributes_alone(workload), session_mechanism(found.budget), found)
 
 
 def _opened(ledger: Ledger | str | Path | None) -> Ledger | None:

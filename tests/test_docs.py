@@ -128,8 +128,10 @@ def test_the_page_on_choosing_runs(tmp_path):
 def test_the_pages_on_tables_run(tmp_path):
     """And those of the five pages on tables of one's own, in their order; they print what they say, up to noise.
 
-    The planted facts of `make.py` are found: a bound is ten standard errors of noise, or more, from what is in the
-    records, so false alarms are below 1e-9. No sampled record breaks a constraint, no private label is a rare one.
+    The planted facts of `make.py` are found: bounds are ten standard errors of noise, or more, from what is in the
+    records; that of costs holds for any edges. A label of ten persons is told with probability 5e-7 (a threshold of 79
+    and noise of scale 5), two such with less than 1e-10. So false alarms are below 1e-9. No sampled record breaks a
+    constraint.
     """
     pages = [DOCS / f"{name}.md" for name in ("my-csv", "numeric", "missing", "constraints", "filling-in")]
     shutil.copytree(DOCS / "examples" / "extract", tmp_path / "docs/examples/extract")
@@ -158,7 +160,8 @@ def test_the_pages_on_tables_run(tmp_path):
     )
 
     model = dpgm_core.load_model(tmp_path / "stays/stays.dpgm")
-    assert set(model.domain["job"].labels) <= {*JOBS, "other", "missing"} and "retired" in model.domain["job"].labels
+    found = set(model.domain["job"].labels)
+    assert "retired" in found and len(found - {*JOBS, "other", "missing"}) < 2
     assert "missing" not in model.domain["sex"].labels and model.cost == dpgm_core.Budget.approx(2, "1e-6")
     with (tmp_path / "synthetic.csv").open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter=";"))
@@ -168,7 +171,7 @@ def test_the_pages_on_tables_run(tmp_path):
 
     numbers = dpgm_core.load_model(tmp_path / "numbers.dpgm")
     assert abs(numbers.mean("age") - 54.5) < 2 and abs(numbers.correlation("age", "systolic") - 0.5) < 0.15
-    assert 600 < numbers.mean("cost") < 1800 and numbers.domain["cost"].private is None
+    assert 500 < numbers.mean("cost") < 4000 and numbers.domain["cost"].private is None
 
     rules = dpgm_core.load_model(tmp_path / "rules.dpgm")
     assert rules.marginal(["sex", "pregnant"])[0, 1] == 0 and not rules.unmeasured
@@ -204,6 +207,24 @@ def test_the_table_of_the_page_on_missing_values_is_so(table, labels, unknown, n
     rules = {"labels": ["yes", "1"], "case": False, "blanks": "strip", "numbers": True, **table}
     loose = dpgm_core.Domain.from_dict({"a": rules})["a"] if "unknown" not in table else None
     assert loose is None or [loose.code(text) for text in ("Yes", " yes ", "1.0", "01")] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("table", "bins", "label"),
+    [
+        ({"type": "integer", "min": 0, "max": 9}, 10, "9"),
+        ({"type": "integer", "min": 0, "max": 300}, 32, "291-300"),
+        ({"type": "integer", "bins": [80, 110, 120]}, 2, "110-120"),
+        ({"type": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "quarter"}, 4, "2024 Q4"),
+        ({"type": "datetime", "min": "2024-03-05", "max": "2024-03-05T16:30", "bins": "hour"}, 17, "2024-03-05T16"),
+        ({"type": "time", "bins": "hour"}, 24, None),
+        ({"type": "number", "min": 1, "max": 1000, "bins": 3, "scale": "log"}, 3, "[100, 1000]"),
+    ],
+)
+def test_the_table_of_the_page_on_numbers_is_so(table, bins, label):
+    """How many bins each row gives, and what the last one is called."""
+    column = dpgm_core.Domain.from_dict({"a": table})["a"]
+    assert column.size == bins + 1 and label in (None, column.labels[-2])
 
 
 def test_the_stays_are_those_of_their_script(tmp_path):

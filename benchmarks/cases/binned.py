@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from benchmarks.cases.coded import Coded, shares
-from dpgm_core import Array, Attribute, Domain, FloatArray, Model
+from dpgm_core import Array, Attribute, Clique, Domain, FloatArray
 
-__all__ = ["HAND", "HAND_16", "JUDGES", "WAYS", "binned", "off_numbers", "spread", "tenths"]
+__all__ = ["HAND", "HAND_16", "JUDGES", "WAYS", "binned", "exact", "off_numbers", "spread", "tenths"]
 
 #: Edges as an expert of censuses would write them down, from what the columns mean: five years of age (code 0 is 16),
 #: usual working weeks (code 0 is one hour; 40 hours are a bin of their own), capital by growing amounts with a bin for
@@ -85,11 +85,16 @@ def tenths(codes: Array, size: int) -> FloatArray:
     return found
 
 
-def off_numbers(table: Coded, model: Model) -> dict[str, float]:
-    """Mean total variation distance to the records over all pairs of columns, in the cells of each of `JUDGES`."""
-    pairs = list(itertools.combinations(table.domain.names, 2))
-    margins = model.marginals_of(pairs)
-    own = {one.name: spread(model.domain[one.name], one.size) for one in table.domain}
+def off_numbers(
+    table: Coded, domain: Domain, marginals: Callable[[list[Clique]], Mapping[Clique, FloatArray]]
+) -> dict[str, float]:
+    """Mean total variation distance to the records over all pairs of columns, in the cells of each of `JUDGES`.
+
+    domain, marginals: of a model, over bins; its numbers are even inside a bin.
+    """
+    pairs: list[Clique] = list(itertools.combinations(table.domain.names, 2))
+    margins = marginals(pairs)
+    own = {one.name: spread(domain[one.name], one.size) for one in table.domain}
     hand = binned(table.domain, "by hand")
     cells = {
         one.name: (
@@ -105,3 +110,11 @@ def off_numbers(table: Coded, model: Model) -> dict[str, float]:
         coarser = [rows @ off @ columns.T for rows, columns in zip(cells[left], cells[right], strict=True)]
         distances.append([np.abs(one).sum() / 2 for one in (off, *coarser)])
     return dict(zip(JUDGES, np.mean(distances, axis=0).tolist(), strict=True))
+
+
+def exact(table: Coded, domain: Domain) -> Callable[[list[Clique]], dict[Clique, FloatArray]]:
+    """The records' own shares over bins: what is off then is what the bins hide."""
+    bins = {one.name: (spread(domain[one.name], one.size) > 0).astype(float) for one in table.domain}
+    return lambda cliques: {
+        (left, right): bins[left] @ shares(table, (left, right)) @ bins[right].T for left, right in cliques
+    }

@@ -10,15 +10,28 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
 
-from benchmarks.cases.binned import binned, off_numbers
+from benchmarks.cases.binned import binned, exact, off_numbers
 from benchmarks.cases.coded import adult
 from benchmarks.harness.alone import peak_megabytes
-from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit
+from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, Workload, fit, load_model
 from dpgm_core.cli import main
 from dpgm_core.models.merged import SampleMethod
 
-__all__ = ["DELTA", "adult_errors", "bins_found", "broken", "commands", "constraints_broken", "sampled", "typed_model"]
+__all__ = [
+    "DELTA",
+    "adult_errors",
+    "bins_found",
+    "broken",
+    "commands",
+    "completed",
+    "constraints_broken",
+    "cut_errors",
+    "sampled",
+    "typed_model",
+]
 
 DELTA = "1e-9"
 TYPES: dict[str, dict[str, Any]] = {
@@ -83,7 +96,20 @@ def adult_errors(folder: Path, way: str, kind: str, seed: int) -> dict[str, floa
         workload=Workload.all(domain, order=2), neighbours="add-remove", randomness=SeededRandomness(seed),
     )  # fmt: skip
     used = time.process_time() - used
-    return off_numbers(table, done.model) | {"CPU": used}
+    return off_numbers(table, done.model.domain, done.model.marginals_of) | {"CPU": used}
+
+
+def cut_errors(folder: Path, way: str, seed: int) -> dict[str, float]:
+    """What bins hide alone: the records' own tables, by bins found as in `adult_errors` under (1, 1e-9)."""
+    table = adult(folder)
+    domain = binned(table.domain, way)
+    if domain.undetermined:
+        alone = Structure(domain, [(name,) for name in domain.names])
+        domain = fit(
+            folder / "adult.csv", alone, Budget.approx(1, DELTA), mechanism="gaussian",
+            neighbours="add-remove", randomness=SeededRandomness(seed),
+        ).model.domain  # fmt: skip
+    return off_numbers(table, domain, exact(table, domain))
 
 
 def typed_model(columns: int) -> Model:
@@ -99,6 +125,29 @@ def sampled(folder: Path, count: int, suffix: str) -> dict[str, float]:
     """What `dpgm sample` takes."""
     words = ["sample", str(folder / "m.dpgm"), "-n", str(count), "-o", str(folder / f"{count}.{suffix}"), "--seed", "1"]
     return commands(words)
+
+
+def completed(folder: Path, rows: int, patterns: int, suffix: str) -> dict[str, float]:
+    """What `dpgm complete` takes of rows, each of which lacks a third of its cells by one of so many patterns."""
+    model = load_model(folder / "m.dpgm")
+    whole = model.sample(rows, form="values", randomness=SeededRandomness(1))
+    rng = np.random.default_rng(2)
+    lacking = rng.random((patterns, len(model.domain))) < 1 / 3
+    own = rng.integers(0, patterns, rows)
+    given = pa.table(
+        {
+            name: pc.if_else(pa.array(lacking[own, place]), pa.scalar(None, whole[name].type), whole[name])
+            for place, name in enumerate(whole.column_names)
+        }
+    )
+    path = folder / f"partial.{suffix}"
+    if suffix == "csv":
+        csv.write_csv(given, path)
+    else:
+        parquet.write_table(given, path)
+    del whole, given
+    words = [str(folder / "m.dpgm"), str(path), "-o", str(folder / f"completed.{suffix}"), "--seed", "1"]
+    return commands(["complete", *words])
 
 
 def commands(*lines: list[str]) -> dict[str, float]:

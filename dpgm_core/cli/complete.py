@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -14,7 +15,8 @@ import click
 from attrs import evolve
 
 from dpgm_core.cli.common import json_option, print_json, say, say_left_out, stamp, talk
-from dpgm_core.cli.dialect import PLAIN, Written, sink, written
+from dpgm_core.cli.dialect import PLAIN, Written, delimiter_said, transcoded, written
+from dpgm_core.cli.layout import DELIMITERS, Layout, bare, line_end, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,11 +24,10 @@ if TYPE_CHECKING:
 
     from dpgm_core.models.completion import Completion
     from dpgm_core.models.model import Model
+    from dpgm_core.sources.transcoding import Encoding
 
 __all__ = ["complete"]
 
-_BOM = b"\xef\xbb\xbf"
-_DELIMITERS = b",;\t|"
 #: An input's ending -> what its output must end in.
 _SUFFIXES = {".csv": ".csv", ".csv.gz": ".csv", ".parquet": ".parquet", ".arrow": ".arrow", ".feather": ".arrow"}
 
@@ -37,17 +38,17 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.argument("model_file", metavar="MODEL", type=_file)
 @click.argument("rows_file", metavar="ROWS", type=_file)
 @click.option("-o", "--output", type=_file, required=True, help="The file to write, of the same format as ROWS.")
-@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; it is free in privacy.")
 @click.option(
     "--dialect",
     "dialects",
     multiple=True,
     metavar="SPEC|KEY=VALUE",
-    help="Read and write CSV as the data of SPEC are, or by delimiter=, encoding=; repeatable.",
+    help="How ROWS, a CSV file, are written: as the data of SPEC are, or by delimiter= and encoding=; repeatable.",
 )
+@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; it is free in privacy.")
 @json_option
 def complete(
-    model_file: Path, rows_file: Path, output: Path, seed: int | None, dialects: tuple[str, ...], as_json: bool
+    model_file: Path, rows_file: Path, output: Path, dialects: tuple[str, ...], seed: int | None, as_json: bool
 ) -> None:
     """Fill the missing cells of ROWS from MODEL, each given the rest of its row.
 
@@ -55,20 +56,17 @@ def complete(
     is written. ROWS are your own: the output holds them, so no guarantee covers it, which it says.
     """
     from dpgm_core.cli.records import check_output
-    from dpgm_core.errors import OptionError
     from dpgm_core.models.reading import load_model
     from dpgm_core.randomness import SeededRandomness, given_or_system
     from dpgm_core.releases.stamps import caveats_of
 
     _check_suffixes(rows_file, output)
-    if dialects and output.suffix != ".csv":
-        raise OptionError(f"--dialect is for CSV, and {rows_file.name} is not by its name; leave it out")
-    dialect = written(dialects) if dialects else None
+    how = _said(dialects, rows_file, output)
     check_output(output)
     model = load_model(model_file)
     generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
-    if output.suffix == ".csv":
-        columns, rows, cells = _csv(model, rows_file, output, generator, dialect)
+    if how is not None:
+        columns, rows, cells = _csv(model, rows_file, output, how, delimiter_said(dialects), generator)
     else:
         columns, rows, cells = _arrow(model, rows_file, output, generator)
     known = model._completion().names
@@ -106,6 +104,41 @@ def _check_suffixes(rows_file: Path, output: Path) -> None:
         raise OptionError(f"cannot read {rows_file.name}: the name must end in {', '.join(_SUFFIXES)}")
     if output.suffix != _SUFFIXES[found]:
         raise OptionError(f"cannot write {output.name}: completed rows keep their format; end it in {_SUFFIXES[found]}")
+
+
+def _said(dialects: tuple[str, ...], rows_file: Path, output: Path) -> Written | None:
+    """The dialect of a CSV file, None of others. A mark at its start that says UTF-16 needs no word."""
+    from dpgm_core.errors import OptionError
+
+    if output.suffix != ".csv":
+        if dialects:
+            raise OptionError(f"--dialect is for CSV, and {rows_file.name} is not by its name; leave it out")
+        return None
+    how = written(dialects)
+    if how.line_ends != PLAIN.line_ends:
+        raise OptionError("completed rows keep their line ends; leave --dialect line_ends out")
+    if how.encoding not in ("utf-8", "utf-16"):
+        return how
+    with _opened(rows_file) as stream:
+        start = stream.read(2)
+    # Of what is read and written as it stands, mark and all, the byte order must be known.
+    if start == codecs.BOM_UTF16_BE or (how.encoding == "utf-16" and start[:1] == b"\0"):
+        return evolve(how, encoding="utf-16-be")
+    if start == codecs.BOM_UTF16_LE or how.encoding == "utf-16":
+        return evolve(how, encoding="utf-16-le")
+    return how
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A CSV file, packed or not. Raises DataError where it cannot be read, then or later."""
+    from dpgm_core.errors import DataError
+
+    try:
+        with cast(IO[bytes], (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb")) as stream:
+            yield stream
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path} cannot be read as CSV: {getattr(error, 'strerror', None) or 'damaged'}") from None
 
 
 def _arrow(
@@ -171,44 +204,34 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _csv(
-    model: Model, rows_file: Path, output: Path, generator: np.random.Generator, dialect: Written | None
+    model: Model, rows_file: Path, output: Path, how: Written, stated: bool, generator: np.random.Generator
 ) -> tuple[Sequence[str], int, Counter[str]]:
-    """A CSV file, line by line; what stands in it comes out byte for byte."""
+    """A CSV file, line by line; what stands in it comes out byte for byte. stated: whether `how` has its delimiter."""
     from dpgm_core.cli.records import take_over
-    from dpgm_core.errors import DataError
     from dpgm_core.files import atomic_file
     from dpgm_core.models.completion import AT_ONCE
-    from dpgm_core.sources.transcoding import Encoding, as_utf8
+    from dpgm_core.sources.transcoding import as_utf8
 
     filling, cells, rows = model._completion(), Counter[str](), 0
-    how = PLAIN if dialect is None else evolve(dialect, line_ends="lf")  # each line keeps its own end
-    how.check([text for name in filling.names for text in (name, *model.domain[name].labels)])
-    try:
-        with cast(IO[bytes], (gzip.open if rows_file.suffix == ".gz" else open)(rows_file, "rb")) as raw:
-            stream = as_utf8(raw, cast(Encoding, how.encoding))
-            first = stream.readline()
-            if how.encoding == "utf-16":
-                first = first.removeprefix(_BOM)  # it gets one of its own
-            layout = _Layout(first, filling.names, rows_file, None if dialect is None else dialect.delimiter)
-            with atomic_file(output) as plain, sink(plain, output, how) as file:
-                file.write(layout.header())
-                while lines := list(itertools.islice(stream, AT_ONCE)):
-                    parts = [layout.fields(line, rows + number) for number, line in enumerate(lines, start=1)]
-                    _fill(filling, layout, parts, rows, cells, generator)
-                    ends = map(_end, lines)
-                    file.writelines(layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
-                    rows += len(lines)
-                take_over(output, _stamp(model))
-    except UnicodeError:
-        raise DataError(f"{rows_file} is not {how.encoding} throughout; say its --dialect encoding=...") from None
-    except (OSError, EOFError) as error:
-        raise DataError(f"{rows_file} cannot be read as CSV: {getattr(error, 'strerror', None) or 'damaged'}") from None
+    with _opened(rows_file) as raw:
+        stream = as_utf8(raw, cast("Encoding", how.encoding))
+        layout = Layout(stream.readline(), filling.names, rows_file, how.delimiter.encode() if stated else DELIMITERS)
+        with atomic_file(output) as file:
+            file.writelines(transcoded([layout.header()], how.encoding))
+            while lines := list(itertools.islice(stream, AT_ONCE)):
+                parts = [layout.fields(line, rows + number) for number, line in enumerate(lines, start=1)]
+                _fill(filling, layout, parts, rows, cells, generator)
+                ends = map(line_end, lines)
+                made = (layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
+                file.writelines(transcoded(made, how.encoding))
+                rows += len(lines)
+            take_over(output, _stamp(model))
     return layout.names, rows, cells
 
 
 def _fill(
     filling: Completion,
-    layout: _Layout,
+    layout: Layout,
     parts: list[list[bytes]],
     start: int,
     cells: Counter[str],
@@ -218,7 +241,7 @@ def _fill(
     import pyarrow as pa
 
     columns = {
-        name: pa.array([_bare(part[at]) for part in parts], pa.binary())
+        name: pa.array([bare(part[at]) for part in parts], pa.binary())
         for at, name in enumerate(layout.names)
         if name in filling.names
     }
@@ -230,75 +253,5 @@ def _fill(
         cells_of = zip(found.rows.tolist(), found.texts().to_pylist(), found.answers.tolist(), strict=True)
         for row, text, answer in cells_of:
             if answer:
-                parts[row][at] = _quoted(text.encode(), layout.delimiter)
+                parts[row][at] = quoted(text.encode(), layout.delimiter)
                 cells[name] += 1
-
-
-class _Layout:
-    """Where the columns of a CSV file stand, by its first line."""
-
-    def __init__(self, first: bytes, known: Sequence[str], path: Path, delimiter: str | None) -> None:
-        from dpgm_core.attribute import repeated
-        from dpgm_core.errors import DataError
-
-        self._first, self._ending = first, _end(first) or b"\n"
-        body = first.removeprefix(_BOM).rstrip(b"\r\n")
-        try:
-            body.decode()
-        except UnicodeDecodeError:
-            raise DataError(
-                f"{path}: the first line is not UTF-8; say --dialect encoding=cp1252, or whatever it is"
-            ) from None
-
-        def named(sign: int) -> list[str]:
-            return [_bare(field).decode().strip() for field in _fields(body, bytes([sign]))]
-
-        # The sign that tells the most of the model's attributes apart.
-        signs = _DELIMITERS if delimiter is None or delimiter == PLAIN.delimiter else delimiter.encode()
-        best = max(signs, key=lambda sign: len({*named(sign)} & {*known}))
-        self.delimiter, self.names = bytes([best]), named(best)
-        twice = repeated(self.names)
-        if twice is not None:
-            raise DataError(f"{path} has two columns {twice!r}; rename one")
-        if not {*self.names} & {*known}:
-            shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
-            raise DataError(f"{path}: the first line names no attribute of the model, which has {shown}")
-        self.added = [name for name in known if name not in self.names]
-
-    def header(self) -> bytes:
-        """The first line, with the columns that are added."""
-        new = [_quoted(name.encode(), self.delimiter) for name in self.added]
-        return self.delimiter.join([self._first.rstrip(b"\r\n"), *new]) + self._ending
-
-    def fields(self, line: bytes, number: int) -> list[bytes]:
-        """The fields of a record, quotes and all. Raises DataError for a line that is none."""
-        from dpgm_core.errors import DataError
-
-        found = _fields(line.rstrip(b"\r\n"), self.delimiter)
-        if len(found) != len(self.names):
-            raise DataError(f"row {number} has {len(found)} fields, and the first line {len(self.names)}; correct it")
-        return found
-
-
-def _fields(line: bytes, delimiter: bytes) -> list[bytes]:
-    if b'"' not in line:
-        return line.split(delimiter)
-    sign = re.escape(delimiter)
-    return re.findall(rb'(?:^|(?<=%b))("(?:[^"]|"")*"(?=%b|$)|[^%b]*)(?:%b|$)' % (sign, sign, sign, sign), line)
-
-
-def _bare(field: bytes) -> bytes:
-    """A field without the quotes around it."""
-    quoted = len(field) > 1 and field[:1] == field[-1:] == b'"'
-    return field[1:-1].replace(b'""', b'"') if quoted else field
-
-
-def _quoted(field: bytes, delimiter: bytes) -> bytes:
-    """A field with quotes around it where it needs them."""
-    if not any(sign in field for sign in (delimiter, b'"', b"\n", b"\r")):
-        return field
-    return b'"' + field.replace(b'"', b'""') + b'"'
-
-
-def _end(line: bytes) -> bytes:
-    return line[len(line.rstrip(b"\r\n")) :]

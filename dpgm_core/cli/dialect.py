@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from dpgm_core.errors import OptionError, did_you_mean
 
-__all__ = ["PLAIN", "Written", "is_csv", "sink", "written"]
+__all__ = ["PLAIN", "Written", "delimiter_said", "is_csv", "sink", "transcoded", "written"]
 
 _ENDS = {"lf": b"\n", "crlf": b"\r\n"}
 _KEYS = ("delimiter", "encoding", "quoting", "line_ends")
@@ -82,6 +82,15 @@ def written(options: Iterable[str]) -> Written:
     return said
 
 
+def delimiter_said(options: Iterable[str]) -> bool:
+    """Whether `--dialect` names what separates fields, as specs do.
+
+    >>> delimiter_said(["encoding=utf-16"]), delimiter_said(["spec.toml"])
+    (False, True)
+    """
+    return any("=" not in one or one.startswith("delimiter=") for one in options)
+
+
 def _of_spec(path: Path, said: Written) -> Written:
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
@@ -103,6 +112,19 @@ def sink(file: IO[bytes], path: Path, how: Written) -> Iterator[IO[bytes]]:
     with packed as open_file:
         as_it_is = how.encoding == "utf-8" and how.line_ends == "lf"
         yield cast(IO[bytes], open_file if as_it_is else _Encoded(cast(IO[bytes], open_file), how))
+
+
+def transcoded(lines: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Lines that `as_utf8` read, as they stood: letters that their file did not have in its encoding as well.
+
+    Raises OptionError for a letter that was put in and is none of the encoding's.
+    """
+    spoiled = "surrogatepass" if encoding.startswith("utf-16") else "surrogateescape"
+    for line in lines:
+        try:
+            yield line if encoding == "utf-8" else line.decode("utf-8", "surrogatepass").encode(encoding, spoiled)
+        except UnicodeEncodeError:
+            raise OptionError(f"a label of the model cannot be written in {encoding}; save the file as UTF-8") from None
 
 
 class _Encoded(io.RawIOBase):

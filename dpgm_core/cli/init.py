@@ -38,7 +38,7 @@ total = "estimated"  # the number of rows, from the noisy tables; "public" if it
 
 # The whole cost of this run. A (epsilon, delta), as in {{ epsilon = {epsilon}, delta = 1e-9 }}, buys less noise, and
 # labels found privately.
-budget = {{ epsilon = {epsilon} }}
+budget = {{ {amounts} }}
 
 # Which tables are measured is chosen privately, within the budget. Or name them, with all other columns alone:
 # structure = {{ cliques = [["COLUMN", "ANOTHER"]], singletons = true }}
@@ -51,7 +51,7 @@ structure = {{ select = "auto" }}
 # What may ever be spent on these data, in all runs together; it is recorded here.
 [ledger]
 path = {ledger}
-budget = {{ epsilon = {epsilon} }}
+budget = {{ {amounts} }}
 create = true
 
 [output]
@@ -82,6 +82,7 @@ folder = "."
 )
 @click.option("--name", help="Of the run and its files; else that of the data.")
 @click.option("--epsilon", default="1", show_default=True, help="The budget, exact, such as 1 or 0.5.")
+@click.option("--delta", help="Of an (epsilon, delta), well below 1 in the number of people: 1e-9. [default: none]")
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
 def init(
@@ -93,6 +94,7 @@ def init(
     is_names: bool,
     name: str | None,
     epsilon: str,
+    delta: str | None,
     neighbours: str,
     overwrite: bool,
 ) -> None:
@@ -120,7 +122,8 @@ def init(
     for column, table in metadata.tables.items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
-    spec = _spec(name, _data_line(data, output, is_names), data, epsilon, neighbours)
+    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if one is not None])
     _tell(metadata, output, left_out, data)
@@ -140,7 +143,7 @@ def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
     return [column for column in columns if column not in metadata.tables]
 
 
-def _spec(name: str | None, line: str, data: Path | None, epsilon: str, neighbours: str) -> str:
+def _spec(name: str | None, line: str, data: Path | None, amounts: dict[str, str], neighbours: str) -> str:
     """The text of the spec; OptionError or BudgetError for a choice that no run could take."""
     from dpgm_core.errors import OptionError, did_you_mean
     from dpgm_core.metadata.toml_out import toml_value
@@ -149,7 +152,7 @@ def _spec(name: str | None, line: str, data: Path | None, epsilon: str, neighbou
     relations = ("add-remove", "replace-one")
     if neighbours not in relations:
         raise OptionError(f"--neighbours: there is no relation {neighbours!r:.40}{did_you_mean(neighbours, relations)}")
-    Budget.parse({"epsilon": epsilon})
+    Budget.parse(amounts)
     if name is None:
         stem = (
             re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", data.name, flags=re.IGNORECASE)
@@ -160,12 +163,16 @@ def _spec(name: str | None, line: str, data: Path | None, epsilon: str, neighbou
     elif not name.strip() or not name.isprintable() or any(one in name for one in "/\\") or name.startswith("."):
         raise OptionError(f"--name {name!r:.80} names files: no slashes or line breaks, no dot at the start")
     # A number stays one; 1/3 is a text.
-    number = epsilon if re.fullmatch(r"[0-9]+(\.[0-9]+)?", epsilon) else toml_value(epsilon)
+    written = {
+        key: one if re.fullmatch(r"[0-9]+(\.[0-9]+)?(e-[0-9]+)?", one) else toml_value(one)
+        for key, one in amounts.items()
+    }
     return _SPEC.format(
         name=toml_value(name),
         data=line,
         neighbours=toml_value(neighbours),
-        epsilon=number,
+        epsilon=written["epsilon"],
+        amounts=", ".join(f"{key} = {one}" for key, one in written.items()),
         ledger=toml_value(f"{name}.ledger"),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,13 +71,40 @@ def _writer(
     else:
         import pyarrow.csv
 
-        quoted, delimiter = quoted or how.quoting, how.delimiter
+        # Names in quotes tell whoever reads the file without them that there are some, see `column_names`.
+        mixed, quoted, delimiter = quoted and not how.quoting, quoted or how.quoting, how.delimiter
         style = "needed" if quoted else "none"
         names = [f'"{name.replace(chr(34), chr(34) * 2)}"' if quoted else name for name in schema.names]
         options = pyarrow.csv.WriteOptions(include_header=False, quoting_style=style, delimiter=delimiter)
         with sink(file, output, how) as lines:
             lines.write(delimiter.join(names).encode() + b"\n")
-            yield lambda table: pyarrow.csv.write_csv(table, lines, options)
+            yield (
+                lambda table: (
+                    _write_lines(table, lines, delimiter) if mixed else pyarrow.csv.write_csv(table, lines, options)
+                )
+            )
+
+
+def _write_lines(table: pa.Table, lines: IO[bytes], delimiter: str) -> None:
+    """Lines whose fields have quotes where they need them; pyarrow puts all texts in quotes, or none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not table.num_rows:
+        return
+    mark, nothing, sign = (pa.scalar(text, pa.large_string()) for text in ('"', "", delimiter))
+    columns = []
+    for column in table.itercolumns():
+        cells = column.combine_chunks()
+        cells = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+        plain = cells.dictionary.cast(pa.large_string())
+        inside = pc.binary_join_element_wise(mark, pc.replace_substring(plain, '"', '""'), mark, nothing)
+        needs = pc.match_substring_regex(plain, f'[{re.escape(delimiter)}"\r\n]|^$')  # an empty text is no null
+        columns.append(pc.if_else(needs, inside, plain).take(cells.indices).fill_null(""))
+    joined = pc.binary_join_element_wise(*columns, sign)
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(joined)], pa.int64()), joined)
+    lines.write(pc.binary_join(whole, pa.scalar("\n", pa.large_string()))[0].as_buffer())
+    lines.write(b"\n")
 
 
 def check_output(path: Path) -> None:

@@ -31,6 +31,7 @@ _CLOCK = rb"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?"
 _TIME = re.compile(_CLOCK)
 _DATETIME = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]" + _CLOCK + rb" ?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?")
 _DIRECTIVE = re.compile("%.", re.DOTALL)
+_YEARS, _DAYS = {"%Y", "%y", "%G", "%c", "%x", "%D", "%F"}, {"%d", "%e"}  # as Pythons to come have them
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
 _SAMPLES = (datetime(2001, 2, 3, 16, 5, 6), datetime(1998, 11, 30, 4, 45, 0))
 
@@ -217,6 +218,9 @@ class Values:
 
     def _survives(self, sample: datetime) -> bool:
         # Written and read back; a format may leave out what is smaller than a day, or a minute.
+        told = set(_DIRECTIVE.findall(str(self.format)))
+        if not told & _YEARS and (self.kind != "time" or told & _DAYS):
+            return False  # newer Pythons warn of a day without its year, and will refuse to read it
         try:
             back = datetime.strptime(sample.strftime(str(self.format)), str(self.format))
         except (ValueError, OverflowError, re.error):  # the last for a directive that stands twice

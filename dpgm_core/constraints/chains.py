@@ -32,7 +32,7 @@ __all__ = ["Pair", "Rule", "chains", "followed"]
 #: The lower column, the upper, and whether strictly.
 Pair = tuple[str, str, bool]
 #: Orders of many columns, each with each, have as many chains as no table could hold.
-_MOST = 2_000
+_MOST = 10_000
 
 
 @frozen(kw_only=True, eq=False)
@@ -70,7 +70,7 @@ class _Scale:
 def chains(pairs: Sequence[Pair]) -> list[tuple[Pair, ...]]:
     """Every way from a column up to another through orders, none through a column twice; circles end where they start.
 
-    Raises DomainError above 2,000.
+    Raises DomainError above 10,000.
 
     >>> [[one[:2] for one in chain] for chain in chains([("a", "b", True), ("b", "c", False)])]
     [[('a', 'b')], [('b', 'c')], [('a', 'b'), ('b', 'c')]]
@@ -103,8 +103,11 @@ def followed(constraints: Sequence[Constraint], attributes: Mapping[str, Attribu
     found = {name: _scale(attributes[name]) for one in orders for name in one.columns}
     scales = {name: scale for name, scale in found.items() if scale is not None}
     pairs = [pair for pair in named if pair[0] in scales and pair[1] in scales]
+    # Bins of one kind are apart, so those that fit pair by pair ascend: the usual chain is told without a table.
+    alike = {name: (scale.low.tobytes(), scale.high.tobytes()) for name, scale in scales.items()}
     for chain in chains(pairs):
-        if len(chain) > 1:
+        columns = {name for low, high, _ in chain for name in (low, high)}
+        if len(chain) > 1 and (len({alike[name] for name in columns}) > 1 or any(strict for _, _, strict in chain)):
             direct = [pair for pair in pairs if (pair[0], pair[1]) == (chain[0][0], chain[-1][1])]
             rule = _rule(tuple(named[pair] for pair in chain), chain, direct, scales, attributes)
             if rule is not None:

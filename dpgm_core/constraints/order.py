@@ -31,7 +31,8 @@ class Ordered:
 
     strict: nor equal to it. Bins, and labels that are numbers or dates, are compared by the values that fall on them:
     two are impossible together only if no two such values fit. Other labels by their places, which then must be the
-    same labels in the same order in both columns.
+    same labels in the same order in both columns. Orders of several columns also rule out what no values of all of
+    them fit, see `dpgm_core.constraints.Rule`.
 
     >>> start, end = Attribute.of_bins("start", [0, 10, 20], unknown="?"), Attribute.of_size("end", 12)
     >>> Ordered(name="time", columns=("start", "end")).impossible((start, end)).sum(axis=1).tolist()
@@ -47,12 +48,6 @@ class Ordered:
         if any(one.private is not None and one.edges is None for one in attributes):
             raise DomainError(
                 f"constraint {self.name!r} orders columns whose labels are found privately; these have none"
-            )
-        kinds = [_AXES.get(one.values.kind, one.values.kind) for one in attributes]
-        if kinds[0] != kinds[1]:
-            raise DomainError(
-                f"constraint {self.name!r} compares {kinds[0]}, {attributes[0].name}, with {kinds[1]}, "
-                f"{attributes[1].name}; give both columns one type"
             )
         _places(self.name, attributes)
 
@@ -80,6 +75,12 @@ class Ordered:
 
 
 def _places(name: str, attributes: Sequence[Attribute]) -> tuple[list[_Interval], list[_Interval]]:
+    kinds = [_AXES.get(one.values.kind, one.values.kind) for one in attributes]
+    if kinds[0] != kinds[1]:
+        raise DomainError(
+            f"constraint {name!r} compares {kinds[0]}, {attributes[0].name}, with {kinds[1]}, "
+            f"{attributes[1].name}; give both columns one type"
+        )
     first, second = (on_axis(one) for one in attributes)
     if first is None and second is None:
         return _in_order(name, attributes)

@@ -120,7 +120,7 @@ def found_first(
     check_open(source, asked, randomness)
     terms = terms.spelled_out(None if ledger is None else ledger.terms.unit)
     if labels_from is not None:
-        return _taken_up(labels_from, domain, budget, terms, randomness, check)
+        return _taken_up(labels_from, domain, budget, terms, randomness, check, ledger)
     _check_ledger(ledger, terms, budget, asked)
     saved = None if save_release is None else labels_file(save_release)
     for path in (save_release, saved):
@@ -179,9 +179,15 @@ def _taken_up(
     terms: Terms,
     randomness: Randomness | None,
     check: Callable[[], None],
+    ledger: Ledger | None,
 ) -> Found:
     """Labels that were found before: what they cost is a part of the run's budget, and is not charged again."""
     discovery = load_discovery(path)
+    if ledger is not None and not _is_charged(discovery, ledger):
+        raise BudgetError(
+            f"the labels in {path} were not charged to ledger {ledger.name!r}, which would not know all that was "
+            "spent; use the ledger that they were charged to, or find them again"
+        )
     if discovery.private is not bool(given_or_system(randomness).private):
         raise OptionError(f"the labels in {path} and this run do not both come without a seed; find them again")
     if evolve(discovery.terms, total="estimated") != evolve(terms, total="estimated"):
@@ -194,6 +200,13 @@ def _taken_up(
         raise BudgetError(f"the labels in {path} cost {discovery.cost}, of which {budget} leaves nothing; give more")
     check()
     return Found(domain=settled, budget=budget - discovery.cost, discovery=discovery, saved=Path(path))
+
+
+def _is_charged(discovery: Discovery, ledger: Ledger) -> bool:
+    paid = discovery.provenance
+    return paid.get("ledger") == ledger.name and any(
+        entry.id == paid.get("entry") and entry.cost == discovery.cost for entry in ledger.history()
+    )
 
 
 def _check_ledger(ledger: Ledger | None, terms: Terms, budget: Budget, asked: Sequence[AskedLabels]) -> None:

@@ -45,9 +45,11 @@ from dpgm_core.progress import Progress, silent
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
+from dpgm_core.releases.estimated import estimate_total, stated_total
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.release import NoisyTables, Round, estimate_total, stated_total
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.round import Round
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.persons import by_person

@@ -16,10 +16,11 @@ from dpgm_core.noise.measurement import check_structure
 from dpgm_core.privacy.budget import Budget, check_budget, composed
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.alike import check_alike
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.pool import check_domain, check_merged, pool, united
-from dpgm_core.releases.release import NoisyTables, check_alike
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.workload import Workload
 

@@ -24,7 +24,9 @@ from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
-from dpgm_core.releases.release import NoisyTables, Round, estimate_total
+from dpgm_core.releases.estimated import estimate_total
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.round import Round
 from dpgm_core.sources.contract import Source
 from dpgm_core.tables import Tables
 

@@ -44,7 +44,8 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.coarse import check_untouched
 from dpgm_core.releases.descents import Descent
-from dpgm_core.releases.release import NoisyTables, estimate_total, stated_total
+from dpgm_core.releases.estimated import estimate_total, stated_total
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.releases.verdict import Verdict

@@ -47,7 +47,7 @@ from dpgm_core.sources.reading import locate
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
-__all__ = ["check", "check_tables", "chooser_of", "plan", "plan_selection", "session_curator"]
+__all__ = ["check", "check_tables", "chooser_of", "plan", "plan_selection", "session_mechanism"]
 
 #: What a plan says of a learner that does not foresee what it measures, by what it asks for first.
 _OTHERWISE: Mapping[str | None, str] = {
@@ -186,7 +186,8 @@ def check(
     else:
         selector, wanted, share = chooser_of(structure, budget, mechanism, split, made, engine, terms, workload)
         check_constraints(wanted.domain, engine, JunctionTree())
-        curator = session_curator(source, wanted, budget, terms=terms, randomness=randomness)
+        alone, noise = attributes_alone(wanted), session_mechanism(budget)
+        curator = LiveCurator(source, alone, noise, terms=terms, budget=budget, randomness=randomness)
         told = planned(selector, wanted, curator, share)
         if not isinstance(selector, NamedCliques):
             _, left = divided_for(selector, budget)
@@ -231,10 +232,10 @@ def chooser_of(
     return selector_of(structure), workload_of(workload), share_only(split, mechanism, budget)
 
 
-def session_curator(source: Source, workload: Workload, budget: Budget, **more: Any) -> LiveCurator:
-    """A curator for a session: what it is to model is not known yet, so each attribute of the workload stands alone."""
-    mechanism: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
-    return LiveCurator(source, attributes_alone(workload), mechanism, budget=budget, **more)
+def session_mechanism(budget: Budget) -> Mechanism:
+    """The noise of a session's tables, by the kind of its budget."""
+    made: Mechanism = make("mechanism", mechanism_of(session_budget(budget)))
+    return made
 
 
 def _plan_of_bins(

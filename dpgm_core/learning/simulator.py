@@ -17,9 +17,10 @@ from dpgm_core.inference.constraining import engine_name
 from dpgm_core.inference.contract import Engine, Sampler
 from dpgm_core.learning.table_draws import TableDraws, cells_of_junction_tree
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.estimated import estimate_total
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import emptied
-from dpgm_core.releases.release import NoisyTables, estimate_total
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.sources.codes import CodesSource
 from dpgm_core.tables import Tables
 

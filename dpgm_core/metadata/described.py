@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.attribute import repeated
 from dpgm_core.columns.tables import KEYS
-from dpgm_core.columns.values import Kind
+from dpgm_core.columns.values import Kind, Values
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.metadata.toml_out import domain_toml
 
@@ -208,8 +208,12 @@ def _calendar(where: str, table: dict[str, Any]) -> dict[str, Any]:
     return {**table, "bins": table.get("bins", bins)}
 
 
-def _moment(where: str, key: str, value: object, kind: str, form: str | None) -> datetime:
+def _moment(where: str, key: str, value: object, kind: Kind, form: str | None) -> datetime:
     """A declared end as a moment; of times of the day, on a day of no meaning."""
+    try:
+        Values(kind=kind, format=form)
+    except DomainError as error:
+        raise DomainError(f"{where}: {error}") from None
     try:
         if isinstance(value, datetime):
             return value.replace(tzinfo=None)

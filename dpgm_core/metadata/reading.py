@@ -50,7 +50,7 @@ def read_metadata(
     Raises DomainError, and DataError for a source of records that cannot be read.
 
     >>> read_metadata({"schema": {"age": {"dtype": "int64", "min": 0, "max": 99}}}).tables["age"]
-    {'type': 'integer', 'min': 0, 'max': 99, 'bins': 100}
+    {'type': 'integer', 'min': 0, 'max': 99, 'null_values': [], 'bins': 100}
     """
     for key, said in (("schema_is_public", schema_is_public), ("first_line_is_names", first_line_is_names)):
         if not isinstance(said, bool):

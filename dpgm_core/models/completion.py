@@ -19,7 +19,7 @@ from attrs import frozen
 from dpgm_core.arrays import Array, FloatArray, IntArray
 from dpgm_core.attribute import Attribute, code_dtype
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError, DomainError, InferenceError
+from dpgm_core.errors import DataError, DomainError
 from dpgm_core.models.conditional import Conditional, conditional
 from dpgm_core.models.decoded import Decoder, decoder
 from dpgm_core.models.distribution import Distribution
@@ -85,8 +85,8 @@ class Completion:
         """What to put into the missing cells of some rows, by attribute, those of which no cell is missing left out.
 
         columns: the attributes that the rows have; the others are missing in all of them. start: how many rows came
-        before, for errors. Raises DataError for values that the model does not know, InferenceError for rows to which
-        it gives probability 0, both with the number of the row.
+        before, for errors. Raises DataError for values that the model does not know and for rows to which it gives
+        probability 0, with the number of the row.
         """
         codes: dict[str, Array] = {}
         places: dict[str, Array] = {}
@@ -96,7 +96,9 @@ class Completion:
             else:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
-        whole = self._drawn(codes, rows, self._orders.ruled_out(places, gaps), generator, start)
+        # What is filled in between is an answer, so it has a value.
+        ruled = [(asked, table, state) for (asked, *_), table, state in self._orders.ruled_out(places, gaps)]
+        whole = self._drawn(codes, rows, ruled, generator, start)
         made = self._orders.completed(whole, places, gaps, generator)
         found = {}
         for name in self.names:
@@ -145,7 +147,7 @@ class Completion:
             left = [(name, table, state[rest]) for name, table, state in weighed]
             again, sure = anything.drawn(some, len(rest), generator, left)
             if not sure.all():
-                raise InferenceError(
+                raise DataError(
                     f"row {start + int(rest[np.argmin(sure)]) + 1}: what is given of it has probability 0 under the "
                     "model, so there is nothing to fill in; correct the row or leave it out"
                 )

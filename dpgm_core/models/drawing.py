@@ -77,7 +77,18 @@ class Writer:
         """What given values leave of the bins of others that must be above or below them, as log-weights."""
         places = {name: np.array([given.places.get(name, np.nan)]) for name in self._orders.laws}
         gaps = {name: np.array([name not in given.codes]) for name in self._orders.laws}
-        return [((name,), table[state[0]]) for name, table, state in self._orders.ruled_out(places, gaps)]
+        found = []
+        for (asked, *between), tables, state in self._orders.ruled_out(places, gaps):
+            present = {name: self._orders.laws[name].present for name in between}
+            known = [name for name in between if name in given.codes]
+            if all(present[name][given.codes[name]] for name in known):
+                drawn = [name for name in between if name not in known and not present[name].all()]
+                weights = tables[state[0]]
+                for name in reversed(drawn):  # a value that is missing binds nothing
+                    with_value = present[name].reshape(-1, *[1] * weights.ndim)
+                    weights = np.where(with_value, weights, 0.0)
+                found.append(((*drawn, asked), weights))
+        return found
 
 
 def writer(domain: Domain, names: Sequence[str], form: Form, stamp: Mapping[str, Any]) -> Writer:

@@ -14,8 +14,9 @@ from dpgm_core.models.levels import Levels, levels_of
 from dpgm_core.models.questions import coded, named
 from dpgm_core.models.standing import BY_STRUCTURE, MEASURED, Basis, Unmeasured
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.releases.alike import check_alike
 from dpgm_core.releases.pool import check_domain, pool
-from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, total_cost
+from dpgm_core.releases.release import NoisyTables, guarantee_of, total_cost
 from dpgm_core.releases.stamps import UNKNOWN, stamp_of
 from dpgm_core.structure import Clique, Structure
 

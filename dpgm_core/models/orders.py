@@ -18,7 +18,7 @@ from dpgm_core.constraints import Constraint, Ordered
 from dpgm_core.constraints.chains import Pair, chains
 from dpgm_core.models.decoded import Decoder
 from dpgm_core.models.within import Within, ordered_within
-from dpgm_core.structure import graphs
+from dpgm_core.structure import Clique, graphs
 
 __all__ = ["Orders", "orders_among"]
 
@@ -74,11 +74,12 @@ class Orders:
 
     def ruled_out(
         self, given: Mapping[str, FloatArray], gaps: Mapping[str, Array]
-    ) -> list[tuple[str, FloatArray, IntArray]]:
+    ) -> list[tuple[Clique, FloatArray, IntArray]]:
         """What values that are given leave of the codes that are missing: those with a value on the right side of them.
 
-        given: the places of values, NaN for none. gaps: column -> which rows lack it. Of each: the column, log-weights
-        (states, codes) that are 0 or -inf, and the state of each row.
+        given: the places of values, NaN for none. gaps: column -> which rows lack it. Of each: the column, behind it
+        those of the chain between it and what is given, all of which must have values for this to hold; log-weights
+        (states, codes) that are 0 or -inf; and the state of each row.
         """
         found = []
         for chain in chains(self.pairs):
@@ -90,7 +91,8 @@ class Orders:
                     steps = np.unique(ends)
                     state = np.searchsorted(steps, sign * self._along(chain, given[known], up=up))
                     passed = np.searchsorted(steps, ends)[None, :] < np.arange(len(steps) + 1)[:, None]
-                    found.append((asked, np.where(passed, -np.inf, 0.0), np.where(rows, state, 0)))
+                    between = (asked, *(high for _, high, _ in chain[:-1]))
+                    found.append((between, np.where(passed, -np.inf, 0.0), np.where(rows, state, 0)))
         return found
 
     def _along(self, chain: Sequence[Pair], places: FloatArray, *, up: bool) -> FloatArray:

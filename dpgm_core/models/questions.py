@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dpgm_core.domain import Domain
-from dpgm_core.errors import StructureError, did_you_mean
+from dpgm_core.errors import DomainError, StructureError, did_you_mean
 from dpgm_core.structure import Clique
 
 __all__ = ["coded", "listed", "named"]
@@ -41,7 +41,9 @@ def listed(cliques: Iterable[Sequence[str] | str]) -> Iterable[Sequence[str] | s
 
 
 def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
-    """Attribute -> code of what is given as labels or codes. Raises StructureError and DomainError.
+    """Attribute -> code of what is given as labels or codes.
+
+    Raises StructureError and DomainError, also for what a constraint leaves no record for.
 
     >>> coded(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
     {'sex': 1}
@@ -49,4 +51,9 @@ def coded(domain: Domain, given: Mapping[str, object]) -> dict[str, int]:
     for name in given:
         if name not in domain:
             raise StructureError(f"given names {name!r}, which the model lacks{did_you_mean(name, domain.names)}")
-    return {name: domain[name].label_code(label) for name, label in given.items()}
+    codes = {name: domain[name].label_code(label) for name, label in given.items()}
+    for one in domain.rules:
+        if one.mask[tuple(codes.get(name, slice(None)) for name in one.columns)].all():
+            shown = ", ".join(f"{name}={domain[name].labels[codes[name]]}" for name in one.columns if name in codes)
+            raise DomainError(f"what is given, {shown}, is impossible: constraint {one.name!r} rules it out")
+    return codes

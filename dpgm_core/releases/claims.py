@@ -21,7 +21,7 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.release import Round
+from dpgm_core.releases.round import Round
 from dpgm_core.structure import Structure
 
 __all__ = [

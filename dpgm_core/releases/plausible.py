@@ -4,7 +4,8 @@ where a constraint of the domain allows no record.
 A file may hold any number, and a public total may be wrong. One cell of 2^62 among counts of some hundred says nothing
 that a model could follow, but keeps a learner busy. A release that is what it says is never changed: by the noise's own
 law a cell is beyond its reach with a chance below 1e-24. What is counted where no record can be is noise alone, and
-taken as 0; files keep what was drawn.
+taken as 0; files keep what was drawn. N is that of the release, estimated from all cells: the noise of those has mean
+0, and what records that break a constraint add to them belongs to N, so a sum without them would be too small.
 """
 
 from __future__ import annotations

@@ -23,10 +23,11 @@ from dpgm_core.noise.measurement import Measurement
 from dpgm_core.privacy.budget import composed
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
+from dpgm_core.releases.alike import check_alike
 from dpgm_core.releases.derived import DerivedNoise
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.plausible import plausible
-from dpgm_core.releases.release import NoisyTables, check_alike
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 

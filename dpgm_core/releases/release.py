@@ -17,21 +17,21 @@ import numpy as np
 
 from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.errors import BudgetError, ModelFileError
+from dpgm_core.errors import ModelFileError
 from dpgm_core.files import plain, write_archive
 from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import Measurement
 from dpgm_core.printable import printable
-from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget, composed
-from dpgm_core.privacy.contributions import ClippedScore, Contributions
+from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.descents import Descent, shortened
 from dpgm_core.releases.discovery import Discovery
+from dpgm_core.releases.round import Round
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
 from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
@@ -41,13 +41,9 @@ __all__ = [
     "CONTRASTS_SCHEMA",
     "SCHEMA",
     "NoisyTables",
-    "Round",
-    "check_alike",
     "discoveries",
-    "estimate_total",
     "guarantee_of",
     "member_names",
-    "stated_total",
     "total_cost",
 ]
 
@@ -60,43 +56,6 @@ _VALIDATED = (
     "The owner had compared records with this domain before: a domain edited after looking at records is outside of "
     "this guarantee. "
 )
-
-
-@attrs.frozen(kw_only=True)
-class Round:
-    """Which of many subsampled releases, charged together, a release is.
-
-    number: 1, ..., of. of: how many were paid for. sampling_rate: the probability with which a person takes part.
-    clip: the tables hold sums of clipped scores in units of 1/grid, no counts.
-
-    >>> Round(number=2, of=8, sampling_rate=Fraction(1, 10)).to_dict()
-    {'number': 2, 'of': 8, 'sampling_rate': '1/10', 'clip_norm': None, 'grid': None}
-    """
-
-    number: int
-    of: int
-    sampling_rate: Fraction
-    clip: ClippedScore | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, amounts as exact texts."""
-        return {
-            "number": self.number,
-            "of": self.of,
-            "sampling_rate": str(self.sampling_rate),
-            "clip_norm": None if self.clip is None else str(self.clip.norm),
-            "grid": None if self.clip is None else self.clip.grid,
-        }
-
-    def sentence(self) -> str:
-        """What a guarantee says of it."""
-        text = (
-            f"This is round {self.number} of {self.of}; each draws a secret Poisson subsample at rate "
-            f"{decimal_text(self.sampling_rate)}, and the guarantee holds for all of them together. "
-        )
-        if self.clip is not None:
-            text += f"The tables hold sums of clipped scores in units of 1/{self.clip.grid}, no counts. "
-        return text
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -395,26 +354,6 @@ def _origin(releases: Sequence[NoisyTables]) -> Origin:
     return "chosen" if all(chosen) else "both"
 
 
-def check_alike(releases: Sequence[NoisyTables]) -> None:
-    """Refuse, with BudgetError, releases whose guarantees do not add up to one: other relation, people or weights."""
-    for other in releases[1:]:
-        first = releases[0]
-        if other.neighbours is not first.neighbours:
-            raise BudgetError(
-                f"releases under {first.neighbours.value} and {other.neighbours.value} neighbours do not add up to one "
-                "guarantee; learn from those of one relation"
-            )
-        if other.contributions != first.contributions:
-            raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
-        if attrs.evolve(other.terms, total="estimated") != attrs.evolve(first.terms, total="estimated"):
-            raise BudgetError(
-                "releases that protect different units do not add up to one guarantee: "
-                + ", and ".join(
-                    f"{one.unit}, {one.rows_per_person} row(s) by {one.terms.person!r}" for one in (first, other)
-                )
-            )
-
-
 def member_names(number: int) -> tuple[str, str]:
     """The members of an archive that hold its `number`-th release: the facts and the tables.
 
@@ -423,39 +362,3 @@ def member_names(number: int) -> tuple[str, str]:
     """
     suffix = "" if number == 1 else f"-{number}"
     return f"release{suffix}.json", f"tables{suffix}.npz"
-
-
-def stated_total(terms: Terms, records: int) -> float:
-    """N as the terms state it, `records` where it is public, at least 1 then; 0 where it is estimated.
-
-    >>> [stated_total(Terms(neighbours="add-remove", total=total), 70) for total in ("public", 50, "estimated")]
-    [70.0, 50.0, 0.0]
-    """
-    return max(1.0, float(records)) if terms.policy == "public" else terms.declared or 0.0
-
-
-def estimate_total(
-    tables: Tables, variances: FloatArray, contributions: Contributions | None = None, *, contrasts: bool = False
-) -> tuple[float, float]:
-    """(N_hat, its variance): the minimum-variance estimate from the noisy sums; records, at least 1.
-
-    N_hat = sum_g m_g s_g/(K_g sigma_g^2) / sum_g m_g^2/(K_g sigma_g^2), s_g the noisy sum and K_g the cells of
-    group g (DESIGN section 4). Post-processing: free. With contributions N is in persons, and m_g is what one person
-    adds to a table at most; some add less, to some tables. contrasts: N is that of the empty clique, one of the tables.
-
-    >>> from dpgm_core.domain import Domain
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
-    >>> estimate_total(Tables(structure, np.array([4, 5, 6, 5])), np.array([1.0, 1.0]))
-    (10.0, 1.0)
-    """
-    structure = tables.structure
-    if contrasts:
-        number, _ = structure.find(())
-        return max(1.0, float(tables.group(number))), float(variances[number])
-    cells = np.asarray(structure.sizes, dtype=np.float64)
-    tied = (
-        np.asarray(structure.multiplicities, np.float64) if contributions is None else contributions.wholes(structure)
-    )
-    weights = tied / (cells * variances)
-    precision = float(np.sum(weights * tied))
-    return max(1.0, float(np.sum(weights * tables.sums()) / precision)), 1.0 / precision

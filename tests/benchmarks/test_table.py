@@ -4,9 +4,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, off_numbers, spread, tenths
+from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, exact, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
-from benchmarks.protocol.columns import COUNTIES, bins_found, broken, constraints_broken, sampled, typed_model
+from benchmarks.protocol.columns import (
+    COUNTIES,
+    bins_found,
+    broken,
+    completed,
+    constraints_broken,
+    sampled,
+    typed_model,
+)
 from dpgm_core import Attribute, Domain, Model, Structure, Tables
 
 SIZES = {"age": 85, "fnlwgt": 100, "capital-gain": 100, "capital-loss": 100, "hours-per-week": 99, "sex": 2}
@@ -31,11 +39,20 @@ def test_a_model_of_uniform_records_is_near_them_and_of_others_is_not():
     table = np.full(domain.shape(domain.names), -50.0)
     table[:-1, :-1] = np.add.outer(*weights)
     model = Model(structure, Tables(structure, table.reshape(-1)))
-    near = off_numbers(Coded(domain=codes, codes=everyone), model)
+    near = off_numbers(Coded(domain=codes, codes=everyone), domain, model.marginals_of)
     assert near == pytest.approx(dict.fromkeys(JUDGES, 0), abs=1e-9)
-    far = off_numbers(Coded(domain=codes, codes=np.full((10, 2), 3)), model)
+    far = off_numbers(Coded(domain=codes, codes=np.full((10, 2), 3)), domain, model.marginals_of)
     assert far["numbers"] == pytest.approx(1 - 1 / (85 * 99)) and 0.5 < far["tenths"] < 1
     assert 0.9 < far["bins by hand"] == far["own bins"] < 1
+
+
+def test_bins_hide_what_is_inside_them():
+    """All on 3: in bins of four numbers (age, 0 to 3) and of nine (hours, 0 to 8), even inside both."""
+    table = Coded(domain=Domain.from_sizes({"age": 85, "hours-per-week": 99}), codes=np.full((10, 2), 3))
+    domain = binned(table.domain, "by hand")
+    found = off_numbers(table, domain, exact(table, domain))
+    assert found["numbers"] == pytest.approx(1 - 1 / 36) and found["bins by hand"] == pytest.approx(0)
+    assert found["own bins"] == pytest.approx(0)
 
 
 def test_tenths_are_of_the_records():
@@ -92,3 +109,13 @@ def test_what_breaks_a_constraint_is_counted():
 def test_no_sampled_record_breaks_one():
     """Two thousand of a spanning tree's, at a noise that would break all of them."""
     assert set(constraints_broken("mst", "independent", 2000).values()) == {0}
+
+
+def test_rows_with_missing_cells_are_completed(tmp_path):
+    """Nothing is missing in what is written, and what was given is as it was."""
+    typed_model(4).save(tmp_path / "m.dpgm")
+    assert completed(tmp_path, 60, 3, "parquet")["CPU"] > 0
+    given, filled = (pa.parquet.read_table(tmp_path / f"{name}.parquet") for name in ("partial", "completed"))
+    for name in given.column_names:
+        pairs = list(zip(given[name].to_pylist(), filled[name].to_pylist(), strict=True))
+        assert any(one is None for one, _ in pairs) and all(one in (None, other) for one, other in pairs)

@@ -74,20 +74,6 @@ def test_rows_in_another_encoding_keep_it(typed, dpgm_command, encoding):
     assert last[0] == "€" and last[1].isdigit() and last[3] in ('"a ""b"""', '"c;d"')
 
 
-def test_an_encoding_that_is_none_of_the_file_s_is_said(typed, refused):
-    """Before the first row or at any later one; nothing is written."""
-    rows, full = typed.with_name("rows.csv"), typed.with_name("full.csv")
-    rows.write_bytes("né;sex\n1;\n".encode("cp1252"))
-    assert "say --dialect encoding=cp1252" in refused("complete", typed, rows, "-o", full)
-    rows.write_bytes(b"id;sex\n\x81;\n")
-    assert "is not cp1252 throughout" in refused("complete", typed, rows, "-o", full, "--dialect", "encoding=cp1252")
-    packed = typed.with_name("rows.parquet")
-    assert "--dialect is for CSV" in refused(
-        "complete", typed, packed, "-o", typed.with_name("f.parquet"), "--dialect", "encoding=cp1252"
-    )
-    assert not full.exists()
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_typed_files_keep_their_types(typed, dpgm_command, suffix):
     """And given cells; JSON tells how many were filled in."""
@@ -121,6 +107,29 @@ def test_gzipped_and_empty_files(typed, dpgm_command):
 
 
 @pytest.mark.parametrize(
+    ("encoding", "said", "start"),
+    [
+        ("utf-16-le", [], "\ufeff"), ("utf-16-be", [], "\ufeff"), ("utf-16-be", ["encoding=utf-16"], ""),
+        ("cp1252", ["encoding=cp1252"], ""), ("latin-1", ["encoding=latin-1", "delimiter=;"], ""),
+    ],
+)  # fmt: skip
+def test_files_in_other_encodings_stay_in_them(typed, dpgm_command, encoding, said, start):
+    """Byte for byte, mark and letters that the encoding does not have; UTF-16 with a mark needs no word."""
+    rows, full = typed.with_name("rows.csv"), typed.with_name("full.csv")
+    spoiled = {"utf-16-le": b"\x00\xd8", "utf-16-be": b"\xd8\x00"}.get(encoding, b"\x81")
+    parts = f'{start}größe;sex;job;age\r\n"ä', '";F;', ";7\r\n"
+    head, middle, tail = (part.encode(encoding) for part in parts)
+    rows.write_bytes(head + spoiled + middle + tail)
+    words = [word for one in said for word in ("--dialect", one)]
+    code, _, err = dpgm_command("complete", typed, rows, "-o", full, *words)
+    assert code == 0, err
+    made = full.read_bytes()
+    assert made.startswith(head + spoiled + middle) and made.endswith(tail)
+    job = made.removeprefix(head + spoiled + middle).removesuffix(tail).decode(encoding)
+    assert job in ('"a ""b"""', '"c;d"')
+
+
+@pytest.mark.parametrize(
     ("name", "content", "output", "message"),
     [
         ("r.csv", "sex,age\nF\n", "o.csv", "row 1 has 1 fields, and the first line 2"),
@@ -146,6 +155,23 @@ def test_a_file_that_is_missing_or_taken(typed, refused):
     output = typed.with_name("o.csv")
     assert "cannot be read as CSV" in refused("complete", typed, typed.with_name("no.csv"), "-o", output)
     rows = typed.with_name("r.csv")
-    rows.write_bytes("sex,alter\nF,ä\n".encode("utf-16"))
-    assert "not UTF-8" in refused("complete", typed, rows, "-o", output)
+    rows.write_bytes("sex,größe\nF,ä\n".encode("cp1252"))
+    assert "not UTF-8; say --dialect encoding=cp1252" in refused("complete", typed, rows, "-o", output)
     assert "nothing is replaced there" in refused("complete", typed, rows, "-o", rows)
+
+
+def test_a_dialect_is_checked(typed, refused, dpgm_command):
+    """What is no CSV has none; lines keep their ends; a delimiter that is said is taken, a spec's as well."""
+    rows, output = typed.with_name("r.csv"), typed.with_name("o.csv")
+    rows.write_text("sex;age;x,y\nF;;\n")
+    pack = typed.with_name("r.parquet"), "-o", typed.with_name("o.parquet")
+    assert "--dialect is for CSV" in refused("complete", typed, *pack, "--dialect", "delimiter=;")
+    assert "keep their line ends" in refused("complete", typed, rows, "-o", output, "--dialect", "line_ends=crlf")
+    assert "names no attribute" in refused("complete", typed, rows, "-o", output, "--dialect", "delimiter=,")
+    spec = typed.with_name("spec.toml")
+    spec.write_text(
+        'neighbours = "add-remove"\nbudget = { epsilon = 1 }\ndomain = { a = 2 }\nstructure = { graph = "complete" }\n'
+        'data = { source = "csv", path = "d.csv", delimiter = ";", encoding = "cp1252" }\n'
+    )
+    assert dpgm_command("complete", typed, rows, "-o", output, "--dialect", spec)[0] == 0
+    assert output.read_text().startswith("sex;age;x,y;job\nF;")

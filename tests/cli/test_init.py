@@ -45,6 +45,13 @@ def test_from_a_schema_to_two_files(schema, dpgm_command):
     assert spec["structure"] == {"select": "auto"} and spec["ledger"]["create"] and spec["workload"] == {}
 
 
+def test_a_delta_stands_in_the_budget_of_the_run_and_of_its_ledger(schema, dpgm_command):
+    """As labels that are found privately need it."""
+    assert dpgm_command("init", "schema.json", "-o", "run", "--delta", "1e-6")[0] == 0
+    spec = tomllib.loads((schema / "run" / "spec.toml").read_text())
+    assert spec["budget"] == spec["ledger"]["budget"] == {"epsilon": 1, "delta": 1e-6}
+
+
 def test_of_a_csv_file_nothing_but_the_header_is_told(tmp_path, dpgm_command):
     """Everything is to do; a codebook settles what it describes."""
     (tmp_path / "x.csv").write_text(f"town;age\n{PLANTED};271828\n")
@@ -136,6 +143,10 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
         (("schema.json", "--epsilon", "inf"), "epsilon"),
         (("schema.json", "--epsilon", "0"), "epsilon"),
         (("schema.json", "--epsilon", "True"), "epsilon"),
+        (("schema.json", "--delta", "1"), "delta"),
+        (("schema.json", "--delta", "nan"), "delta"),
+        (("schema.json", "--delta", "0"), "delta"),
+        (("schema.json", "--delta", "-1e-6"), "delta"),
         (("schema.json", "--neighbours", "add_remove"), "did you mean 'add-remove'"),
         (("schema.json", "--name", "a/b"), "names files"),
         (("schema.json", "--name", ""), "names files"),

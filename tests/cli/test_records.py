@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
@@ -118,3 +120,18 @@ def test_what_is_no_stamp_is_not_replaced(seeded, tmp_path, content):
         write_records([seeded.sample(3)], tmp_path / "s.csv", quoted=False)
     assert not (tmp_path / "s.csv").exists()
     assert beside.is_dir() if content is None else beside.read_bytes() == content
+
+
+def test_fields_have_quotes_only_where_they_need_them(tmp_path):
+    """And names all have, which tells readers; an empty text is no null; Python's own reader finds the texts."""
+    texts = ["plain", 'say "hi"', "a,b", "c\nd", "", None]
+    stamp = {"dpgm": json.dumps({"dpgm": 1, "guarantee": "x"})}
+    table = pa.table({"a": texts, "b": pa.array(texts[::-1]).dictionary_encode(), "n": list("123456")}, metadata=stamp)
+    write_records([table, table.slice(0, 0)], tmp_path / "s.csv", quoted=True)
+    written = (tmp_path / "s.csv").read_bytes().decode()
+    assert written.startswith('"a","b","n"\nplain,,1\n"say ""hi""","",2\n"a,b","c\nd",3\n') and written.endswith("6\n")
+    with (tmp_path / "s.csv").open(newline="") as file:
+        found = list(csv.reader(file))
+    assert found[1:] == [
+        [one or "", other or "", n] for one, other, n in zip(texts, texts[::-1], "123456", strict=True)
+    ]

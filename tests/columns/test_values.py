@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
@@ -103,6 +104,8 @@ def test_places_are_written_in_the_column_s_own_way():
         ({"kind": "number", "format": "%Y"}, "format goes with dates and times"),
         ({"kind": "date", "format": "%Y"}, "does not tell a date"),
         ({"kind": "date", "format": "%d.%m"}, "does not tell a date"),
+        ({"kind": "time", "format": "%d %H:%M"}, "does not tell a time"),
+        ({"kind": "date", "format": "%d.%m.%%Y"}, "does not tell a date"),
         ({"kind": "date", "format": "%d%d.%m.%Y"}, "does not tell a date"),
         ({"kind": "datetime", "format": "%d.%m.%Y"}, "does not tell a datetime"),
         ({"kind": "date", "format": 3}, "does not tell a date"),
@@ -114,8 +117,9 @@ def test_places_are_written_in_the_column_s_own_way():
     ],
 )
 def test_nonsense_is_refused(wrong, said):
-    """In one line that names the setting as a file has it."""
-    with pytest.raises(DomainError, match=said):
+    """In one line that names the setting as a file has it, and without a warning: newer Pythons warn of %d alone."""
+    with warnings.catch_warnings(), pytest.raises(DomainError, match=said):
+        warnings.simplefilter("error")
         Values(**wrong)
 
 

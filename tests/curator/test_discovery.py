@@ -266,6 +266,23 @@ def test_labels_of_other_terms_or_columns_are_not_taken_up(tmp_path):
         fitted(labels_from=taken, structure=other)
 
 
+def test_labels_that_another_ledger_paid_for_are_not_taken_up(tmp_path):
+    """A ledger holds all that was spent on its data: labels found without one, under another or one made anew."""
+    for name in ("first", "second", "first/again"):
+        (tmp_path / name).mkdir()
+    first, second = ledger(tmp_path / "first"), ledger(tmp_path / "second")
+    fitted(save_release=tmp_path / "free.release.dpgm")
+    refused(BudgetError, "not charged to ledger", tmp_path, ledger=first, labels_from=tmp_path / "free.labels.json")
+    fitted(ledger=first, save_release=tmp_path / "paid.release.dpgm")
+    paid = tmp_path / "paid.labels.json"
+    refused(BudgetError, "not charged to ledger", tmp_path, ledger=second, labels_from=paid)
+    anew = ledger(tmp_path / "first" / "again")
+    anew.charge(BUDGET * Fraction(1, 100))
+    with pytest.raises(BudgetError, match="not charged to ledger"):
+        fitted(ledger=anew, labels_from=paid)
+    assert fitted(labels_from=paid).model.cost == BUDGET
+
+
 def test_several_open_columns_have_shares_of_their_own():
     """Their costs add up, and one charge covers them."""
     town = {"labels": {"private": True, "keep": 3, "share": "1/4"}}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dpgm_core import Budget, DataError, Domain, InferenceError, Model, SeededRandomness, Structure, Tables, fit
+from dpgm_core import Budget, DataError, Domain, Model, SeededRandomness, Structure, Tables, fit
 from dpgm_core.constraints import Ordered
 from dpgm_core.models.completion import owned
 
@@ -120,7 +120,7 @@ def test_columns_named_twice_or_of_another_type_are_refused():
 def test_impossible_rows_are_refused_and_full_ones_pass():
     """A row to fill has probability above 0, or its number is told; a row without gaps is not asked about."""
     model = model_over(DOMAIN, [(("age", "sex"), (1, 0))])
-    with pytest.raises(InferenceError, match="row 2: what is given of it has probability 0"):
+    with pytest.raises(DataError, match="row 2: what is given of it has probability 0"):
         completed(pa.table({"age": [1, 37], "sex": ["F", "F"], "seen": [None, None]}), model)
     full = pa.table({"age": [37], "sex": ["F"], "seen": ["01.02.2020"], "ok": [True]})
     assert completed(full, model).equals(full)

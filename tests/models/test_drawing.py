@@ -125,3 +125,19 @@ def test_orders_hold_beside_a_given_value():
     numbers = table["high"].drop_null().to_numpy()
     assert len(set(numbers)) == 11 and numbers.min() == 20  # 20 to 30: no bin below has a value above 19
     assert abs(table["high"].null_count - 4500) < 5 * 48  # as likely as the last bin; false alarm 1e-6, seed fixed
+
+
+def test_a_missing_value_between_binds_nothing_beside_a_given_value():
+    """a <= b <= c and a = 15: with a value b keeps c above it; without one c follows the model (false alarm 1e-6)."""
+    bins = {name: {"type": "integer", "bins": [0, 10, 20]} for name in "abc"}
+    rules = {pair: {"columns": list(pair), "order": "<="} for pair in ("ab", "bc")}
+    domain = Domain.from_dict({"attributes": bins, "constraints": rules})
+    structure = Structure(domain, [("a",), ("b",), ("c",)])
+    model = Model(structure, Tables.zeros(structure))
+    table = seeded(model, 4000, form="values", given={"a": "15"})
+    b, c = (np.array(table[name].to_pylist(), float) for name in "bc")
+    without = np.isnan(b)
+    assert (b[~without] >= 15).all() and not (c[~without] < b[~without]).any()
+    # Given a in [10, 20]: b is that or missing; c that or missing beside it, and any of three beside a missing one.
+    counts = [(without & (c < 10)).sum(), (without & (c >= 10)).sum(), (without & np.isnan(c)).sum(), (~without).sum()]
+    assert stats.chisquare(counts, 4000 * np.array([1, 1, 1, 2]) / 5).pvalue > 1e-6

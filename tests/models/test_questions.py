@@ -44,3 +44,16 @@ def test_wrong_labels_and_lists_are_refused():
     for wrong in ("sex", 5, None):
         with pytest.raises(StructureError, match="takes a list of cliques"):
             listed(wrong)
+
+
+def test_what_a_constraint_leaves_no_record_for_is_refused_by_its_name():
+    """Of all that is given, or of one label; what is left possible is read."""
+    domain = Domain.from_dict(
+        {
+            "attributes": {"county": {"labels": ["a1", "b1"]}, "state": {"labels": ["a", "b"]}},
+            "constraints": {"inside": {"columns": ["county", "state"], "map": {"a1": "a", "b1": "b"}}},
+        }
+    )
+    assert coded(domain, {"county": "a1", "state": "a"}) == {"county": 0, "state": 0}
+    with pytest.raises(DomainError, match="given, county=a1, state=b, is impossible: constraint 'inside'"):
+        coded(domain, {"state": "b", "county": "a1"})

@@ -21,9 +21,9 @@ from dpgm_core import (
     make,
 )
 from dpgm_core.learning.simulator import Simulator
+from dpgm_core.releases.estimated import estimate_total
 from dpgm_core.releases.levelled import levelled
 from dpgm_core.releases.pool import PooledNoise, pool, united
-from dpgm_core.releases.release import estimate_total
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])

@@ -1,12 +1,11 @@
 """A release: its file gives back what was saved, and several of them say one guarantee or none."""
 
 import numpy as np
-import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, BudgetError, Domain, Structure, Terms, load_release
-from dpgm_core.releases.release import check_alike, guarantee_of
+from dpgm_core import Budget, Domain, Structure, Terms, load_release
+from dpgm_core.releases.release import guarantee_of
 from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.workload import Workload
 
@@ -83,33 +82,3 @@ def test_one_seeded_or_unsafe_release_stamps_all():
     for several in ([released(), seeded], [seeded, released()]):
         text = guarantee_of(several, Budget.pure(2))
         assert text.startswith("UNSAFE: ") and "NOT PRIVATE (private = false)" in text
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"neighbours": "replace-one"}, "add-remove and replace-one neighbours do not add up"),
-        ({"unit": "one visit"}, "different units .* one record, .* one visit"),
-        ({"person": "who"}, "different units"),
-        ({"person": "who", "rows_per_person": 2}, "different units"),
-        (
-            {"person": "who", "rows_per_person": 2, "contributions": dpgm.Contributions(per="clique", grid=12)},
-            "weight rows differently",
-        ),
-    ],
-)
-def test_guarantees_that_do_not_add_up_are_refused(change, words):
-    """Under other terms a second release is about other people, so no sentence is true of both."""
-    one = released()
-    other = evolve(one, terms=evolve(one.terms, **change))
-    for several in ([one, other], [other, one], [one, one, other]):
-        with pytest.raises(BudgetError, match="weight rows" if "weight" in words else "do not add up") as caught:
-            check_alike(several)
-        assert "\n" not in str(caught.value)
-    with pytest.raises(BudgetError, match=words):
-        check_alike([one, other])
-
-
-def test_totals_may_become_known_in_different_ways():
-    """An estimated and a declared N go together: each release says its own."""
-    check_alike([released(), released(total=40)])

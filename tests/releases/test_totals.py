@@ -9,6 +9,7 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
 from dpgm_core.cli import main
+from dpgm_core.releases.estimated import estimate_total
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.releases.totals import contradictions, false_alarm
@@ -62,7 +63,7 @@ def test_the_sentence_has_both_numbers():
     """What was stated, what the tables sum to, its standard error, and how far that is."""
     release = released(9_000)
     (sentence,) = contradictions([release])
-    estimated, variance = dpgm.releases.release.estimate_total(release.tables, release.variances)
+    estimated, variance = estimate_total(release.tables, release.variances)
     assert f"total of 9,000 is stated as public, but the noisy tables sum to {estimated:,.1f} " in sentence
     assert f"(standard error {math.sqrt(variance):,.2g})" in sentence
     assert f"{(9000 - estimated) / math.sqrt(variance):.3g} standard errors away" in sentence
