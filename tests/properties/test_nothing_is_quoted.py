@@ -51,7 +51,7 @@ STAGES: dict[str, tuple[Any, str, bool]] = {
     "opening": (csv.CsvSource, "_open", False),
     "parsing": (csv, "malformed_lines", False),
     "decoding": (encoding, "_through", False),
-    "keys": (persons, "as_text", False),
+    "keys": (persons, "key_texts", False),
     "checking": (persons, "checked_batch", False),
     "merging": (PersonSource, "_merged", False),
     "counting": (Counts, "add", False),
