@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import re
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ def read_codebook(path: Path) -> Metadata:
 
     One line for each code (`column`, `code`, and if you like `label`, `missing`), or for each column (`column`, `type`,
     `min`, `max`, `description`); an empty column name repeats the one above. Delimiters are comma, semicolon, tab and
-    bar; a byte order mark says the encoding, else it is UTF-8.
+    bar; a byte order mark says the encoding, else it is UTF-8, or cp1252 where it is not UTF-8.
     """
     rows = _rows(path)
     if not rows:
@@ -213,10 +214,13 @@ def _rows(path: Path) -> list[list[str]]:
         reason = getattr(error, "strerror", None) or error
         raise DomainError(f"cannot read the codebook {str(path)!r}: {reason}") from None
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = content.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError:
-        raise DomainError(f"codebook {path} is not {'UTF-16' if wide else 'UTF-8'}; save it as UTF-8") from None
+    text = None
+    for encoding in ("utf-16",) if wide else ("utf-8-sig", "cp1252"):  # as the first line of records is read
+        with contextlib.suppress(UnicodeDecodeError):
+            text = content.decode(encoding)
+            break
+    if text is None:
+        raise DomainError(f"codebook {path} is not {'UTF-16' if wide else 'UTF-8'}; save it as UTF-8")
     first = re.sub(r'"[^"]*"', "", text.lstrip().split("\n", 1)[0])
     delimiter = max((",", ";", "\t", "|"), key=first.count)
     try:

@@ -38,8 +38,8 @@ _HEAD = """\
 The domain: what each column may hold. Everything in this file is public, and no record was read to write it: let
 nothing into it that is known from the records alone. What is null, or stands nowhere in a column's list, falls on a
 label of its own, `missing`; missing = "N" names it otherwise, unknown = LABEL sends what is not listed elsewhere.
-Delete a column that you do not want in the model, such as the key of a person. Of any column: null_values = ["", "NA"],
-case = false, blanks = "strip", numbers = true (1.0 is 1).
+Delete a column that you do not want in the model, such as the key of a person.
+Any column may also have null_values = ["", "NA"], case = false, blanks = "strip", numbers = true (1.0 is 1).
 """
 _TODO = """
 What is to do is filled in with one of these, each setting in a line of its own, in place of the line `todo`:

@@ -92,7 +92,7 @@ def test_codes_beside_a_range():
         ("column,type\na,intger\n", "line 2: column 'a' has type 'intger'; known: integer"),
         ("column,type,min,max\na,int,low,9\n", "line 2: column 'a' has min 'low', which is no number"),
         ("column,type,min,max\na,int,9,0\n", "min 9 is above max 0"),
-        (b"column,code\na,\xff\n", "is not UTF-8; save it as UTF-8"),
+        (b"column,code\na,\x81\n", "is not UTF-8; save it as UTF-8"),
         ("column,code\na," + "x" * 200_000, "is no CSV"),
         ("column,code,missing\na,9,yes\n", "no label besides its null values"),
     ],
@@ -109,3 +109,11 @@ def test_files_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(DomainError, match="cannot read"):
             read_codebook(path)
+
+
+def test_codes_of_windows_are_read_as_its_records_are(tmp_path):
+    """A spreadsheet saves both in cp1252, with semicolons."""
+    path = tmp_path / "codes.csv"
+    path.write_bytes("column;code;label\nBeruf;Bäcker;€\n".encode("cp1252"))
+    found = read_codebook(path)
+    assert found.tables["Beruf"]["labels"] == ["Bäcker"] and found.meanings["Beruf"] == {"Bäcker": "€"}
