@@ -241,10 +241,10 @@ class Domain:
     def from_dict(cls, plain: Mapping[str, Any], *, folder: Path | None = None) -> Domain:
         """Read a domain from plain values; folder: where files that it names are. Four shapes are understood:
 
-        `{"attributes": {name: {...}}}` (ours; "constraints" may stand beside it, and "from", a file whose columns the
-        tables change key by key), `{name: size}`, `{name: [label, ...]}`, and the NIST schema (`{"schema": {name:
-        {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a label of their own, `missing`,
-        where nothing else is said. In a NIST schema a declared null value is their label.
+        `{"attributes": {name: {...}}}` (ours; beside it may stand "constraints", "defaults" for all columns, and
+        "from", a file whose columns the tables change key by key), `{name: size}`, `{name: [label, ...]}`, and the NIST
+        schema (`{"schema": {name: {"values": [...]} | {"min": .., "max": ..}}}`). Null and unknown values have a label
+        of their own, `missing`, where nothing else is said. In a NIST schema a declared null value is their label.
 
         >>> Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"], "unknown": "?"}}})
         Domain(a: 3)

@@ -15,7 +15,7 @@ from dpgm_core.columns.matching import Matching
 from dpgm_core.columns.values import Values
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["FORM", "KEYS", "MAX_SIZE", "MISSING", "attribute_fields", "special_codes"]
+__all__ = ["FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "attribute_fields", "special_codes"]
 
 T = TypeVar("T")
 
@@ -25,11 +25,12 @@ MAX_SIZE = 2**22
 MISSING = "missing"
 
 _VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
-_MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
+#: Rules by which raw texts match.
+MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
 #: What says which labels there are.
 FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.
-KEYS = (*FORM, *_VALUES, *_MATCHING, "null_values", "unknown", "missing", "null", "todo")
+KEYS = (*FORM, *_VALUES, *MATCHING, "null_values", "unknown", "missing", "null", "todo")
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
@@ -44,7 +45,7 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     where = f"attribute {name!r}"
     _check(where, plain)
     values = _named(where, lambda: Values(**_values(plain)))
-    matching = _named(where, lambda: Matching(**{key: plain[key] for key in _MATCHING if key in plain}))
+    matching = _named(where, lambda: Matching(**{key: plain[key] for key in MATCHING if key in plain}))
     fields: dict[str, Any] = {"values": values, "matching": matching}
     if "null_values" in plain:
         fields["null_values"] = tuple(_texts(where, "null_values", plain["null_values"]))
@@ -121,7 +122,7 @@ def _values(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _caseless(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {"case": False} | {key: plain[key] for key in _MATCHING if key in plain}
+    return {"case": False} | {key: plain[key] for key in MATCHING if key in plain}
 
 
 def _sized(name: str, where: str, plain: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.columns.tables import FORM, KEYS
+from dpgm_core.columns.tables import FORM, KEYS, MATCHING
 from dpgm_core.errors import DomainError, did_you_mean
 from dpgm_core.files import bounded_bytes
 from dpgm_core.metadata.reading import CSV, read_metadata
@@ -17,7 +17,9 @@ __all__ = ["domain_tables", "overridden", "plain_file"]
 
 MAX_BYTES = 2**26  # of a domain file
 _DEEPEST = 16  # files that name one another
-_TOP = ("attributes", "constraints", "from")
+_TOP = ("attributes", "constraints", "defaults", "from")
+#: What may be said once for all columns.
+_EVERYWHERE = (*MATCHING, "missing", "null_values")
 
 
 def plain_file(path: Path) -> Any:
@@ -41,8 +43,9 @@ def plain_file(path: Path) -> Any:
 def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
     """`{"attributes": {name: table}, "constraints": {name: table}}` of any shape that `Domain.from_dict` reads.
 
-    folder: where files are that `from` names; None refuses it, so that nothing stored in a release or a model opens a
-    file. inside: the files that led here. Raises DomainError.
+    `defaults`, beside them, are rules for raw texts in all columns whose own table does not say otherwise. folder:
+    where files are that `from` names; None refuses it, so that nothing stored in a release or a model opens a file.
+    inside: the files that led here. Raises DomainError.
 
     >>> domain_tables({"a": 3, "b": ["x", "y"]}, None)["attributes"]
     {'a': {'size': 3}, 'b': {'labels': ['x', 'y']}}
@@ -55,22 +58,24 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     if not based and not isinstance(plain.get("attributes"), Mapping):
         return {"attributes": {name: _table(name, entry) for name, entry in plain.items()}}
     for key in plain:
-        if key not in (_TOP if based else _TOP[:2]):
+        if key not in (_TOP if based else _TOP[:3]):
             raise DomainError(f"a domain has no setting {key!r}; attributes stand under [attributes.NAME]")
     tables = plain.get("attributes", {})
     if not isinstance(tables, Mapping):
         raise DomainError(f"the attributes of a domain must be tables, [attributes.NAME]; got {tables!r:.80}")
     rules = plain.get("constraints", {})
+    defaults = _defaults(plain.get("defaults", {}))
     if not based:
-        return {"attributes": dict(tables), "constraints": rules}
+        return {"attributes": _completed(tables, defaults), "constraints": rules}
     if not isinstance(rules, Mapping):
         raise DomainError(f"the constraints of a domain must be tables, [constraints.NAME]; got {rules!r:.80}")
     if folder is None:
         raise DomainError("'from' names a file, and no folder is given for it; use Domain.load, or say folder = ...")
     base = _base(folder, plain["from"], inside)
     changes = {name: _table(name, entry) for name, entry in tables.items()}
+    found = overridden(base["attributes"], changes, origin=plain["from"])
     return {
-        "attributes": overridden(base["attributes"], changes, origin=plain["from"]),
+        "attributes": _completed(found, defaults),
         "constraints": {**base.get("constraints", {}), **rules},
     }
 
@@ -97,6 +102,31 @@ def overridden(
         gone = _replaced(found[name], change)
         found[name] = {key: value for key, value in found[name].items() if key not in gone} | dict(change)
     return found
+
+
+def _defaults(plain: object) -> dict[str, Any]:
+    if not isinstance(plain, Mapping):
+        raise DomainError(f"the defaults of a domain must be a table, [defaults]; got {plain!r:.80}")
+    for key in plain:
+        if key not in _EVERYWHERE:
+            raise DomainError(
+                f"[defaults] has no setting {key!r}{did_you_mean(str(key), _EVERYWHERE)}; it may hold "
+                f"{', '.join(_EVERYWHERE)}, which are about raw texts in any column"
+            )
+    return dict(plain)
+
+
+def _completed(tables: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with the defaults where they say nothing themselves; codes, those of a size, have no other texts."""
+    own = {"missing": ("missing", "null"), "null_values": ("null_values",)}
+
+    def with_defaults(table: Any) -> Any:
+        if not isinstance(table, Mapping) or "size" in table:
+            return table
+        new = {key: value for key, value in defaults.items() if not any(one in table for one in own.get(key, (key,)))}
+        return {**new, **table}
+
+    return {name: with_defaults(table) for name, table in tables.items()}
 
 
 def _replaced(base: Mapping[str, Any], change: Mapping[str, Any]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -139,3 +140,37 @@ def test_a_codebook_and_a_table_schema_are_descriptions_too(tmp_path):
             Domain.load(tmp_path / "d.toml")
         (tmp_path / "d.toml").write_text(f'from = "{name}"\n[attributes.age]\nmin = 0\nmax = 9\nbins = 10\n')
         assert Domain.load(tmp_path / "d.toml").sizes == {"sex": 3, "age": 11}
+
+
+def test_defaults_hold_for_all_columns_that_do_not_say_otherwise(tmp_path):
+    """Own words come first, codes of a size have no texts, and a description beneath keeps its own."""
+    plain = {
+        "defaults": {"null_values": ["", "NA"], "case": False, "missing": "none"},
+        "attributes": {
+            "a": {"labels": ["x"]},
+            "b": {"labels": ["x"], "null_values": ["-"], "case": True},
+            "c": {"size": 2},
+            "d": {"labels": ["x", "?"], "unknown": "?", "null": "?"},
+        },
+    }
+    domain = Domain.from_dict(plain)
+    assert [domain["a"].code(text) for text in ("X", "NA", "", "none", "y")] == [0, 1, 1, 1, 1]
+    assert [domain["b"].labels[domain["b"].code(text)] for text in ("x", "X", "-", "NA")] == ["x", *["none"] * 3]
+    assert domain["a"].labels == ("x", "none") and domain["c"].labels == ("0", "1", "missing")
+    assert domain["d"].labels == ("x", "?")
+    assert Domain.from_dict(domain.to_dict()) == domain
+    (tmp_path / "base.toml").write_text(
+        "[attributes.a]\nlabels = ['x']\nnull_values = ['-']\n[attributes.b]\nsize = 2\n"
+    )
+    over = Domain.from_dict({"from": "base.toml", "defaults": {"null_values": ["NA"], "case": False}}, folder=tmp_path)
+    assert [over["a"].code(text) for text in ("X", "-")] == [0, 1] and over["a"].null_values == ("-",)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "words"),
+    [([], "must be a table"), ({"labels": ["x"]}, "has no setting 'labels'"), ({"cases": True}, "did you mean 'case'")],
+)
+def test_defaults_that_are_none_are_refused(defaults, words):
+    """By their key, with what may stand there."""
+    with pytest.raises(DomainError, match=re.escape(words)):
+        Domain.from_dict({"attributes": {"a": {"size": 2}}, "defaults": defaults})
