@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from dpgm_core.structure.dag import Dag
     from dpgm_core.structure.graphs import Clique, Elimination
     from dpgm_core.structure.report import StructureReport
-    from dpgm_core.structure.structure import Structure
+    from dpgm_core.structure.shape import Structure
     from dpgm_core.tables import Tables
     from dpgm_core.workload import Workload
 
@@ -138,7 +138,7 @@ _LAZY = {
     "releases.steps": ["Choice", "NoisyScores", "SessionTerms"],
     "selection.contract": ["Fitting", "Selection", "SelectionPlan", "Selector"],
     "sources.contract": ["Source"],
-    "structure.structure": ["Structure"],
+    "structure.shape": ["Structure"],
     "structure.report": ["StructureReport"],
     "tables": ["Tables"],
     "workload": ["Workload"],

@@ -2,6 +2,6 @@
 
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.report import StructureReport, human_bytes
-from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.shape import Structure
 
 __all__ = ["Clique", "Structure", "StructureReport", "human_bytes"]

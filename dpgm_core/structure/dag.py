@@ -15,7 +15,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge, did_you_mean
 from dpgm_core.structure.directed import families
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.shape import Structure
 
 __all__ = ["MOST_CELLS", "Dag", "check_dag"]
 

@@ -1,4 +1,4 @@
-"""What a run takes from a BIF file; tests/spec/test_spec.py holds what a spec makes of it."""
+"""What a run takes from a BIF file; tests/spec/test_run.py holds what a spec makes of it."""
 
 from __future__ import annotations
 
