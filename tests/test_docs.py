@@ -383,14 +383,14 @@ def test_the_attribute_tables_of_the_command_line_page_are_read():
 
 def test_the_spec_page_names_every_key(tmp_path):
     """The spec file on the command page is read as it stands, and it names every key there is."""
-    from dpgm_core.spec import spec
+    from dpgm_core.spec import run
 
     shutil.copy(DOCS / "examples" / "health" / "domain.toml", tmp_path)
     text = next(content for _, title, content in blocks(DOCS / "cli.md") if title == "health.toml")
     (tmp_path / "health.toml").write_text(text)
-    assert spec.load_spec(tmp_path / "health.toml").terms.unit == "one person-year"
+    assert run.load_spec(tmp_path / "health.toml").terms.unit == "one person-year"
     keys = set(re.findall(r"^(?:# ?)?\[?(\w+)(?:\]| =)", text, re.MULTILINE))
-    assert keys >= set(spec._KEYS)
+    assert keys >= set(run._KEYS)
 
 
 def test_every_public_name_is_in_the_reference():
