@@ -5,6 +5,8 @@ import gc
 import hashlib
 import os
 from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +20,28 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("DPGM_HYPOTHESIS", "repeatable"))
+
+
+def _is_absent(plugin: Path) -> bool:
+    try:
+        metadata.version(plugin.name)
+    except metadata.PackageNotFoundError:
+        return True
+    return False
+
+
+# Those for engines that README's commands do not install; `.ci/engines.py` makes an environment for each.
+_ABSENT = sorted(filter(_is_absent, (Path(__file__).parent / "plugins").glob("dpgm-*")))
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave them out, also where a folder inside of one is named; others are left to pytest."""
+    return True if any(plugin in (collection_path, *collection_path.parents) for plugin in _ABSENT) else None
+
+
+def pytest_report_header() -> list[str]:
+    """What is not tested here, and why."""
+    return [f"{plugin.name}: not installed, so its tests are left out" for plugin in _ABSENT]
 
 
 # Within a test process the operating system's randomness is a stream seeded by the test's name, so that a test that

@@ -4,6 +4,7 @@
 
     DpgmError
       DataError              a record source is missing, unreadable or does not fit the domain
+        SourceRefused        a source says so in words that it vouches for: no record is in them
       DomainError            an attribute, label, bin or null policy is wrong
       StructureError         a clique, graph or table does not fit
       BudgetError            a budget, sensitivity or noise parameter is wrong
@@ -48,6 +49,7 @@ __all__ = [
     "Overspent",
     "PluginError",
     "PluginLoadError",
+    "SourceRefused",
     "StructureError",
     "TooLarge",
     "UnknownComponent",
@@ -65,6 +67,13 @@ class DpgmError(Exception):
 
 class DataError(DpgmError):
     """A record source is missing, unreadable or does not fit the domain."""
+
+
+class SourceRefused(DataError):
+    """A source cannot serve, in words of its own that reach the user: whoever raises it vouches that they are public.
+
+    What any other exception out of a source says is withheld, as it may quote a record.
+    """
 
 
 class DomainError(DpgmError):

@@ -39,7 +39,7 @@ from dpgm_core.selection.asked import attributes_alone, selector_of, share_only,
 from dpgm_core.selection.contract import Selection, Selector
 from dpgm_core.selection.run import chosen_fit, select_structure
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
 
@@ -264,7 +264,7 @@ def learn(
 class _Means:
     """What every verb that spends is given: the records, what is protected, and where charge and release are kept."""
 
-    source: Source
+    source: AnySource
     terms: Terms
     randomness: Randomness | None
     ledger: Ledger | None

@@ -26,14 +26,15 @@ from dpgm_core.errors import PluginError, did_you_mean
 __all__ = ["Component", "Kind", "KINDS", "dpgm_components", "hookimpl", "hookspec"]
 
 Kind = Literal["mechanism", "inference", "collective", "learner", "selector", "source"]
-#: Each kind of component and the contract it keeps, as "module:Protocol", imported when a component is first loaded.
-KINDS: Mapping[str, str] = {
-    "mechanism": "dpgm_core.noise.contract:Mechanism",
-    "inference": "dpgm_core.inference.contract:Inference",
-    "collective": "dpgm_core.collective.contract:Collective",
-    "learner": "dpgm_core.learning.contract:Learner",
-    "selector": "dpgm_core.selection.contract:Selector",
-    "source": "dpgm_core.sources.contract:Source",
+#: Each kind of component and the contracts of which it keeps one at least, as "module:Protocol", imported when a
+#: component is first loaded.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "mechanism": ("dpgm_core.noise.contract:Mechanism",),
+    "inference": ("dpgm_core.inference.contract:Inference",),
+    "collective": ("dpgm_core.collective.contract:Collective",),
+    "learner": ("dpgm_core.learning.contract:Learner",),
+    "selector": ("dpgm_core.selection.contract:Selector",),
+    "source": ("dpgm_core.sources.contract:Source", "dpgm_core.sources.contract:ReducingSource"),
 }
 
 hookspec = pluggy.HookspecMarker("dpgm")
@@ -41,6 +42,7 @@ hookimpl = pluggy.HookimplMarker("dpgm")
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TARGET = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_TAKEN = re.compile(_TARGET.pattern + r"(\.[A-Za-z_]\w*)*")  # a class may stand in another one
 
 
 @frozen(kw_only=True)
@@ -51,7 +53,10 @@ class Component:
     "package.module:Class", imported on first use. summary: one line for `dpgm plugins`. records: for a source,
     "package.module:function", which the conformance kit alone imports: given a pyarrow Table and an empty folder
     (pathlib.Path, may be written to), the function returns a source of this class that holds the table's rows; without
-    it most checks of a source are skipped. Raises PluginError.
+    it most checks of a source are skipped. The table's chunks stand for partitions: a source that sums where the rows
+    are should keep them apart, empty ones too, where its engine can. takes: for a source, "package.module:Class" of
+    objects, such as an engine's frames, that are records by themselves: one of that class or a child of it is given to
+    the source as option `data`. Raises PluginError.
 
     >>> Component(kind="learner", name="mine", target="my_package.learner:Mine", summary="a demonstration").name
     'mine'
@@ -62,6 +67,7 @@ class Component:
     target: str
     summary: str
     records: str | None = None
+    takes: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -74,12 +80,16 @@ class Component:
             raise PluginError(f"component {self.name!r}: target {self.target!r} must be 'package.module:Class'")
         if not isinstance(self.summary, str) or not self.summary.strip() or "\n" in self.summary:
             raise PluginError(f"component {self.name!r} needs a summary, one line of text")
-        if self.records is None:
-            return
-        if self.kind != "source":
+        if self.kind != "source" and (self.records is not None or self.takes):
             raise PluginError(f"component {self.name!r}: a {self.kind} takes no records; only a source declares them")
-        if not isinstance(self.records, str) or not _TARGET.fullmatch(self.records):
+        if self.records is not None and not (isinstance(self.records, str) and _TARGET.fullmatch(self.records)):
             raise PluginError(f"component {self.name!r}: records {self.records!r} must be 'package.module:function'")
+        if not isinstance(self.takes, tuple) or not all(
+            isinstance(one, str) and _TAKEN.fullmatch(one) for one in self.takes
+        ):
+            raise PluginError(
+                f"component {self.name!r}: takes {self.takes!r} must be a tuple of 'package.module:Class'"
+            )
 
 
 @hookspec

@@ -1,10 +1,14 @@
 """What compares a model with records is an exact function of them, right, and asked for by name only."""
 
+from contextlib import contextmanager
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Model, NonPrivateError, Structure, Tables
+from dpgm_core.sources import Shipped, received
 from dpgm_core.testing.oracles import all_records, enumerated
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
@@ -95,3 +99,28 @@ def test_a_table_of_nothing_but_the_records_is_at_no_distance():
     for reference in (model.releases[0].tables, model, codes):
         assert list(dpgm.total_variation(model, reference, allow_non_private=True)) == [("a", "b")]
     assert list(model.misfit()) == [("a", "b"), ()]
+
+
+class Elsewhere:
+    """A source that sums where the rows are, in three partitions, and hands out none."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    @contextmanager
+    def pinned(self, reading):
+        self.work = Shipped(reading=reading)
+        yield self
+
+    def reduce(self, reduction):
+        table = pa.table(dict(zip(DOMAIN.names, self.rows.T, strict=True)))
+        parts = [table.slice(start, 9).to_batches() for start in range(0, len(self.rows), 9)]
+        return received([self.work.summed(reduction, batches) for batches in parts], reduction)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_records_that_stay_where_they_are_compare_as_rows_do(name):
+    """To the last bit: both are functions of the counts."""
+    model, rows = model_of(name), np.random.default_rng(3).integers(0, 2, (25, 4))
+    for compare in (dpgm.log_likelihood, dpgm.total_variation):
+        assert compare(model, Elsewhere(rows), allow_non_private=True) == compare(model, rows, allow_non_private=True)

@@ -30,7 +30,7 @@ def test_the_signature_of_fit():
     assert (defaults["inference"], defaults["split"]) == ("junction-tree", "even")
     assert defaults["randomness"] is defaults["ledger"] is None
     assert len(parameters) <= 15 and len(inspect.signature(dpgm.release).parameters) <= 12
-    assert len(inspect.signature(dpgm.plan).parameters) <= 9
+    assert len(inspect.signature(dpgm.plan).parameters) <= 10
     assert len(inspect.signature(dpgm.LiveCurator).parameters) <= 11
 
 

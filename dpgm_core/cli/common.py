@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpgm_core.progress import Progress
 
 __all__ = [
+    "RECORDS",
     "given_option",
     "json_option",
     "print_json",
@@ -38,6 +39,18 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Records(click.Path):
+    """A path, or the URL of remote records as a text: a Path would lose one of its slashes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from dpgm_core.places import is_url
+
+        return value if is_url(value) else super().convert(value, param, ctx)
+
+
+RECORDS = _Records(path_type=Path)
 
 
 def settings_option(command: F) -> F:

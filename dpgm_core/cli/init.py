@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dpgm_core.cli.common import say, talk
+from dpgm_core.cli.common import RECORDS, say, talk
 from dpgm_core.printable import printable
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ folder = "."
 
 
 @click.command()
-@click.argument("source", required=False, type=click.Path(path_type=Path))
+@click.argument("source", required=False, type=RECORDS)
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Folder to write."
 )
-@click.option("--data", type=click.Path(path_type=Path), help="The records, if SOURCE only describes them.")
+@click.option("--data", type=RECORDS, help="The records, if SOURCE only describes them.")
 @click.option(
     "--codebook",
     "codebooks",
@@ -86,9 +86,9 @@ folder = "."
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one: see the spec.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
 def init(
-    source: Path | None,
+    source: Path | str | None,
     output: Path,
-    data: Path | None,
+    data: Path | str | None,
     codebooks: tuple[Path, ...],
     schema_is_public: bool,
     is_names: bool,
@@ -108,7 +108,12 @@ def init(
     from dpgm_core.errors import OptionError
     from dpgm_core.metadata import read_metadata
     from dpgm_core.metadata.reading import is_data
+    from dpgm_core.spec.run import check_shared
 
+    if isinstance(source, str):
+        raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
+    if isinstance(data, str):
+        check_shared("--data", data)
     if source is None and not codebooks:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
@@ -118,16 +123,16 @@ def init(
     metadata = read_metadata(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
-    left_out = _left_out(metadata, data, is_names) if data is not None and data != source else ()
+    left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
     for column, table in metadata.tables.items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
     spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
-    _write(output, written, overwrite, [one for one in (source, data, *codebooks) if one is not None])
+    _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
     _tell(metadata, output, left_out, data)
-    if data is not None and data == source and not codebooks:
+    if isinstance(data, Path) and data == source and not codebooks:
         _tell_of_records(data, metadata)
 
 
@@ -143,10 +148,11 @@ def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
     return [column for column in columns if column not in metadata.tables]
 
 
-def _spec(name: str | None, line: str, data: Path | None, amounts: dict[str, str], neighbours: str) -> str:
+def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[str, str], neighbours: str) -> str:
     """The text of the spec; OptionError or BudgetError for a choice that no run could take."""
     from dpgm_core.errors import OptionError, did_you_mean
     from dpgm_core.metadata.toml_out import toml_value
+    from dpgm_core.places import place
     from dpgm_core.privacy.budget import Budget
 
     relations = ("add-remove", "replace-one")
@@ -155,7 +161,7 @@ def _spec(name: str | None, line: str, data: Path | None, amounts: dict[str, str
     Budget.parse(amounts)
     if name is None:
         stem = (
-            re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", data.name, flags=re.IGNORECASE)
+            re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", place(data).name, flags=re.IGNORECASE)
             if data
             else ""
         )
@@ -177,7 +183,7 @@ def _spec(name: str | None, line: str, data: Path | None, amounts: dict[str, str
     )
 
 
-def _data_line(data: Path | None, folder: Path, is_names: bool) -> str:
+def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
     """What the spec says of the records: a file name, with its dialect where it is not the usual one."""
     from dpgm_core.metadata.header import Header, read_header
     from dpgm_core.metadata.reading import CSV
@@ -185,6 +191,8 @@ def _data_line(data: Path | None, folder: Path, is_names: bool) -> str:
 
     if data is None:
         return 'data = "TODO"  # the file of records'
+    if isinstance(data, str):
+        return f"data = {toml_value(data)}"
     path = os.path.relpath(data, folder) if not data.is_absolute() else str(data)
     path = Path(path).as_posix()
     if not data.name.lower().endswith(CSV):
@@ -226,7 +234,7 @@ def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[
         raise OptionError(f"cannot write to the folder {folder}: {error.strerror or type(error).__name__}") from None
 
 
-def _tell(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | None) -> None:
+def _tell(metadata: Metadata, folder: Path, left_out: Sequence[str], data: Path | str | None) -> None:
     """What is settled, what is left to do and what comes next."""
     todo = metadata.todo
     settled = len(metadata.tables) - len(todo)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm_core.cli.common import (
+    RECORDS,
     given_option,
     json_option,
     print_json,
@@ -160,12 +161,14 @@ def _numbered(output: Path, datasets: int | None) -> list[Path]:
 @click.option("--against", type=_file, help="Another model file: KL(that || MODEL) and total variation.")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=RECORDS,
     help="Records, or the spec that says how to read them: exact, NOT PRIVATE.",
 )
 @click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
 @json_option
-def evaluate(model_file: Path, against: Path | None, data: Path | None, allow_non_private: bool, as_json: bool) -> None:
+def evaluate(
+    model_file: Path, against: Path | None, data: Path | str | None, allow_non_private: bool, as_json: bool
+) -> None:
     """Distances of MODEL from another model, from its own noisy tables, or (not private) from records."""
     from dpgm_core.errors import OptionError
     from dpgm_core.evaluate import kl_divergence, total_variation
@@ -234,9 +237,9 @@ def _texts(model: Model, form: Form) -> list[str]:
     return texts
 
 
-def _records_of(data: Path) -> object:
-    """Records named by a file, or by the spec that says how to read them."""
-    if data.suffix != ".toml":
+def _records_of(data: Path | str) -> object:
+    """Records named by a file or a URL, or by the spec that says how to read them."""
+    if isinstance(data, str) or data.suffix != ".toml":
         return data
     from dpgm_core.spec import load_spec
 

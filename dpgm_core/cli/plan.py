@@ -44,8 +44,8 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
 
     run = load_spec(spec, settings)
     learner = make("learner", run.learner)
-    as_source(run.data)
     asked: dict[str, Any] = {
+        "data": as_source(run.data),
         "terms": run.terms,
         "records": run.terms.declared if records is None else records,
         "split": {"tables": run.split, "check": run.check},

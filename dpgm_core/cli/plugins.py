@@ -122,7 +122,9 @@ def new(kind: str, name: str, folder: Path) -> None:
 
 @click.command()
 @click.argument("distribution")
-@click.option("--profile", type=click.Choice(["default", "thorough"]), default="default", help="How far the checks go.")
+@click.option(
+    "--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", help="How far the checks go."
+)
 @json_option
 def check(distribution: str, profile: str, as_json: bool) -> None:
     """Hold all that an installed plugin DISTRIBUTION offers to the conformance checks; exit code 1 if one fails.

@@ -18,6 +18,7 @@ import attrs
 import cattrs
 
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError, did_you_mean
+from dpgm_core.places import Place, Url, place
 from dpgm_core.privacy.amounts import amount
 from dpgm_core.privacy.budget import Budget
 
@@ -300,7 +301,9 @@ def _converted(hint: Any, value: Any, what: str) -> Any:
         near = ""
         if _is_literal(hint) and isinstance(value, str):
             near = did_you_mean(value, get_args(hint))
-    raise OptionError(f"{what} must be {type_text(hint)}, got {value!r}{near}")
+    # What holds records, as an engine's frame does, may show some of them.
+    shown = repr(value) if type(value).__module__ == "builtins" else f"a {type(value).__name__}"
+    raise OptionError(f"{what} must be {type_text(hint)}, got {shown}{near}")
 
 
 def _is_literal(hint: Any) -> bool:
@@ -366,3 +369,5 @@ converter.register_structure_hook(Budget, _budget_from_plain)
 converter.register_unstructure_hook(Budget, Budget.to_dict)
 converter.register_structure_hook_func(_is_literal, _literal)
 converter.register_structure_hook_func(_is_union, _union)
+converter.register_structure_hook_func(lambda hint: hint == Place, lambda value, _: place(value))
+converter.register_unstructure_hook(Url, str)

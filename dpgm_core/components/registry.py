@@ -23,6 +23,7 @@ from dpgm_core.components import options as option_tools
 from dpgm_core.components.compatibility import unmet
 from dpgm_core.errors import (
     ContestedComponent,
+    DataError,
     DpgmError,
     IncompatiblePlugin,
     OptionError,
@@ -48,7 +49,11 @@ _DEFAULTS = {
     **{("selector", name): "dpgm-mrf" for name in ("mrf-fw", "mrf-select", "mrf-stable")},
     ("inference", "gibbs"): "dpgm-mrf",
     **{("selector", name): "dpgm-select" for name in ("aim", "auto", "mst", "oneshot", "privbayes")},
+    ("source", "spark"): "dpgm-spark",
+    ("source", "sql"): "dpgm-sql",
 }
+# What to install for objects of an engine, by the package that they come from.
+_TAKEN_BY = {"pyspark": "dpgm-spark"}
 
 
 @attrs.frozen(kw_only=True)
@@ -152,11 +157,13 @@ class Registry:
         message = f"there is no {kind} {name!r}{did_you_mean(name, [offer.component.name for offer in same_kind])}"
         if (kind, name) in _DEFAULTS:
             message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
-        for one in self.broken:
-            message += f"; note: {one.distribution} {one.version} is broken: {one.cause}"
-        if self.disabled:
-            message += f"; note: disabled by DPGM_DISABLE: {', '.join(self.disabled)}"
-        raise UnknownComponent(message)
+        raise UnknownComponent(message + self._troubles())
+
+    def _troubles(self) -> str:
+        """Why something that is installed may not be there."""
+        notes = [f"{one.distribution} {one.version} is broken: {one.cause}" for one in self.broken]
+        notes += [f"disabled by DPGM_DISABLE: {', '.join(self.disabled)}"] if self.disabled else []
+        return "".join(f"; note: {one}" for one in notes)
 
     def load(self, kind: str, name: str) -> type:
         """The component's class, imported and held against its contract. Raises PluginError and its children."""
@@ -182,7 +189,7 @@ class Registry:
         if isinstance(spec, type):
             raise OptionError(f"a {kind} must be an object, got the class {spec.__name__}; write {spec.__name__}()")
         if not isinstance(spec, str):
-            if kind in KINDS and any(callable(getattr(spec, method, None)) for method in _contract(kind)):
+            if kind in KINDS and _begun(kind, spec):
                 if options:
                     raise OptionError(
                         f"the {kind} is given as an object; its options {sorted(options)} must be set on it"
@@ -192,6 +199,31 @@ class Registry:
             raise OptionError(f"a {kind} must be a name, a table or a {kind} object, got {type(spec).__name__}")
         cls = self.load(kind, spec)
         return option_tools.build(cls, options, what=f"{kind} {spec!r}", resolve=self.make)
+
+    def source_of(self, data: object) -> Any:
+        """The source that takes an object as its records, or None; the nearest parent of the object's class decides.
+
+        Raises ContestedComponent where several take it, and DataError where a plugin that is not installed does.
+        """
+        parents = type(data).__mro__
+        for cls in parents:
+            found = [offer for offer in self if f"{cls.__module__}:{cls.__qualname__}" in offer.component.takes]
+            if len(found) > 1:
+                who = " and ".join(f"{offer.component.name!r} of {offer}" for offer in found)
+                raise ContestedComponent(
+                    f"a {cls.__name__} is taken by the sources {who}; make the one that is meant: "
+                    f"make('source', {found[0].component.name!r}, data=...)"
+                )
+            if found:
+                return self.make("source", found[0].component.name, data=data)
+        for package in [cls.__module__.partition(".")[0] for cls in parents]:
+            plugin = _TAKEN_BY.get(package)
+            if plugin is not None and plugin not in {normal_name(offer.distribution) for offer in self}:
+                raise DataError(
+                    f"records given as a {type(data).__name__} of {package} are read by {plugin}; "
+                    f"pip install {plugin}{self._troubles()}"
+                )
+        return None
 
     def name_of(self, kind: str, component: object) -> str | None:
         """The name under which the class of a component is offered, or None for an unregistered one."""
@@ -302,21 +334,26 @@ def _import_target(target: str, where: str) -> type:
 
 
 @lru_cache
-def _contract(kind: str) -> Mapping[str, Callable[..., Any]]:
-    """The methods that a component of this kind must have, as its protocol spells them."""
-    members = vars(_protocol(kind)).items()
+def _protocols(kind: str) -> tuple[type, ...]:
+    """The contracts of which a component of this kind keeps one at least."""
+    named = (target.partition(":") for target in KINDS[kind])
+    return tuple(getattr(importlib.import_module(module), name) for module, _, name in named)
+
+
+def _methods(protocol: type) -> Mapping[str, Callable[..., Any]]:
+    """What a component must have, as its protocol spells it."""
+    members = vars(protocol).items()
     return {method: call for method, call in members if inspect.isfunction(call) and method[0] != "_"}
 
 
-def _declarations(kind: str) -> list[str]:
-    """What a component of this kind must declare besides its methods."""
-    return [name for name, member in vars(_protocol(kind)).items() if isinstance(member, property)]
+def _declarations(protocol: type) -> list[str]:
+    """What a component must declare besides its methods."""
+    return [name for name, member in vars(protocol).items() if isinstance(member, property)]
 
 
-def _protocol(kind: str) -> type:
-    module, _, name = KINDS[kind].partition(":")
-    protocol: type = getattr(importlib.import_module(module), name)
-    return protocol
+def _begun(kind: str, owner: object) -> list[type]:
+    """The contracts of a kind that a class or an object has a method of; it has to keep each of them whole."""
+    return [one for one in _protocols(kind) if any(callable(getattr(owner, method, None)) for method in _methods(one))]
 
 
 def _check_contract(kind: str, cls: type, where: str) -> None:
@@ -327,7 +364,8 @@ def _check_contract(kind: str, cls: type, where: str) -> None:
         if field.init and not field.kw_only:
             raise IncompatiblePlugin(f"{where}: option {field.name!r} must be keyword-only; use @frozen(kw_only=True)")
         # In a spec file `name` says which component is meant, and `source` which source.
-        if field.name in ("name", *_contract(kind), *(("source",) if kind == "source" else ())):
+        taken = [method for one in _protocols(kind) for method in _methods(one)]
+        if field.name in ("name", *taken, *(("source",) if kind == "source" else ())):
             raise IncompatiblePlugin(
                 f"{where}: option {field.name!r} hides what a {kind} needs that name for; rename it"
             )
@@ -336,7 +374,12 @@ def _check_contract(kind: str, cls: type, where: str) -> None:
 
 def _check_methods(kind: str, owner: object, where: str) -> None:
     """owner: the class, or an object made of it."""
-    for method, wanted in _contract(kind).items():
+    begun = _begun(kind, owner)
+    if not begun:
+        first = [next(iter(_methods(one).items())) for one in _protocols(kind)]
+        either = " nor ".join(f"{method}{inspect.signature(wanted)}" for method, wanted in first)
+        raise IncompatiblePlugin(f"{where}: it has no method {either}")
+    for method, wanted in [pair for one in begun for pair in _methods(one).items()]:
         expected = inspect.signature(wanted)
         own = getattr(owner, method, None)
         if not callable(own):
@@ -358,7 +401,7 @@ def _check_methods(kind: str, owner: object, where: str) -> None:
             raise IncompatiblePlugin(
                 f"{where}: {method}{found} does not accept what its contract says, {method}{expected}"
             ) from None
-    for member in _declarations(kind):
+    for member in [name for one in begun for name in _declarations(one)]:
         if not hasattr(owner, member):
             raise IncompatiblePlugin(f"{where}: it does not declare {member}; the contract of a {kind} says what it is")
 

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
-from dpgm_core.counting.statistic import Sum
+from dpgm_core.counting.statistic import Sum, check_whole
 from dpgm_core.privacy.gradients import NodeGradients, largest_residual
 
 __all__ = ["GradientSums"]
@@ -53,6 +53,22 @@ class GradientSums(Sum):
         for start in range(0, count, block):
             features, residuals = self.parts([column[start : start + block] for column in codes])
             found += (residuals @ features.T).astype(np.int64)
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError for sums that are of no records at all, known from the features alone.
+
+        With r a record's residual in a row, its feature is 1 or -1, or 1 in just one code of an attribute, and always 1
+        in the last column: so sums are as odd as the last one's, or of each attribute they add up to it. How large they
+        may be depends on how many records there are, which is not among them.
+        """
+        found = sums.reshape(self.gradients.weights.shape)
+        own, last = self.gradients.regressions, found[:, -1:]
+        if own.loss == "logistic":
+            check_whole(not ((found - last) % 2).any())
+            return
+        sizes = [own.candidates.domain.sizes[name] for name in own.nodes]
+        starts = np.cumsum([0, *sizes])[:-1]
+        check_whole(bool((np.add.reduceat(found[:, :-1], starts, axis=1) == last).all()))
 
     def parts(self, codes: Codes) -> tuple[Array, Array]:
         """Of each record the features, (columns, records), and its residuals, (rows, records): whole numbers, float32.

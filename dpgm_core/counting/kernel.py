@@ -11,22 +11,42 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
 from dpgm_core.counting.products import PairCounts
-from dpgm_core.counting.statistic import Statistic, columns_of, fused, pieces, summed, zero_cells
+from dpgm_core.counting.rows import opened
+from dpgm_core.counting.statistic import (
+    Statistic,
+    check_whole,
+    columns_of,
+    fused,
+    table_sums,
+    zero_cells,
+)
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource, Reading
 from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["Counted", "Blocks", "Counts", "count", "count_batch", "choose_blocks", "counting", "tables_of"]
+__all__ = [
+    "Blocks",
+    "Counted",
+    "Counts",
+    "add_block",
+    "choose_blocks",
+    "count",
+    "count_batch",
+    "counting",
+    "marginal",
+    "tables_of",
+]
 
 #: Cells of a block of several cliques: fused codes fit uint16, and the counts stay in cache.
 BLOCK_CELLS = 2**16
@@ -90,6 +110,11 @@ class Counts(Statistic):
         """Those of the blocks, and one for the number of records."""
         return self.blocks.cells
 
+    @property
+    def groupings(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each block."""
+        return tuple(tuple(self.columns[place] for place in block) for block in self.blocks.positions)
+
     def sensitivity(self, terms: Terms) -> Sensitivity:
         """Of the structure's tables, in records."""
         return terms.sensitivity(self.structure)
@@ -97,6 +122,14 @@ class Counts(Statistic):
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count the rows, whoever they belong to."""
         _add_batch(self.blocks, codes, sums)
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError where a count is negative or a block counts other records than the last cell says."""
+        check_whole(sums.min() >= 0 and bool((table_sums(sums[:-1], self.blocks.block_cells()) == sums[-1]).all()))
+
+    def records(self, sums: IntArray) -> int:
+        """The last cell."""
+        return int(sums[-1])
 
     def tables(self, sums: IntArray) -> Tables:
         """Marginals of the blocks, summed over tied cliques."""
@@ -108,8 +141,8 @@ def counting(structure: Structure) -> Statistic:
     return PairCounts(structure) if PairCounts.pays(structure) else Counts.of(structure)
 
 
-def count(source: Source, structure: Structure) -> Counted:
-    """Count all records of a source into the tables of a structure, exactly.
+def count(source: AnySource, structure: Structure) -> Counted:
+    """Count all records of a source into the tables of a structure, exactly, wherever its rows are.
 
     A tied group's table is the sum over its cliques. Codes out of range count as unknown. Raises DataError, TooLarge.
 
@@ -120,7 +153,8 @@ def count(source: Source, structure: Structure) -> Counted:
     [[0, 1], [0, 1]]
     """
     counts = counting(structure)
-    sums = summed(counts, pieces(source, structure.domain, counts.columns))
+    with opened(source, Reading(domain=structure.domain, columns=counts.columns)) as rows:
+        sums = rows.total(counts)
     return Counted(tables=counts.tables(sums), records=int(sums[-1]))
 
 
@@ -134,7 +168,8 @@ def choose_blocks(structure: Structure) -> Blocks:
     sizes = structure.domain.sizes
     cliques = {frozenset(clique) for clique in structure.cliques if clique}
     covered = {frozenset(clique) for clique in structure.nested}
-    maximal = [clique for clique in structure.cliques if frozenset(clique) in cliques - covered]
+    largest = cliques - covered
+    maximal = [clique for clique in structure.cliques if frozenset(clique) in largest]
     # The greedy choice depends on where it starts: try some orders, always the same ones, and keep the fewest passes.
     orders = [maximal]
     if len(maximal) <= _FEW_CLIQUES:
@@ -190,15 +225,16 @@ def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables
             if key not in home:
                 hosts = set.intersection(*(containing[name] for name in clique))
                 home[key] = min(hosts, key=lambda host: counted[host][1].size)
-            table += _marginal(*counted[home[key]], clique)
+            table += marginal(*counted[home[key]], clique)
     return Tables(structure, values)
 
 
-def _marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArray:
+def marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArray:
+    """The table of a clique inside a block, its axes as the clique has them. counts: of the block, by its names."""
     others = tuple(axis for axis, name in enumerate(names) if name not in clique)
     kept = [name for name in names if name in clique]
-    marginal = counts.sum(axis=others) if others else counts  # no copy of a table that is its own block
-    return marginal.transpose([kept.index(name) for name in clique])
+    table = counts.sum(axis=others) if others else counts  # no copy of a table that is its own block
+    return table.transpose([kept.index(name) for name in clique])
 
 
 def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
@@ -210,11 +246,12 @@ def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
         end = 0
         for names, cells in zip(members, blocks.block_cells(), strict=True):
             end += cells
-            _add_block(names, sizes, piece, sums[end - cells : end])
+            add_block(names, sizes, piece, sums[end - cells : end])
     sums[-1] += rows
 
 
-def _add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[str, Array], sums: IntArray) -> None:
+def add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[str, Array], sums: IntArray) -> None:
+    """Count the rows of a piece into the cells of one block, (cells,)."""
     cells = fused(tuple(names), sizes, codes, np.uint16 if len(sums) <= 2**16 else np.int64)
     if len(sums) <= 4 * len(cells):
         sums += np.bincount(cells, minlength=len(sums))
@@ -223,49 +260,66 @@ def _add_block(names: Sequence[str], sizes: Mapping[str, int], codes: Mapping[st
         sums[hit] += counts
 
 
-def _blocks(cliques: Sequence[Clique], sizes: dict[str, int]) -> list[frozenset[str]]:
-    waiting: dict[frozenset[str], None] = dict.fromkeys(map(frozenset, cliques))
-    around: dict[str, dict[frozenset[str], None]] = {}
+def _blocks(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[list[str]]:
+    """Sets of attributes as bits of whole numbers: of many cliques frozensets take many times as long."""
+    # In the order of names, so that the blocks do not depend on string hashing.
+    names = sorted({name for clique in cliques for name in clique})
+    bit = {name: 1 << place for place, name in enumerate(names)}
+    around: dict[int, dict[int, None]] = {one: {} for one in bit.values()}
+    waiting = dict.fromkeys(sum(bit[name] for name in clique) for clique in cliques)
     for clique in waiting:
-        for name in clique:
-            around.setdefault(name, {})[clique] = None
+        for one in _bits(clique):
+            around[one][clique] = None
+    growing = _Growing(waiting, around, {bit[name]: sizes[name] for name in names})
     blocks = []
     while waiting:
-        block = next(iter(waiting))
-        while grown := _grown(block, waiting, around, sizes):
+        first = block = next(iter(waiting))
+        while grown := growing.grown(block):
             block = grown
-        done = {clique for name in block for clique in around[name] if clique <= block}
-        for clique in done:
-            waiting.pop(clique, None)
-            for name in clique:
-                around[name].pop(clique, None)
-        blocks.append(block)
+        done = {clique for one in _bits(block) for clique in around[one] if not clique & ~block}
+        for clique in done if block != first else [first]:  # no largest clique holds another
+            del waiting[clique]
+            for one in _bits(clique):
+                del around[one][clique]
+        blocks.append([names[one.bit_length() - 1] for one in _bits(block)])
     return blocks
 
 
-def _grown(
-    block: frozenset[str],
-    waiting: Iterable[frozenset[str]],
-    around: dict[str, dict[frozenset[str], None]],
-    sizes: dict[str, int],
-) -> frozenset[str] | None:
-    room = BLOCK_CELLS // math.prod(sizes[name] for name in block)
-    # Sorted, so that the blocks do not depend on string hashing.
-    near = dict.fromkeys(clique for name in sorted(block) for clique in around[name] if not clique <= block)
-    touching: Counter[frozenset[str]] = Counter(clique - block for clique in near)
-    fitting = [rest for rest in touching if math.prod(sizes[name] for name in rest) <= room]
-    if fitting:
-        best: frozenset[str] = max(fitting, key=lambda rest: touching[rest] / len(rest))
-        return block | best
-    # Nothing that shares a column fits: a clique apart still saves a pass.
-    apart = _first(waiting, 64)
-    return next(
-        (block | rest for rest in apart if not rest & block and math.prod(sizes[n] for n in rest) <= room), None
-    )
+class _Growing:
+    """Blocks, and cliques that wait for one, all as bits. around: of each attribute, the cliques that have it."""
+
+    def __init__(self, waiting: Mapping[int, None], around: Mapping[int, Mapping[int, None]], sizes: dict[int, int]):
+        self._waiting, self._around = waiting, around
+        self._cells = dict(sizes)  # of sets of attributes, as they are met
+        self._by_size = sorted(sizes, key=sizes.__getitem__)
+
+    def grown(self, block: int) -> int | None:
+        """The block and the attributes that most cliques lack for each of them; None where nothing fits."""
+        room = BLOCK_CELLS // self._size(block)
+        smallest = next((one for one in self._by_size if not one & block), None)
+        if smallest is None or self._cells[smallest] > room:
+            return None
+        near = dict.fromkeys(clique for one in _bits(block) for clique in self._around[one] if clique & ~block)
+        touching = Counter([clique & ~block for clique in near])
+        fitting = [rest for rest in touching if self._size(rest) <= room]
+        if fitting:
+            return block | max(fitting, key=lambda rest: touching[rest] / rest.bit_count())
+        # Nothing that shares a column fits: a clique apart still saves a pass.
+        apart = islice(self._waiting, 64)
+        return next((block | rest for rest in apart if not rest & block and self._size(rest) <= room), None)
+
+    def _size(self, attributes: int) -> int:
+        found = self._cells.get(attributes)
+        if found is None:
+            found = self._cells[attributes] = math.prod(self._cells[one] for one in _bits(attributes))
+        return found
 
 
-def _first(items: Iterable[frozenset[str]], number: int) -> Iterator[frozenset[str]]:
-    for position, item in enumerate(items):
-        if position == number:
-            return
-        yield item
+def _bits(attributes: int) -> list[int]:
+    """Each bit alone, lowest first."""
+    found = []
+    while attributes:
+        lowest = attributes & -attributes
+        found.append(lowest)
+        attributes ^= lowest
+    return found

@@ -7,11 +7,14 @@ number of at most as many records as are multiplied at a time, so products of fl
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
-from dpgm_core.counting.statistic import Statistic, columns_of, zero_cells
+from dpgm_core.counting.statistic import Statistic, check_whole, columns_of, zero_cells
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Clique, Structure
@@ -75,6 +78,33 @@ class PairCounts(Statistic):
             for row, (column, label) in zip(hot, _each(piece, labels), strict=False):  # the last row stays 1
                 np.equal(column, label, out=row)
             product += (hot @ hot.T).astype(np.int64)
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError where the product is that of no one-hot matrix: a cell of some pair's table is negative, the
+        two halves differ, or an attribute's own lines say other counts than the line of all records."""
+        product = sums.reshape(self._width, self._width)
+        each = product[-1]
+        starts = sorted({self._first[name] for name in self.columns if self.structure.domain[name].size > 1})
+        fits = sums.min() >= 0 and np.array_equal(product, product.T)
+        if fits and starts:
+            # Of each line and attribute the first label's cell, by subtraction; of two attributes that of both.
+            of_line = np.add.reduceat(product[:, :-1], starts, axis=1)
+            rest = each[:, None] - of_line
+            both = rest[-1] - np.add.reduceat(rest[:-1], starts, axis=0)
+            fits = rest.min() >= 0 and both.min() >= 0 and self._diagonal(product, starts, each)
+        check_whole(bool(fits))
+
+    def records(self, sums: IntArray) -> int:
+        """The last cell."""
+        return int(sums[-1])
+
+    @staticmethod
+    def _diagonal(product: IntArray, starts: Sequence[int], each: IntArray) -> bool:
+        """Whether labels of one attribute never meet, and each meets itself as often as it is there."""
+        return all(
+            np.array_equal(product[start:end, start:end], np.diag(each[start:end]))
+            for start, end in itertools.pairwise([*starts, len(each) - 1])
+        )
 
     def tables(self, sums: IntArray) -> Tables:
         """All cells, those of first labels by subtraction."""

@@ -1,37 +1,13 @@
-"""How many persons are in each cell of a column's public grid, and what edges inside a node score. Secret, both."""
+"""How many persons are below each edge of a column's public grid, and what edges inside a node score. Secret, both."""
 
 from __future__ import annotations
 
 import numpy as np
-from attrs import frozen
 
-from dpgm_core.arrays import Codes, IntArray
-from dpgm_core.counting.statistic import Sum
+from dpgm_core.arrays import IntArray
 from dpgm_core.privacy.ranks import RankDistance
 
-__all__ = ["GridCounts", "rank_scores", "ranks_of"]
-
-
-@frozen(kw_only=True)
-class GridCounts(Sum):
-    """Rows by their code under a grid. column: its name. size: codes of the grid, those of missing values too."""
-
-    column: str
-    size: int
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
-
-    @property
-    def cells(self) -> int:
-        """One for each code."""
-        return self.size
-
-    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
-        """Count the rows."""
-        sums += np.bincount(codes[0], minlength=self.size)
+__all__ = ["rank_scores", "ranks_of"]
 
 
 def ranks_of(counts: IntArray) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Codes, FloatArray, IntArray
-from dpgm_core.counting.statistic import CellSums, columns_of, fused
+from dpgm_core.counting.statistic import CellSums, check_whole, columns_of, fused, table_sums
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
@@ -31,12 +31,19 @@ class FewCounts(CellSums):
         """Count the rows, whoever they belong to."""
         sums += np.bincount(cell_numbers(self.structure, codes).ravel(), minlength=len(sums))
 
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError where a count is negative or tables count different records."""
+        each = table_sums(sums, self.structure.sizes)
+        tied = np.asarray(self.structure.multiplicities)
+        check_whole(sums.min() >= 0 and bool((each * tied[0] == each[0] * tied).all()))
+
 
 @frozen
 class ClippedScores(CellSums):
     """The sum over persons of their clipped, truncated scores, in units of 1/grid; see `ClippedScore`.
 
-    mu: (cells,), the model's marginals for one record.
+    mu: (cells,), the model's marginals for one record. Clipped and truncated person by person, the sums say nothing of
+    each other, and what bounds them is the number of persons, which is not among them: `check` knows of nothing.
     """
 
     clip: ClippedScore

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
-from dpgm_core.counting.statistic import CellSums, fused
+from dpgm_core.counting.statistic import CellSums, check_whole, fused, table_sums
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.structure import Clique
 
@@ -44,6 +44,21 @@ class WeightedCounts(CellSums):
                 cells = fused(clique, sizes, {name: place[name][rows] for name in clique}) if clique else rows * 0
                 weights = self.contributions.grid // np.maximum(count, 1)  # floor(D / K): never more than 1 in all
                 np.add.at(table, cells, weights[person[rows]])
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError where a share is negative, or where tables that count each person alike differ.
+
+        Where no cell is left out, a person of K rows adds K floor(D / K) for each clique, or with m cliques in a group
+        m K floor(D / m K): the same to all tables of as many. How many persons there are is not known.
+        """
+        own = self.structure
+        whole = table_sums(sums, own.sizes)
+        kinds: dict[int, set[int]] = {}
+        for group, tied, one in zip(own.groups, own.multiplicities, whole.tolist(), strict=True):
+            if all(self.contributions.empty_codes(own, clique) is None for clique in group):
+                each, left = divmod(one, tied) if self._per_clique else (one, 0)
+                kinds.setdefault(1 if self._per_clique else tied, set()).update([each, each + left])
+        check_whole(sums.min() >= 0 and all(len(found) == 1 for found in kinds.values()))
 
     @property
     def _per_clique(self) -> bool:

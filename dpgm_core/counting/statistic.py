@@ -15,18 +15,30 @@ from attrs import frozen
 
 from dpgm_core.arrays import Array, Codes, IntArray
 from dpgm_core.domain import Domain
-from dpgm_core.errors import TooLarge
+from dpgm_core.errors import DataError, TooLarge
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress, silent
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.persons import PersonSource
 from dpgm_core.sources.quiet import quiet
-from dpgm_core.sources.reading import BATCH_ROWS, checked
+from dpgm_core.sources.reading import checked
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
-__all__ = ["CellSums", "Piece", "Statistic", "Sum", "columns_of", "fused", "pieces", "summed", "zero_cells"]
+__all__ = [
+    "CellSums",
+    "Piece",
+    "Statistic",
+    "Sum",
+    "check_whole",
+    "columns_of",
+    "fused",
+    "pieces",
+    "summed",
+    "table_sums",
+    "zero_cells",
+]
 
 #: Codes of some persons, all rows of each, and each person's number of rows (None: one row each).
 Piece: TypeAlias = tuple[Codes, IntArray | None]
@@ -54,6 +66,14 @@ class Sum(Protocol):
         sums = zero_cells(self.cells)
         self.add(codes, lengths, sums)
         return sums
+
+    def check(self, sums: IntArray) -> None:
+        """Raise DataError for a finished sum that cannot be one; see `Reduction`. Of most sums nothing is known."""
+        return
+
+    def records(self, sums: IntArray) -> int | None:
+        """Of how many rows a finished sum is, where it tells. Secret."""
+        return None
 
 
 class Statistic(Sum, Protocol):
@@ -114,13 +134,7 @@ def pieces(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[P
         for batch in checked(source, domain, columns):
             yield batch, None
         return
-    codes, lengths = source.grouped(domain, columns)
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    first = 0
-    while first < len(lengths):
-        last = max(first + 1, int(np.searchsorted(ends, ends[first] + BATCH_ROWS, "right")) - 1)
-        yield [column[ends[first] : ends[last]] for column in codes], lengths[first:last]
-        first = last
+    yield from source.pieces(domain, columns)
 
 
 def columns_of(structure: Structure) -> tuple[str, ...]:
@@ -143,6 +157,22 @@ def fused(clique: Clique, sizes: Mapping[str, int], codes: Mapping[str, Array], 
             cells *= kind(sizes[name])
             cells += codes[name]
     return cells
+
+
+def check_whole(fits: bool) -> None:
+    """Raise DataError for sums that do not fit together; of what is wrong, and by how much, nothing is said."""
+    if not fits:
+        raise DataError(
+            "the source brought back sums that do not fit together: some of the records are missing from one table or "
+            "were counted twice in it; nothing of them was used"
+        )
+
+
+def table_sums(sums: IntArray, cells: Sequence[int]) -> IntArray:
+    """What each table sums to, (tables,). sums: the tables one after the other. cells: how many each has."""
+    starts = np.cumsum([0, *cells])[:-1]
+    found: IntArray = np.add.reduceat(sums, starts) if len(starts) else np.zeros(0, np.int64)
+    return found
 
 
 def zero_cells(cells: int) -> IntArray:

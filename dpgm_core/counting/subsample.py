@@ -13,7 +13,7 @@ import numpy as np
 
 from dpgm_core.arrays import Codes, IntArray
 from dpgm_core.attribute import code_dtype
-from dpgm_core.counting.statistic import Piece
+from dpgm_core.counting.statistic import Piece, Sum, summed
 from dpgm_core.domain import Domain
 from dpgm_core.privacy.accounting import RATE_GRID
 from dpgm_core.randomness import Randomness
@@ -52,6 +52,10 @@ class Persons:
         codes = [self._codes[self.columns.index(name)] for name in columns]
         if self.records:
             yield codes, self._lengths
+
+    def total(self, statistic: Sum) -> IntArray:
+        """The whole sum, (cells,)."""
+        return summed(statistic, self.pieces(statistic.columns))
 
     def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Persons:
         """The same persons by fewer codes. codes: attribute -> the new code of each of its codes."""

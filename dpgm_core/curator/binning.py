@@ -1,6 +1,7 @@
 """The first step of a session: the bins of columns that have private ones, found before anybody sees the session.
 
-Records are read by the cells of the public grids; the persons that the session keeps are recoded by what was found.
+Records are read by the cells of the public grids, and counted by them before the charge; what the session keeps of them
+is recoded by what was found.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from collections.abc import Mapping, Sequence
 
 from dpgm_core.arrays import IntArray
 from dpgm_core.attribute import Attribute
-from dpgm_core.counting.ranks import GridCounts, rank_scores, ranks_of
-from dpgm_core.counting.statistic import summed
-from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.kernel import Counted
+from dpgm_core.counting.passes import Passes
+from dpgm_core.counting.ranks import rank_scores, ranks_of
+from dpgm_core.counting.rows import Held
 from dpgm_core.domain import Domain
 from dpgm_core.noise.bisection import AskedBins
 from dpgm_core.noise.choice import chosen
 from dpgm_core.privacy.ranks import RankDistance, nodes_of
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.bins import FoundBins
+from dpgm_core.structure import Structure
 
-__all__ = ["binned", "find_bins", "grids_of"]
+__all__ = ["count_grids", "find_bins", "grids_of"]
 
 
 def grids_of(asked: Sequence[AskedBins]) -> dict[str, Attribute]:
@@ -27,23 +30,22 @@ def grids_of(asked: Sequence[AskedBins]) -> dict[str, Attribute]:
     return {one.attribute.name: one.attribute.grid() for one in asked}
 
 
+def count_grids(grids: Mapping[str, Attribute], rows: Held, domain: Domain) -> Counted:
+    """Persons in each cell of each grid, all in one pass. rows: by those cells. domain: with the grids."""
+    return Passes.under(Structure(domain, [(name,) for name in grids])).count(rows)
+
+
 def find_bins(
-    asked: Sequence[AskedBins], grids: Mapping[str, Attribute], persons: Persons, randomness: Randomness
+    asked: Sequence[AskedBins], grids: Mapping[str, Attribute], counted: Counted, randomness: Randomness
 ) -> tuple[FoundBins, ...]:
-    """The bins of each column in turn; to be called once they are paid for. persons: by the grids' cells."""
+    """The bins of each column in turn; to be called once they are paid for. counted: by `count_grids`."""
 
     def find(one: AskedBins) -> FoundBins:
         grid = grids[one.attribute.name]
-        counts = GridCounts(column=grid.name, size=grid.size)
-        inside = summed(counts, persons.pieces(counts.columns))[: one.cells]
+        inside: IntArray = counted.tables[grid.name][: one.cells]
         return FoundBins.of(one, _bisected(inside, one, randomness), grid.edges or ())
 
     return tuple(find(one) for one in asked)
-
-
-def binned(persons: Persons, found: Sequence[FoundBins], grids: Mapping[str, Attribute], domain: Domain) -> Persons:
-    """The persons by the bins found. domain: with those bins."""
-    return persons.recoded({one.name: one.recoding(grids[one.name]) for one in found}, domain) if found else persons
 
 
 def _bisected(counts: IntArray, asked: AskedBins, randomness: Randomness) -> tuple[tuple[int, ...], ...]:

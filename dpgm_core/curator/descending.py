@@ -7,8 +7,7 @@ from typing import Literal
 import attrs
 
 from dpgm_core.counting.gradients import GradientSums
-from dpgm_core.counting.statistic import summed
-from dpgm_core.counting.subsample import Persons
+from dpgm_core.counting.rows import Rows
 from dpgm_core.curator.shield import shielded, without_frames
 from dpgm_core.noise.descent import descent_temperature, steepest
 from dpgm_core.privacy.budget import Budget
@@ -17,7 +16,6 @@ from dpgm_core.privacy.scores import TableDistance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.descents import Descent
-from dpgm_core.sources.contract import Source
 
 __all__ = ["AskedDescent"]
 
@@ -49,12 +47,12 @@ class AskedDescent:
         """It depends on how many choices there are, not on what they give."""
         return self._descent.cost
 
-    def drawn(self, source: Source, persons: Persons, randomness: Randomness) -> Descent:
-        """To be called once it is paid for."""
+    def drawn(self, source: object, rows: Rows, randomness: Randomness) -> Descent:
+        """To be called once it is paid for. source: of the rows, whose errors are dropped."""
         own, h, sums = self._descent.regressions, self._descent.temperature, self._sums
 
         def directions() -> tuple[tuple[int, int, int], ...]:
-            found = shielded(source, lambda: summed(sums, persons.pieces(sums.columns)))
+            found = shielded(source, lambda: rows.total(sums))
             return tuple(steepest(found, own, h, randomness))
 
         return attrs.evolve(self._descent, picks=without_frames(directions))

@@ -28,7 +28,7 @@ from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
 from dpgm_core.sources.arrow import ArrowSource
-from dpgm_core.sources.contract import RawValues, Source
+from dpgm_core.sources.contract import AnySource, RawValues
 from dpgm_core.workload import Workload
 
 __all__ = ["Found", "check_open", "found_first", "rest_of"]
@@ -72,7 +72,7 @@ def rest_of(budget: Budget, asked: Sequence[AskedLabels]) -> Budget:
     return budget - Budget.sum(one.budget for one in asked) if asked else budget
 
 
-def check_open(source: Source, asked: Sequence[AskedLabels], randomness: Randomness | None = None) -> None:
+def check_open(source: AnySource, asked: Sequence[AskedLabels], randomness: Randomness | None = None) -> None:
     """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
 
     Raises DataError; asks for the first batch of nothing.
@@ -83,7 +83,7 @@ def check_open(source: Source, asked: Sequence[AskedLabels], randomness: Randomn
     if not isinstance(source, RawValues):
         raise DataError(
             f"the labels of {names} are to be found in raw values, and source {type(source).__name__} offers none; "
-            "give a file or a data frame, or list the labels"
+            "list the labels, or give a file or a data frame"
         )
     if isinstance(source, ArrowSource) and isinstance(source.data, pa.RecordBatchReader):
         raise DataError(
@@ -94,7 +94,7 @@ def check_open(source: Source, asked: Sequence[AskedLabels], randomness: Randomn
 
 
 def found_first(
-    source: Source,
+    source: AnySource,
     domain: Domain,
     budget: Budget,
     *,
@@ -138,7 +138,7 @@ def found_first(
 
 
 def _discovered(
-    source: Source,
+    source: AnySource,
     domain: Domain,
     asked: Sequence[AskedLabels],
     terms: Terms,

@@ -15,14 +15,16 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.components.registry import make
-from dpgm_core.counting.kernel import Counted, counting
-from dpgm_core.counting.shares import WeightedCounts
-from dpgm_core.counting.statistic import Statistic, columns_of, pieces, summed
-from dpgm_core.counting.subsample import Persons, read_persons
+from dpgm_core.counting.kernel import Counted
+from dpgm_core.counting.passes import Passes
+from dpgm_core.counting.rows import opened
+from dpgm_core.counting.statistic import columns_of
+from dpgm_core.counting.subsample import read_persons
 from dpgm_core.curator.aside import SetsAside
-from dpgm_core.curator.binning import binned, find_bins, grids_of
+from dpgm_core.curator.binning import find_bins, grids_of
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Receipt
+from dpgm_core.curator.held import HeldRecords, check_rows
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.curator.shield import shielded, without_frames
@@ -51,7 +53,7 @@ from dpgm_core.releases.plausible import plausible
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.round import Round
 from dpgm_core.releases.steps import mechanism_of, session_budget
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource, Reading, ReducingSource
 from dpgm_core.sources.persons import by_person
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
@@ -63,14 +65,14 @@ __all__ = ["LiveCurator"]
 class LiveCurator(Single, SetsAside):
     """The only door to the records; a learner sees them through `release` and `rounds` and in no other way.
 
-    source: a Source component. structure: the model's cliques. mechanism: calibrates the noise. terms: what is
-    protected and how; a unit left out is the ledger's. budget: what this curator may spend in all. ledger: an open
-    Ledger that is charged before any noise is drawn, or None (then only `budget` limits). save_to: where each release
-    is written before anybody sees it. split: how one budget is divided over tables: "even" noise for all, "optimal"
-    (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see `measure`). {"tables": "even", "check":
-    0.05} sets that share aside for a structure check: `budget` is then what is left, the first request pays for both in
-    one charge, and learners never see the check. discovery: labels of the domain that were found and paid for before;
-    each release carries them.
+    source: a Source component, or one that sums where its rows are. structure: the model's cliques. mechanism:
+    calibrates the noise. terms: what is protected and how; a unit left out is the ledger's. budget: what this curator
+    may spend in all. ledger: an open Ledger that is charged before any noise is drawn, or None (then only `budget`
+    limits). save_to: where each release is written before anybody sees it. split: how one budget is divided over
+    tables: "even" noise for all, "optimal" (see `optimal_split`), or "contrasts" or "sharper" in place of tables (see
+    `measure`). {"tables": "even", "check": 0.05} sets that share aside for a structure check: `budget` is then what is
+    left, the first request pays for both in one charge, and learners never see the check. discovery: labels of the
+    domain that were found and paid for before; each release carries them.
 
     Raises BudgetError, StructureError, OptionError and, for a source that cannot read the terms' person key, DataError
     before any record is read.
@@ -80,7 +82,7 @@ class LiveCurator(Single, SetsAside):
 
     def __init__(
         self,
-        source: Source,
+        source: AnySource,
         structure: Structure,
         mechanism: Mechanism,
         *,
@@ -105,7 +107,8 @@ class LiveCurator(Single, SetsAside):
         self._terms = Terms.stated(terms, None).spelled_out(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
-        self._rows = by_person(source, self._terms.person, self._terms.rows_per_person)
+        if not isinstance(source, ReducingSource):  # which is refused where it cannot read the key
+            by_person(source, self._terms.person, self._terms.rows_per_person)
         self._structure = structure
         self._mechanism = mechanism
         self._randomness = given_or_system(randomness)
@@ -225,7 +228,9 @@ class LiveCurator(Single, SetsAside):
         Overspent with nothing read or charged.
         """
         self.check_process()
-        terms = self._terms
+        terms, source = self._terms, self._source
+        check_rows(source, "rounds of subsamples")
+        assert not isinstance(source, ReducingSource)
         self._check_rounds(clip)
         cost = self._funds.asked(budget)
         measured = self._measured(cliques)
@@ -244,7 +249,8 @@ class LiveCurator(Single, SetsAside):
         aside: NoisyTables | None = None
         with self._funds.paying(cost, self._conditions(measurement)) as receipt:
             columns = columns_of(measured)
-            persons = shielded(self._source, lambda: read_persons(self._rows, measured.domain, columns))
+            rows = by_person(source, terms.person, terms.rows_per_person)
+            persons = shielded(source, lambda: read_persons(rows, measured.domain, columns))
             check = self._check if receipt.beside is not None else None
             counted = None if check is None else self._count(check.structure)
         if check is not None and counted is not None:
@@ -267,7 +273,7 @@ class LiveCurator(Single, SetsAside):
             clip=clip,
             measurement=measurement,
             persons=persons,
-            source=self._source,
+            source=source,
             randomness=self._randomness,
             terms=terms,
             publish=publish,
@@ -311,6 +317,8 @@ class LiveCurator(Single, SetsAside):
             )
         if self._check is not None:
             raise OptionError("a session sets the share of its structure check aside itself; leave it out of split")
+        if votes is not None:
+            check_rows(self._source, "votes")
         cost = self._funds.asked(budget)
         spendable = session_budget(cost, votes)
         make("mechanism", mechanism_of(spendable))  # a missing plugin is found before the charge
@@ -324,18 +332,36 @@ class LiveCurator(Single, SetsAside):
         grids = grids_of(asked)
         read_by = settled_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
-        with self._funds.paying(cost, conditions) as receipt:
-            held = [shielded(self._source, lambda: read_persons(self._rows, read_by, workload.attributes))]
+        reading = self._reading(read_by, workload.attributes, several=True)
+        records = HeldRecords(self._source, reading, workload.candidates, self._progress)
 
-        def opened() -> tuple[tuple[FoundBins, ...], Domain, Persons]:
-            persons = held.pop()  # so that what fails from here on has no record among its variables
-            bins = find_bins(asked, grids, persons, self._randomness)
+        def found() -> tuple[tuple[FoundBins, ...], Domain]:
+            bins = find_bins(asked, grids, records.grids(), self._randomness) if asked else ()
             domain = settled_domain.with_attributes({one.name: one.attribute for one in bins})
-            return bins, domain, binned(persons, bins, grids, domain)
+            records.recode({one.name: one.recoding(grids[one.name]) for one in bins}, domain)
+            return bins, domain
 
-        bins, domain, persons = without_frames(opened)
-        self.check_process()  # noise that forks while it is drawn must not come back twice
-        workload = workload.found(domain)
+        try:
+            with self._funds.paying(cost, conditions) as receipt:
+                records.open(grids)
+            bins, domain = without_frames(found)
+            self.check_process()  # noise that forks while it is drawn must not come back twice
+            return self._session(records, workload.found(domain), bins, receipt, spendable, votes, cost)
+        except BaseException:
+            records.let_go()  # so that what fails has no record among its variables, and no engine waits
+            raise
+
+    def _session(
+        self,
+        records: HeldRecords,
+        workload: Workload,
+        bins: tuple[FoundBins, ...],
+        receipt: Receipt,
+        budget: Budget,
+        votes: Budget | None,
+        charged: Budget,
+    ) -> LiveSession:
+        """The session that was paid for."""
 
         def publish(release: NoisyTables) -> NoisyTables:
             release = evolve(release, discovery=self._discovery)
@@ -345,11 +371,10 @@ class LiveCurator(Single, SetsAside):
 
         return LiveSession(
             workload=workload,
-            budget=spendable,
+            budget=budget,
             votes=votes,
-            charged=cost,
-            persons=persons,
-            source=self._source,
+            charged=charged,
+            records=records,
             randomness=self._randomness,
             terms=self._terms,
             provenance=receipt.provenance,
@@ -374,14 +399,25 @@ class LiveCurator(Single, SetsAside):
 
     def _count(self, measured: Structure) -> Counted:
         """The true tables, and the number of records where counts know it, else 0."""
-        domain, weighted = measured.domain, self._terms.contributions
-        statistic: Statistic = counting(measured) if weighted is None else WeightedCounts(measured, weighted)
+        source, weighted = self._source, self._terms.contributions
+        passes = (Passes.under if isinstance(source, ReducingSource) else Passes.single)(measured, weighted)
+        reading = self._reading(measured.domain, columns_of(measured), several=len(passes.statistics) > 1)
 
         def counted() -> Counted:
-            total = summed(statistic, pieces(self._rows, domain, statistic.columns), self._progress)
-            return Counted(tables=statistic.tables(total), records=int(total[-1]) if weighted is None else 0)
+            with opened(source, reading) as rows:
+                return passes.count(rows, self._progress)
 
-        return shielded(self._source, counted)
+        return shielded(source, counted)
+
+    def _reading(self, domain: Domain, columns: Sequence[str], *, several: bool) -> Reading:
+        terms = self._terms
+        return Reading(
+            domain=domain,
+            columns=tuple(columns),
+            person=terms.person,
+            rows_per_person=terms.rows_per_person,
+            several=several,
+        )
 
     def _draw(self, measurement: Measurement, counted: Counted) -> tuple[Tables, float, float]:
         """The tables that a measurement is about with fresh noise, N and its variance."""

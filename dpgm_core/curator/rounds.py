@@ -27,13 +27,13 @@ from dpgm_core.randomness import Randomness
 from dpgm_core.releases.estimated import estimate_total
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.round import Round
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource
 from dpgm_core.tables import Tables
 
 __all__ = ["LiveRounds"]
 
 
-class LiveRounds(Turns):
+class LiveRounds(Turns[Persons]):
     """The rounds of a LiveCurator: paid for in full when they were opened. A context manager; leaving drops the rows.
 
     Each `next` draws a fresh subsample and fresh noise. There are `n` of them; stopping early is sound and refunds
@@ -48,7 +48,7 @@ class LiveRounds(Turns):
         clip: ClippedScore | None,
         measurement: Measurement,
         persons: Persons,
-        source: Source,
+        source: AnySource,
         randomness: Randomness,
         terms: Terms,
         publish: Callable[[Tables, float, float, Round], NoisyTables],
@@ -68,12 +68,12 @@ class LiveRounds(Turns):
         after the last round and after the end of the context.
         """
         with self.turn():
-            if self._persons is None:
+            if self._held is None:
                 raise BudgetError("the rounds were closed; their records are gone")
             if self._taken >= self._n:
                 raise BudgetError(f"all {self._n} rounds are used up; open more with more budget")
             mu = self._marginals(beliefs)
-            persons = self._persons
+            persons = self._held
             # The number comes before the first random bit, so that whatever happens from here on it is spent.
             self._taken += 1
             round = Round(number=self._taken, of=self._n, sampling_rate=self._rate, clip=self._clip)
@@ -112,7 +112,7 @@ class LiveRounds(Turns):
         total = max(1.0, float(self._rate) * (self._terms.declared or self._records))
         return total, float(1 - self._rate) * total
 
-    def _closed(self) -> None:
+    def _closed(self, held: Persons) -> None:
         self._finish()
 
     def __repr__(self) -> str:

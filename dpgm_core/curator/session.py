@@ -1,6 +1,8 @@
 """A session: adaptive steps out of one budget that was charged in full when it was opened.
 
-Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them.
+Records are read and coded once, before the charge; tables are counted from the codes when a step first needs them. Of a
+source that sums where the rows are the records stay there, pinned, and tables are counted before the charge if they fit
+(`dpgm_core.curator.held`).
 Private bins are found while it opens, before anybody has it (`dpgm_core.curator.binning`).
 Each step sets its cost aside before its first random bit, whatever comes out, and is saved before anybody sees it. By
 composition the whole session costs at most the sum of its steps, however adaptively they were asked for: pure epsilons
@@ -19,10 +21,9 @@ import numpy as np
 from dpgm_core.arrays import Array
 from dpgm_core.components.registry import make
 from dpgm_core.counting.distances import distances, whole_scores
-from dpgm_core.counting.subsample import Persons
 from dpgm_core.curator.asked import Candidates, check_own
-from dpgm_core.curator.counted import CountedTables
 from dpgm_core.curator.descending import AskedDescent
+from dpgm_core.curator.held import HeldRecords
 from dpgm_core.curator.shield import without_frames
 from dpgm_core.curator.single import Turns
 from dpgm_core.curator.voting import cast, checked_votes
@@ -49,7 +50,6 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import Step, score_sensitivity, session_release
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms, mechanism_of
 from dpgm_core.releases.verdict import Verdict
-from dpgm_core.sources.contract import Source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
@@ -57,12 +57,12 @@ from dpgm_core.workload import Workload
 __all__ = ["LiveSession"]
 
 
-class LiveSession(Turns):
+class LiveSession(Turns[HeldRecords]):
     """The session of a LiveCurator: paid for when it was opened. A context manager; leaving it drops the records.
 
     budget: pure or zCDP, what its steps may cost together. votes: what votes may cost besides. charged: what it was
-    opened with. persons: the codes of the workload's attributes. bins: that were found first, out of `budget`; the
-    workload and the persons have them. publish: takes the release as it is after each step,
+    opened with. records: open, with the workload's attributes. bins: that were found first, out of `budget`; the
+    workload and the records have them. publish: takes the release as it is after each step,
     saves it and gives it back. finish: is told when it is left.
     """
 
@@ -73,8 +73,7 @@ class LiveSession(Turns):
         budget: Budget,
         votes: Budget | None,
         charged: Budget,
-        persons: Persons,
-        source: Source,
+        records: HeldRecords,
         randomness: Randomness,
         terms: Terms,
         provenance: Mapping[str, object],
@@ -82,16 +81,15 @@ class LiveSession(Turns):
         finish: Callable[[], None],
         bins: tuple[FoundBins, ...] = (),
     ) -> None:
-        super().__init__(persons)
+        super().__init__(records)
         self._session = SessionTerms(workload=workload, budget=budget, merges={}, votes=votes, bins=bins)
         self._charged, self._spent, self._aside = charged, Budget.zero(budget.kind), Budget.zero(budget.kind)
         self._cast = Budget.zero("approx")  # spent on votes
-        self._records, self._source, self._randomness, self._terms = persons.records, source, randomness, terms
+        self._records, self._randomness, self._terms = records.records, randomness, terms
         self._provenance, self._publish, self._finish = provenance, publish, finish
         self._mechanism: Mechanism = make("mechanism", mechanism_of(budget))
         self._domain = workload.domain
         self._candidates = Candidates(workload)
-        self._counted = CountedTables(source)
         self._steps: list[Step] = []
         self._regressed: tuple[Regressions, Regressions] | None = None  # the last ones: as given, and by own domain
         self._release: NoisyTables | None = None
@@ -200,7 +198,7 @@ class LiveSession(Turns):
     def descend(self, gradients: NodeGradients, budget: Budget) -> Descent:
         """One direction of each regression by the exponential mechanism; see `dpgm_core.noise.descent`."""
         with self.turn():
-            persons = self._open()
+            records = self._open()
             check_own(gradients, "gradients", "a gradient", NodeGradients)
             self._check_kind(budget)
             given, own = self._regressed or (None, gradients.regressions)
@@ -210,7 +208,7 @@ class LiveSession(Turns):
             asked = AskedDescent(attrs.evolve(gradients, regressions=own), budget, self._terms)
             self._pay(asked.cost)
             self._regressed = given, own
-            descent = asked.drawn(self._source, persons, self._randomness)
+            descent = asked.drawn(records.source, records.rows, self._randomness)
             self._keep(descent)
             return descent
 
@@ -226,7 +224,7 @@ class LiveSession(Turns):
         the other.
         """
         with self.turn():
-            persons = self._open()
+            records = self._open()
             voter = checked_votes(
                 voter,
                 budget,
@@ -236,9 +234,10 @@ class LiveSession(Turns):
                 candidates=self._candidates,
                 terms=self._terms,
             )
+            persons = records.persons  # refused of records elsewhere, before it is counted as spent
             self._cast = self._cast + budget
             verdict = cast(
-                voter, budget, source=self._source, persons=persons, randomness=self._randomness, terms=self._terms
+                voter, budget, source=records.source, persons=persons, randomness=self._randomness, terms=self._terms
             )
             self._keep(verdict)
             return verdict
@@ -246,7 +245,7 @@ class LiveSession(Turns):
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
         """Count some attributes by fewer codes from now on; see `Session`."""
         with self.turn():
-            persons = self._open()
+            records = self._open()
             if self._session.merges:
                 raise StructureError("the codes of this session were merged already, and are merged once")
             tables = [one.structure for one in self._steps if isinstance(one, NoisyTables)]
@@ -266,10 +265,9 @@ class LiveSession(Turns):
                 if isinstance(one, NoisyTables) and one.contrasts:
                     check_untouched(one.structure, merged)
             exact = {name: tuple(map(int, codes)) for name, codes in given.items()}
-            self._persons = persons.recoded({name: np.asarray(codes) for name, codes in exact.items()}, domain)
+            records.recode({name: np.asarray(codes) for name, codes in exact.items()}, domain)
             self._domain = domain
             self._session = attrs.evolve(self._session, merges=exact)
-            self._counted.clear()
             self._regressed = None
             if self._release is not None:
                 self._save()
@@ -374,10 +372,10 @@ class LiveSession(Turns):
                 "measure all of it one way"
             )
 
-    def _open(self) -> Persons:
-        if self._persons is None:
+    def _open(self) -> HeldRecords:
+        if self._held is None:
             raise BudgetError("the session was closed; its records are gone")
-        return self._persons
+        return self._held
 
     def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""
@@ -401,7 +399,7 @@ class LiveSession(Turns):
 
     def _tables(self, structure: Structure) -> Tables:
         """True counts of the candidates, (cells,), counted once each."""
-        return self._counted.of(structure, self._open())
+        return self._open().tables(structure)
 
     def _keep(self, step: Step) -> None:
         self.check_process()  # noise that forks while it is drawn must not come back twice
@@ -429,10 +427,12 @@ class LiveSession(Turns):
         self._release = self._publish(self._release)
         self._saved = True
 
-    def _closed(self) -> None:
-        self._counted.clear()
-        if self._saved:
-            self._finish()
+    def _closed(self, held: HeldRecords) -> None:
+        try:
+            if self._saved:
+                self._finish()
+        finally:  # an engine that takes long to be left keeps nobody from knowing what was saved
+            held.let_go()
 
     def __repr__(self) -> str:
         return f"LiveSession({len(self._steps)} steps, remaining {self.remaining})"

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.errors import DataError, DpgmError, SourceRefused
+from dpgm_core.printable import printable
+from dpgm_core.sources.contract import Source
 from dpgm_core.sources.quiet import quiet
 
 __all__ = ["shielded", "without_frames"]
@@ -20,7 +22,8 @@ T = TypeVar("T")
 def shielded(source: object, call: Callable[[], T]) -> T:
     """The result of `call`, which reads from `source`, in silence; a foreign exception becomes a DataError.
 
-    It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay.
+    It is dropped whole, context included, by raising outside of it. Words that only core spoke are public and stay. So
+    do those of a `SourceRefused`, whoever raises it and vouches for them; not those of its children.
 
     >>> shielded([], lambda: int("secret"))
     Traceback (most recent call last):
@@ -35,13 +38,16 @@ def shielded(source: object, call: Callable[[], T]) -> T:
             kept = KeyboardInterrupt()
         except BaseException as error:
             kind = type(error).__name__
-            if isinstance(error, DpgmError) and _is_ours(error):
+            if type(error) is SourceRefused:
+                kept = SourceRefused(printable(error))
+            elif isinstance(error, DpgmError) and _is_ours(error):
                 kept = type(error)(*error.args)
     if kept is not None:
         raise kept
+    where = "run dpgm validate to see them" if isinstance(source, Source) else "the engine may have logged them"
     raise DataError(
         f"the records could not be read: source {type(source).__name__} failed with {kind} "
-        "(details are withheld because they may quote records); run dpgm validate to see them"
+        f"(details are withheld because they may quote records); {where}"
     )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex
+from typing import Generic, NoReturn, Self, SupportsIndex, TypeVar
 
-from dpgm_core.counting.subsample import Persons
 from dpgm_core.errors import BudgetError
 
 __all__ = ["Single", "Turns"]
+
+Held = TypeVar("Held")
 
 # Which process this is: numbers of processes come again, and start at 1 in every container, so forks are counted too.
 _forks = 0
@@ -75,16 +76,16 @@ class Single:
         )
 
 
-class Turns(Single):
+class Turns(Single, Generic[Held]):
     """A base of what hands out paid-for steps one after the other: threads take turns, and no step begins another.
 
-    persons: the records behind the steps, which are dropped when the context is left.
+    held: the records behind the steps, which are dropped when the context is left.
     """
 
-    def __init__(self, persons: Persons | None = None) -> None:
+    def __init__(self, held: Held | None = None) -> None:
         super().__init__()
         self._lock, self._at_work = RLock(), False
-        self._persons = persons
+        self._held = held
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -107,12 +108,12 @@ class Turns(Single):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.is_twin:  # the file and the ledger's mark are the original's
-            self._persons = None
+            self._held = None
             return
         with self.turn():
-            if self._persons is not None:
-                self._persons = None
-                self._closed()
+            held, self._held = self._held, None
+            if held is not None:
+                self._closed(held)
 
-    def _closed(self) -> None:
-        """What else is done when the context is left, once."""
+    def _closed(self, held: Held) -> None:
+        """What else is done when the context is left, once. held: what was dropped."""

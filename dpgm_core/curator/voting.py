@@ -18,7 +18,7 @@ from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.releases.verdict import Verdict
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure import Clique
 
 __all__ = ["cast", "checked_votes"]
@@ -56,7 +56,7 @@ def checked_votes(
 
 
 def cast(
-    voter: Voter, budget: Budget, *, source: Source, persons: Persons, randomness: Randomness, terms: Terms
+    voter: Voter, budget: Budget, *, source: AnySource, persons: Persons, randomness: Randomness, terms: Terms
 ) -> Verdict:
     """The graph that votes agree on, or nothing; to be called once it is paid for.
 

@@ -13,24 +13,29 @@ from attrs import evolve
 
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
+from dpgm_core.counting.rows import pinned
 from dpgm_core.counting.statistic import columns_of
 from dpgm_core.curator.discovery import check_open, rest_of
+from dpgm_core.curator.held import check_rows
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.shield import shielded
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, TooLarge
+from dpgm_core.foresight.passes import told_of_release, told_of_session
 from dpgm_core.foresight.plans import Plan, checked_records, make_plan
 from dpgm_core.inference.constraining import check_constraints
 from dpgm_core.inference.contract import Inference
 from dpgm_core.inference.exact.junction_tree import JunctionTree
-from dpgm_core.learning.ahead import first_asked, foreseen
+from dpgm_core.learning.ahead import first_asked, foreseen, in_turn
 from dpgm_core.learning.contract import Learner
 from dpgm_core.learning.run import check_contrast_learner
+from dpgm_core.noise.bisection import settled
 from dpgm_core.noise.check import divided, read_split
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.labels import asked_labels, with_placeholders
 from dpgm_core.noise.measurement import check_structure, measure
 from dpgm_core.noise.split import may_be_contrasts
+from dpgm_core.places import is_url
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
@@ -42,7 +47,7 @@ from dpgm_core.selection.learners import check_learner
 from dpgm_core.selection.named import NamedCliques, check_named, left_for_tables
 from dpgm_core.selection.run import divided_for, foretold, planned
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, Source
+from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource
 from dpgm_core.sources.reading import locate
 from dpgm_core.structure import Structure
 from dpgm_core.workload import Workload
@@ -70,12 +75,14 @@ def plan(
     records: float | None = None,
     split: str | Mapping[str, Any] = "even",
     learner: str | Mapping[str, Any] | Learner | None = None,
+    data: object = None,
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
     records: a publicly known or guessed number of records, for relative errors. split: as in `fit`. learner: what it
     refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); where it
     says nothing and does not take one release of all, a note says so. None: the structure's tables, whoever learns.
+    data: the records, of which nothing is read: where they are summed elsewhere a note says in how many passes.
 
     >>> from dpgm_core import Budget, Domain, Structure
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b"), ("b",)])
@@ -89,14 +96,17 @@ def plan(
     asked = asked_labels(structure.domain, budget, stated)
     if asked:
         rest, over = rest_of(budget, asked), structure.over(with_placeholders(structure.domain))
-        told = plan(over, rest, mechanism, engine, terms=stated, records=records, split=split, learner=learner)
+        more: dict[str, Any] = {"records": records, "split": split, "learner": learner, "data": data}
+        told = plan(over, rest, mechanism, engine, terms=stated, **more)
         cost, notes = told.cost + (budget - rest), [one.note() for one in asked]
         return evolve(told, asked=budget, cost=cost, notes=(*notes, *told.notes))
     if structure.domain.undetermined:
-        return _plan_of_bins(structure, budget, mechanism, engine, stated, records, split, learner)
+        done = _plan_of_bins(structure, budget, mechanism, engine, stated, records, split, learner)
+        return evolve(done, notes=(*done.notes, *_told(data, NamedCliques(structure=structure).workload, stated)))
     noise: Mechanism = make("mechanism", mechanism)
     if learner is None:
-        return make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
+        done = make_plan(structure, budget, noise, engine, terms=stated, records=records, split=split)
+        return evolve(done, notes=(*done.notes, *_told(data, _tables_of(done, structure), stated)))
     made: Learner = make("learner", learner)
     made.check(structure, engine)
     check_contrast_learner(made, may_be_contrasts(read_split(split)[0]))
@@ -108,7 +118,8 @@ def plan(
         done = price(inference=None)
     first = first_asked(made, engine, structure, stated, divided(budget, read_split(split)[1])[1])
     otherwise = _OTHERWISE.get(first) if measured is None else None
-    return done if otherwise is None else evolve(done, notes=(*done.notes, otherwise))
+    passes = _told(data, _tables_of(done, measured or structure), stated)
+    return evolve(done, notes=(*done.notes, *filter(None, [otherwise]), *passes))
 
 
 def plan_selection(
@@ -121,6 +132,7 @@ def plan_selection(
     terms: Terms,
     records: float | None = None,
     split: str | Mapping[str, Any] = "even",
+    data: object = None,
 ) -> SelectionPlan:
     """What a selection would spend and see, without touching any data. Arguments as in `select` and `plan`.
 
@@ -132,13 +144,14 @@ def plan_selection(
     asked = asked_labels(wanted.domain, budget, stated)
     if asked:
         rest, over = rest_of(budget, asked), wanted.over(with_placeholders(wanted.domain))
-        told = plan_selection(made, rest, over, learner, inference, terms=stated, records=records, split=split)
+        more: dict[str, Any] = {"records": records, "split": split, "data": data}
+        told = plan_selection(made, rest, over, learner, inference, terms=stated, **more)
         costs = {f"labels of {one.column!r}": one.budget for one in asked}
         return evolve(told, shares={**costs, **told.shares}, notes=[*(one.note() for one in asked), *told.notes])
     told = foretold(made, wanted, budget, stated, share, checked_records(records))
     _, left = divided_for(made, budget)
     check_learner(make("learner", learner), make("inference", inference), attributes_alone(wanted), told, stated, left)
-    return told
+    return evolve(told, notes=[*told.notes, *_told(data, wanted, stated)])
 
 
 def check(
@@ -182,13 +195,16 @@ def check(
         check_contrast_learner(made, curator.contrasts)
         measured, own = _foreseen(made, structure, split)
         measure(noise, measured or structure, terms, curator.budget, read_split(own)[0])
-        first_asked(made, engine, structure, terms, curator.budget)
+        if "rounds" in in_turn(made, engine, structure, terms, curator.budget):
+            check_rows(source, "rounds of subsamples")
     else:
         selector, wanted, share = chooser_of(structure, budget, mechanism, split, made, engine, terms, workload)
         check_constraints(wanted.domain, engine, JunctionTree())
         alone, noise = attributes_alone(wanted), session_mechanism(budget)
         curator = LiveCurator(source, alone, noise, terms=terms, budget=budget, randomness=randomness)
         told = planned(selector, wanted, curator, share)
+        if divided_for(selector, budget)[0] is not None:
+            check_rows(source, "votes")
         if not isinstance(selector, NamedCliques):
             _, left = divided_for(selector, budget)
             check_learner(made, engine, curator.structure, told, curator.terms, left)
@@ -197,7 +213,7 @@ def check(
 
 
 def check_tables(
-    source: Source,
+    source: AnySource,
     structure: Structure,
     mechanism: Mechanism,
     budget: Budget,
@@ -259,6 +275,21 @@ def _plan_of_bins(
     return evolve(done, asked=budget, cost=budget, notes=(told, *done.notes))
 
 
+def _told(data: object, counted: Structure | Workload, terms: Terms) -> tuple[str, ...]:
+    """What is said of passes over records that are summed elsewhere, as a release or a session needs them."""
+    if data is None:
+        return ()
+    source = as_source(data)
+    return (
+        told_of_release(source, counted, terms) if isinstance(counted, Structure) else told_of_session(source, counted)
+    )
+
+
+def _tables_of(planned: Plan, structure: Structure) -> Structure:
+    """What will be counted. structure: its tables, unless contrasts take their place."""
+    return Structure(structure.domain, [one.clique for one in planned.tables]) if planned.contrasts else structure
+
+
 def _foreseen(
     learner: Learner, structure: Structure, split: str | Mapping[str, Any]
 ) -> tuple[Structure | None, str | Mapping[str, Any]]:
@@ -267,16 +298,25 @@ def _foreseen(
     return measured, split if own is None else {"tables": own, "check": read_split(split)[1]}
 
 
-def _present(source: Source, structure: Structure, terms: Terms) -> None:
+def _present(source: AnySource, structure: Structure, terms: Terms) -> None:
     """Raise what the source would say of its file, names and types."""
     path = source.path if isinstance(source, FileSource) else None
-    if path is not None and not Path(path).exists() and not glob.has_magic(str(path)):
+    local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is its source's to look for
+    if local and not Path(str(path)).exists() and not glob.has_magic(str(path)):
         raise DataError(f"there is no data file {path}; say in the spec where the records are")
     shielded(source, lambda: _look(source, structure, terms))
 
 
-def _look(source: Source, structure: Structure, terms: Terms) -> None:
+def _look(source: AnySource, structure: Structure, terms: Terms) -> None:
     columns: Sequence[str] = columns_of(structure)
+    if isinstance(source, ReducingSource):
+        domain = settled(structure.domain, columns)
+        domain = domain.with_attributes({one.name: one.grid() for one in domain if one.private is not None})
+        reading = Reading(
+            domain=domain, columns=tuple(columns), person=terms.person, rows_per_person=terms.rows_per_person
+        )
+        with pinned(source, reading):
+            return
     if terms.person is not None and isinstance(source, KeyedSource):
         columns = [*structure.domain.names, terms.person]
         source.keyed_batches(structure.domain, structure.domain.names, terms.person)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NoReturn
 
@@ -10,6 +11,7 @@ from attrs import field, frozen
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, OptionError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Foreseen, Learner
+from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.split import check_split
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
@@ -18,7 +20,7 @@ from dpgm_core.randomness import SeededRandomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 
-__all__ = ["Probe", "first_asked", "foreseen"]
+__all__ = ["Probe", "first_asked", "foreseen", "in_turn"]
 
 
 def foreseen(learner: object, structure: Structure) -> tuple[Structure | None, str | None]:
@@ -55,6 +57,13 @@ def first_asked(
     """What it asks a curator with this budget for first, in the words of `Probe`; None if it fails before, for a reason
     that it can tell with a release in hand. Raises its refusal, if that comes before it has asked for anything.
     """
+    return next(iter(in_turn(learner, inference, structure, terms, budget)), None)
+
+
+def in_turn(
+    learner: Learner, inference: Inference, structure: Structure, terms: Terms, budget: Budget
+) -> tuple[str, ...]:
+    """All that it asks for, one after the other, where each is refused; see `first_asked`."""
     probe = Probe(structure=structure, terms=terms, budget=budget)
     try:
         learner.learn(probe, inference, randomness=SeededRandomness(0), progress=silent)
@@ -63,7 +72,7 @@ def first_asked(
             raise
     except Exception:  # a fault, which is told where it costs
         pass
-    return probe.asked[0] if probe.asked else None
+    return tuple(probe.asked)
 
 
 @frozen(kw_only=True, eq=False)
@@ -88,9 +97,15 @@ class Probe:
         """All of it."""
         return self.budget
 
-    def release(self, *, budget: object = None, **_: object) -> NoReturn:
-        """Raises BudgetError."""
-        self._refuse("release" if budget in (None, self.budget) else "part")
+    def release(
+        self, *, budget: object = None, accept: Callable[[Sequence[Noise]], None] | None = None, **_: object
+    ) -> NoReturn:
+        """Raises BudgetError, or what `accept` raises: a rehearsal is over then, and what is asked for comes after."""
+        what = "release" if budget in (None, self.budget) else "part"
+        if accept is not None:
+            self.asked.append(what)
+            accept(())
+        self._refuse(what)
 
     def rounds(self, n: int, **_: object) -> NoReturn:
         """Raises BudgetError."""

@@ -1,6 +1,7 @@
 """Where records are read: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain.
 
-The face is for those who write sources: what one may offer besides `Source`, and `as_source`, to wrap another.
+The face is for those who write sources: what one may offer besides `Source`, `as_source`, to wrap another, and for
+engines that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`.
 """
 
 from __future__ import annotations
@@ -10,21 +11,76 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpgm_core.errors import DataError
+from dpgm_core.errors import DataError, SourceRefused
 from dpgm_core.faces import face
+from dpgm_core.places import Place, Url, place
 
 if TYPE_CHECKING:
-    from dpgm_core.sources.contract import FileSource, KeyedSource, NamedColumns, RawBatch, RawValues, Source
+    from dpgm_core.sources.contract import (
+        Adding,
+        AnySource,
+        FileSource,
+        Grouped,
+        KeyedSource,
+        NamedColumns,
+        Pinned,
+        RawBatch,
+        RawValues,
+        Reading,
+        ReducingSource,
+        Reduction,
+        Source,
+    )
+    from dpgm_core.sources.shipped import Shipped, merged, received
 
 # module -> its public names
-_LAZY = {"contract": ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues"]}
+_LAZY = {
+    "contract": [
+        "Adding",
+        "AnySource",
+        "FileSource",
+        "Grouped",
+        "KeyedSource",
+        "NamedColumns",
+        "Pinned",
+        "RawBatch",
+        "RawValues",
+        "Reading",
+        "ReducingSource",
+        "Reduction",
+    ],
+    "shipped": ["Shipped", "merged", "received"],
+}
 
-__all__ = ["FileSource", "KeyedSource", "NamedColumns", "RawBatch", "RawValues", "as_source"]
+__all__ = [
+    "Adding",
+    "AnySource",
+    "FileSource",
+    "Grouped",
+    "KeyedSource",
+    "NamedColumns",
+    "Pinned",
+    "RawBatch",
+    "RawValues",
+    "Reading",
+    "ReducingSource",
+    "Reduction",
+    "Shipped",
+    "SourceRefused",
+    "Url",
+    "as_source",
+    "merged",
+    "received",
+]
 
 __getattr__, __dir__ = face(__name__, _LAZY)
 
 _SUFFIXES = ".csv, .csv.gz, .parquet, .arrow, .feather or .ipc, or be a folder of Parquet files"
 _FRAME = "read it with pandas.{} in Python and give the data frame in place of the path"
+_DATABASE = (
+    "name the source and the table, as in a spec's data = "
+    '{ source = "sql", database = "duckdb:///FILE", table = "..." }; it comes with: pip install dpgm-sql'
+)
 # Endings of files that are read in another way -> that way.
 _OTHERS = {
     (".tsv", ".tab", ".txt", ".dat", ".data"): "if it is delimited text, name the source, as in a spec's data = "
@@ -33,16 +89,19 @@ _OTHERS = {
     (".sav", ".zsav"): _FRAME.format("read_spss"),
     (".sas7bdat", ".xpt"): _FRAME.format("read_sas"),
     (".dta",): _FRAME.format("read_stata"),
+    (".db", ".duckdb", ".sqlite", ".sqlite3"): f"if it is a database, {_DATABASE}",
 }
+_DATABASES = ("duckdb", "mysql", "postgres", "postgresql", "sqlite")
 
 
-def as_source(data: Any) -> Source:
+def as_source(data: Any) -> AnySource:
     """A source for whatever holds the records.
 
-    data: a path (its ending says the format; a folder is one of Parquet files), a table as in a spec file,
-    {"source": "csv", "path": ..., option: ...}, an object with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB),
-    a 2-d array of integer codes, a mapping from attribute name to a code array, or a Source. Raises DataError, and for
-    a table what making its source raises.
+    data: a path or a URL that fsspec reads, such as s3://bucket/visits.parquet (its ending says the format; a folder is
+    one of Parquet files), a table as in a spec file, {"source": "csv", "path": ..., option: ...}, an object with
+    `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB), an object that a plugin takes (`Component.takes`), a 2-d
+    array of integer codes, a mapping from attribute name to a code array, or a source, of rows or a
+    ReducingSource. Raises DataError, and for a table and for what a plugin takes what making the source raises.
 
     >>> as_source("visits.csv.gz").path.name
     'visits.csv.gz'
@@ -50,17 +109,22 @@ def as_source(data: Any) -> Source:
     ';'
     """
     # Imported here so that no format is loaded before it is needed.
-    from dpgm_core.sources.contract import Source
+    from dpgm_core.components.registry import default_registry
+    from dpgm_core.sources.contract import ReducingSource, Source
 
-    if isinstance(data, (str, PathLike)):
-        return _file(Path(data))
+    if isinstance(data, (str, PathLike, Url)):
+        return _file(place(data))
     if isinstance(data, type):
         raise DataError(f"records must be an object, not the class {data.__name__}")
+    # First, as an engine's frame may have a stream too, which would bring all of its rows here.
+    taken: AnySource | None = default_registry().source_of(data)
+    if taken is not None:
+        return taken
     if hasattr(data, "__arrow_c_stream__"):
         from dpgm_core.sources.arrow import ArrowSource
 
         return ArrowSource(data=data)
-    if isinstance(data, Source):
+    if isinstance(data, (Source, ReducingSource)):
         return data
     if isinstance(data, Mapping) and any(isinstance(value, (str, PathLike)) for value in data.values()):
         return _named(data)
@@ -76,7 +140,7 @@ def as_source(data: Any) -> Source:
     )
 
 
-def _named(table: Mapping[str, Any]) -> Source:
+def _named(table: Mapping[str, Any]) -> AnySource:
     """The source that a table names. Columns of codes are arrays, so a text among the values tells a table."""
     from dpgm_core.components.registry import make
 
@@ -86,17 +150,20 @@ def _named(table: Mapping[str, Any]) -> Source:
             "records given as a mapping with texts in it need a source, as in {'source': 'csv', 'path': 'x.csv', "
             "'delimiter': ';'}; a mapping without texts holds a code array for each attribute"
         )
-    made: Source = make("source", name, **{key: value for key, value in table.items() if key != "source"})
+    made: AnySource = make("source", name, **{key: value for key, value in table.items() if key != "source"})
     return made
 
 
-def _file(path: Path) -> Source:
+def _file(path: Place) -> Source:
+    # A URL of a database is not repeated: what its drivers take for a password is not known here.
+    if isinstance(path, Url) and path.full.partition(":")[0].lower() in _DATABASES:
+        raise DataError(f"the address of a database is no file of records; {_DATABASE}")
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         from dpgm_core.sources.csv import CsvSource
 
         return CsvSource(path=path)
-    if name.endswith(".parquet") or path.is_dir():
+    if name.endswith(".parquet") or (path.is_dir() if isinstance(path, Path) else not path.suffix):
         from dpgm_core.sources.parquet import ParquetSource
 
         return ParquetSource(path=path)

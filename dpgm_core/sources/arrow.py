@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,15 +13,17 @@ from attrs import field, frozen
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError
+from dpgm_core.places import Place, Url, place
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.encoding import check_types, encoders
 from dpgm_core.sources.objects import series
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
+from dpgm_core.sources.remote import remote_file
 from dpgm_core.sources.texts import check_key, is_textual, plain
 
-__all__ = ["ArrowIpcSource", "ArrowSource", "asked", "checked_types", "is_text", "keyed", "raw"]
+__all__ = ["ArrowIpcSource", "ArrowSource", "asked", "checked_types", "coder", "is_text", "keyed", "raw"]
 
-_PATH = {"help": "the file"}
+_PATH = {"help": "the file, or a URL"}
 
 #: A schema, and the raw batches of the columns asked for.
 _Opened: TypeAlias = tuple[Any, Iterator[RawBatch]]
@@ -36,7 +37,7 @@ class ArrowIpcSource:
     'x.arrow'
     """
 
-    path: Path = field(converter=Path, metadata=_PATH)
+    path: Place = field(converter=place, metadata=_PATH)
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
         """Codes of the named columns; DataError if the file or a column is missing, or it is damaged."""
@@ -57,20 +58,33 @@ class ArrowIpcSource:
     def _opened(self, columns: Sequence[str]) -> _Opened:
         reader = self._reader()
         schema = reader.schema
-        locate(str(self.path), columns, schema.names)
+        places = locate(str(self.path), columns, schema.names)
+        if isinstance(self.path, Url):
+            reader = self._reader(places)  # only these are fetched
         if isinstance(reader, pa.RecordBatchFileReader):
             reader = map(reader.get_batch, range(reader.num_record_batches))
         return schema, shielded(self._unreadable, raw(columns, reader))
 
     @property
     def _unreadable(self) -> str:
-        return f"{self.path} cannot be read as an Arrow IPC file"
+        lost = ", or the connection to it was lost" if isinstance(self.path, Url) else ""  # Arrow does not tell which
+        return f"{self.path} cannot be read as an Arrow IPC file{lost}"
 
-    def _reader(self) -> Any:
-        with opened(self.path, lambda: self.path.open("rb")) as stream:
-            is_file = stream.read(6) == b"ARROW1"
+    def _reader(self, places: Sequence[int] = ()) -> Any:
+        """Of a remote file only the columns at these places, unless there are none."""
+        path = self.path
+        if isinstance(path, Url):
+            file = remote_file(path)
+            is_file = file.part(0, min(6, file.size)) == b"ARROW1"
+            options = pa.ipc.IpcReadOptions(included_fields=sorted(set(places)))
+            whole = pa.PythonFile(file.open() if is_file else file.stream(), "r")
+        else:
+            with opened(path, lambda: path.open("rb")) as stream:
+                is_file = stream.read(6) == b"ARROW1"
+            options = pa.ipc.IpcReadOptions()
+            whole = attempt(self._unreadable, lambda: pa.memory_map(str(path)))
         open_one = pa.ipc.open_file if is_file else pa.ipc.open_stream
-        return attempt(self._unreadable, lambda: open_one(pa.memory_map(str(self.path))))
+        return attempt(self._unreadable, lambda: open_one(whole, options=options))
 
 
 @frozen(kw_only=True)
@@ -225,9 +239,14 @@ def checked_types(types: Mapping[str, Any], domain: Domain, columns: Sequence[st
 
 def keyed(raw: Iterator[RawBatch], domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, Any]]:
     """The codes of raw batches of these columns, and the raw key where one follows them."""
+    return coder(domain, columns)(raw)
+
+
+def coder(domain: Domain, columns: Sequence[str]) -> Callable[[Iterator[RawBatch]], Iterator[tuple[Codes, Any]]]:
+    """`keyed` for one stream of raw batches after the other, or for several at once in threads."""
     encode = encoders(domain, columns)
     message = "a column cannot be matched with its labels; give texts, numbers, booleans or dates"
-    return ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))
+    return lambda raw: ((codes, rest[0] if rest else None) for codes, rest in shielded(message, map(encode, raw)))
 
 
 def _keyed(

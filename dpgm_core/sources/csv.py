@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -22,11 +21,13 @@ from attrs import evolve, field, frozen
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DataError, OptionError, did_you_mean
+from dpgm_core.places import Place, Url, place
 from dpgm_core.sources.contract import RawBatch
 from dpgm_core.sources.dialects import Dialect, best, column_names, otherwise, unpadded
 from dpgm_core.sources.encoding import encoders
 from dpgm_core.sources.lines import MAX_LINE, malformed_lines, whole_lines, without
 from dpgm_core.sources.reading import attempt, locate, mapped, opened, shielded
+from dpgm_core.sources.remote import remote_file
 from dpgm_core.sources.transcoding import ENCODINGS, Encoding, as_utf8
 
 __all__ = ["CsvSource"]
@@ -69,7 +70,7 @@ class CsvSource:
     ';'
     """
 
-    path: Path = field(converter=Path, metadata={"help": "the file; .gz is decompressed"})
+    path: Place = field(converter=place, metadata={"help": "the file, or a URL; .gz is decompressed"})
     delimiter: str = field(
         default=",",
         converter=_sign,
@@ -160,6 +161,9 @@ class CsvSource:
         return self.path.suffix.lower() == ".gz"
 
     def _open(self) -> IO[bytes]:
+        if isinstance(self.path, Url):
+            stream = remote_file(self.path).stream()
+            return as_utf8(cast(IO[bytes], gzip.open(stream) if self._zipped else stream), self.encoding)
         return as_utf8(cast(IO[bytes], gzip.open(self.path) if self._zipped else self.path.open("rb")), self.encoding)
 
     def _blocks(self) -> Iterator[tuple[bytes, int]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from dpgm_core.errors import DataError
+from dpgm_core.places import Place, Url
 from dpgm_core.sources.lines import MAX_LINE
 from dpgm_core.sources.reading import attempt
 from dpgm_core.sources.transcoding import Encoding
@@ -41,9 +42,9 @@ class Dialect:
     encoding: Encoding = "utf-8"
     skip_blanks: bool = False
 
-    def stated(self, path: Path) -> str:
+    def stated(self, path: Place) -> str:
         """The line of a spec that says so. A path in a folder is spelled out, as a spec's are relative to the spec."""
-        full = path.name if path.parent == Path() else str(path.absolute())
+        full = str(path) if isinstance(path, Url) else path.name if path.parent == Path() else str(path.absolute())
         plain = {"source": "csv", "path": full} | {
             name: value for name, value in self.options.items() if value != _DEFAULTS[name]
         }
@@ -65,7 +66,7 @@ class Dialect:
 _DEFAULTS = Dialect().options
 
 
-def column_names(line: bytes, path: Path, dialect: Dialect) -> tuple[str, ...]:
+def column_names(line: bytes, path: Place, dialect: Dialect) -> tuple[str, ...]:
     """The names in a file's first line, which is UTF-8 by now; DataError says, for the owner, why there are none.
 
     Names in quotes are refused unless `quoting` is on: the values then stand in quotes as well, as a rule, and would
@@ -96,7 +97,7 @@ def column_names(line: bytes, path: Path, dialect: Dialect) -> tuple[str, ...]:
     return names
 
 
-def best(columns: Sequence[str], path: Path, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect | None:
+def best(columns: Sequence[str], path: Place, first_line: Callable[[Encoding], bytes], own: Dialect) -> Dialect | None:
     """The dialect nearest to `own` in which the first line names each of these columns once; None if there is none.
 
     first_line: the line in UTF-8, of a file read in that encoding.
@@ -126,7 +127,7 @@ def best(columns: Sequence[str], path: Path, first_line: Callable[[Encoding], by
     return None
 
 
-def otherwise(path: Path, own: Dialect, fitting: Dialect) -> str:
+def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
     """What to say where a file is read in one dialect, and its first line names the columns in another."""
     told = {
         f"in {fitting.encoding.upper()}": fitting.encoding != own.encoding,

@@ -223,7 +223,7 @@ def _by_bins(attribute: Attribute) -> Callable[[Any], CodeArray]:
     def of_whole(numbers: CodeArray, units: Fraction) -> CodeArray:
         codes = cut.whole(numbers, units)
         codes[codes < 0] = attribute.unknown
-        for null in nulls:
+        for null in filter(math.isfinite, nulls):
             # In units of the axis; one that lies between two whole numbers is none of them.
             place = Fraction(null) / values.ticks * units
             if place.denominator == 1 and np.iinfo(numbers.dtype).min <= place <= np.iinfo(numbers.dtype).max:

@@ -1,4 +1,7 @@
-"""64-bit hashes that say what of a person counts: without favour, and from the person's own rows alone."""
+"""64-bit hashes that say what of a person counts: without favour, and from the person's own rows alone.
+
+Another one says where the rows of a person meet, no more, and may be weak.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Words", "digests", "mixed"]
+from dpgm_core.arrays import Array, IntArray
+
+__all__ = ["Words", "digests", "mixed", "part_of"]
 
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
+
+#: 8-byte words of a text that are looked at, from its end; texts that differ before them only are in one part.
+_MOST_WORDS = 16
 
 
 def digests(texts: Sequence[bytes]) -> Words:
@@ -33,3 +41,26 @@ def mixed(words: Words) -> Words:
         found ^= found >> np.uint64(shift)
         found *= np.uint64(factor)
     return found ^ (found >> np.uint64(31))
+
+
+def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
+    """The part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
+
+    lengths: of the texts, (rows,). letters: of all texts, uint8. parts: up to 2^16.
+
+    >>> part_of(np.array([1, 0, 1]), np.frombuffer(b"xx", np.uint8), 10).tolist()
+    [1, 0, 1]
+    """
+    ends = np.cumsum(lengths)
+    padded = np.concatenate([np.zeros(8, np.uint8), letters])
+    words: Words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))  # one that begins at each byte
+    found = mixed(lengths.astype(np.uint64))
+    for number in range(_MOST_WORDS):
+        left = lengths - 8 * number
+        some = np.flatnonzero(left > 0)
+        if not len(some):
+            break
+        own = words[ends[some] - 8 * number]  # the word that ends there, as the padding is one word
+        own = own >> (8 * np.maximum(0, 8 - left[some])).astype(np.uint64)  # without the letters of the text before
+        found[some] = mixed(found[some] ^ own)
+    return ((found >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)).astype(np.uint16)

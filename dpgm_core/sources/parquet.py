@@ -7,11 +7,8 @@ it out.
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path, PurePath
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,25 +17,25 @@ from attrs import field, frozen
 
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Domain
-from dpgm_core.errors import DataError
-from dpgm_core.sources.arrow import asked, checked_types, is_text, keyed, raw
+from dpgm_core.places import Place, place
+from dpgm_core.sources.arrow import asked, checked_types, coder, is_text, raw
 from dpgm_core.sources.contract import RawBatch
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, opened, shielded
+from dpgm_core.sources.lanes import LANES, in_lanes
+from dpgm_core.sources.partitions import Part, parts_of
+from dpgm_core.sources.reading import BATCH_ROWS, attempt, locate, shielded
+from dpgm_core.sources.remote import RemoteFile
 
 __all__ = ["ParquetSource"]
 
-#: What Hive and Spark write for a null.
-_NULL = "__HIVE_DEFAULT_PARTITION__"
-_SUFFIXES = (".parquet", ".parq", ".pq")
+T = TypeVar("T")
 
-
-@frozen(kw_only=True)
-class _Part:
-    """One file, what messages call it, and the values of its folders by their keys, which hold for all of its rows."""
-
-    path: Path
-    shown: str
-    values: dict[str, str | None]
+#: Rows that are decoded in one go, unless a row group has more.
+_RUN_ROWS = 2**19
+#: Lanes that wait for remote files at once.
+_REMOTE_LANES = max(LANES, 4)
+#: Compressed bytes of a row group that are held at once; of larger ones each column is read by and by.
+_HELD = 2**25
+_BUFFER, _REMOTE_BUFFER = 2**18, 2**22
 
 
 @frozen(kw_only=True)
@@ -53,8 +50,8 @@ class ParquetSource:
     'x.parquet'
     """
 
-    path: Path = field(
-        converter=Path, metadata={"help": "the file, a folder of files, or a pattern such as 'x/*.parquet'"}
+    path: Place = field(
+        converter=place, metadata={"help": "the file, a folder of files, or a pattern such as 'x/*.parquet'; or a URL"}
     )
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
@@ -63,113 +60,118 @@ class ParquetSource:
 
     def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
         """Codes and the raw person keys (None without `key`)."""
-        return keyed(
-            self._opened(asked(columns, key), lambda types: checked_types(types, domain, columns, key)),
-            domain,
-            columns,
+        return self._opened(
+            asked(columns, key),
+            lambda types: checked_types(types, domain, columns, key),
+            coder(domain, columns),
+            lambda made: sum(part.nbytes for part in made[0]) + (0 if made[1] is None else made[1].nbytes),
         )
 
     def names(self) -> tuple[str, ...]:
         """The names of all columns, of the first file where there are several."""
-        part = self._parts()[0]
+        part = parts_of(self.path)[0]
         return (*self._schema(part).names, *part.values)
 
     def raw_batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The raw values of the named columns."""
-        return self._opened(columns, lambda types: None)
+        return self._opened(
+            columns,
+            lambda types: None,
+            lambda batches: batches,
+            lambda batch: sum(column.nbytes for column in batch.columns),
+        )
 
-    def _opened(self, columns: Sequence[str], check: Callable[[dict[str, Any]], None]) -> Iterator[RawBatch]:
-        """The raw batches of all files, whose columns and types are looked at first."""
-        parts = self._parts()
+    def _opened(
+        self,
+        columns: Sequence[str],
+        check: Callable[[dict[str, Any]], None],
+        work: Callable[[Iterator[RawBatch]], Iterator[T]],
+        size: Callable[[T], int],
+    ) -> Iterator[T]:
+        """What `work` makes of the raw batches of all files, whose columns and types are looked at first.
+
+        Runs of row groups are decoded, and worked on, in threads.
+        """
+        unreadable = self._unreadable(str(self.path))
+        streams: list[Callable[[], Iterator[T]]] = []
+        seen: list[dict[str, Any]] = []
+        parts = parts_of(self.path)
         for part in parts:
-            schema = self._schema(part)
+            metadata = self._metadata(part)
+            schema = metadata.schema.to_arrow_schema()
             locate(part.shown, columns, [*schema.names, *part.values])
-            check({name: pa.string() if name in part.values else schema.field(name).type for name in columns})
-        return shielded(self._unreadable(str(self.path)), (one for part in parts for one in self._read(part, columns)))
+            types = {name: pa.string() if name in part.values else schema.field(name).type for name in columns}
+            if types not in seen:  # those of most files are the same
+                check(types)
+                seen.append(types)
+            own = [name for name in dict.fromkeys(columns) if name not in part.values]
+            # Texts as dictionaries: each distinct value is looked up once per batch. Dictionaries too: Arrow would
+            # restore their types, and fail at bytes that are not UTF-8 and at more values than their indices can count.
+            texts = [name for name in own if is_text(schema.field(name).type)]
+            for groups in _runs(metadata):
+                run = _Run(part, groups, own, texts, _compressed(metadata, groups, own))
+                streams.append(lambda run=run: work(shielded(unreadable, run.batches(columns))))  # type: ignore[misc]
+        remote = any(isinstance(part.file, RemoteFile) for part in parts)
+        return in_lanes(streams, size, _REMOTE_LANES if remote else LANES)
 
-    def _read(self, part: _Part, columns: Sequence[str]) -> Iterator[RawBatch]:
-        own = [name for name in dict.fromkeys(columns) if name not in part.values]
-        schema = self._schema(part)
-        # Texts as dictionaries: each distinct value is looked up once per batch. Dictionaries too: Arrow would restore
-        # their types, and fail at bytes that are not UTF-8 and at more values than their indices can count.
-        texts = [name for name in own if is_text(schema.field(name).type)]
-        # Without pre_buffer a column is decoded page by page instead of being held as a whole row group.
-        with pq.ParquetFile(part.path, read_dictionary=texts, pre_buffer=False) as file:
-            if own:
-                batches = file.iter_batches(BATCH_ROWS, columns=own)
-            else:  # nothing is asked for but what the folders say
-                batches = iter(_of_rows(file.metadata.num_rows))
-            yield from raw(columns, (_with_values(batch, part.values, columns) for batch in batches))
+    def _schema(self, part: Part) -> Any:
+        return self._metadata(part).schema.to_arrow_schema()
 
-    def _schema(self, part: _Part) -> Any:
-        opened(Path(part.shown), lambda: part.path.open("rb")).close()
-        return attempt(self._unreadable(part.shown), lambda: pq.read_schema(part.path))
+    def _metadata(self, part: Part) -> Any:
+        file = part.open()
+        return attempt(self._unreadable(part.shown), lambda: pq.read_metadata(file))
 
     def _unreadable(self, shown: str) -> str:
         return f"{shown} cannot be read as Parquet"
 
-    def _parts(self) -> list[_Part]:
-        """The files in the order of their names; DataError where there are none."""
-        pattern = str(self.path)
-        base, found = self.path, [self.path]
-        if not self.path.exists() and glob.has_magic(pattern):
-            start = list(_plain_start(self.path.parts))
-            base = Path(*start)
-            found = list(base.glob(str(PurePath(*self.path.parts[len(start) :]))))
-        files = [file for one in found for file in (_inside(one) if one.is_dir() else [one])]
-        if not files:
-            raise DataError(f"{self.path} holds no Parquet file (one ending in .parquet); name the file or its folder")
-        if files == [self.path]:
-            return [_Part(path=self.path, shown=pattern, values={})]
-        inner = {file: file.relative_to(base) for file in dict.fromkeys(files)}
-        parts = [
-            _Part(path=file, shown=str(base / _shown(inner[file])), values=_values(inner[file], self.path))
-            for file in sorted(inner, key=lambda file: inner[file].parts)
-        ]
-        for part in parts[1:]:
-            if part.values.keys() != parts[0].values.keys():
-                raise DataError(
-                    f"{part.shown} has the folder keys {list(part.values)}, but {parts[0].shown} has "
-                    f"{list(parts[0].values)}; keep files of one table in folders of the same keys"
-                )
-        return parts
+
+@frozen
+class _Run:
+    """Row groups of one file, one behind the other. own: the columns asked for that the file itself has."""
+
+    part: Part
+    groups: Sequence[int]
+    own: Sequence[str]
+    texts: Sequence[str]
+    compressed: int
+
+    def batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
+        values = self.part.values
+        # Columns are decoded page by page. What they are decoded from is held only where it is small; of a remote file
+        # columns that stand together are fetched together then.
+        remote, small = isinstance(self.part.file, RemoteFile), self.compressed <= _HELD
+        buffer = 0 if small else _REMOTE_BUFFER if remote else _BUFFER
+        with pq.ParquetFile(
+            self.part.open(), read_dictionary=self.texts, pre_buffer=remote and small, buffer_size=buffer
+        ) as file:
+            if self.own:
+                batches = file.iter_batches(BATCH_ROWS, self.groups, columns=self.own, use_threads=False)
+            else:  # nothing is asked for but what the folders say
+                batches = _of_rows(sum(file.metadata.row_group(group).num_rows for group in self.groups))
+            yield from raw(columns, (_with_values(batch, values, columns) for batch in batches))
 
 
-def _inside(folder: Path) -> list[Path]:
-    """The Parquet files of a folder and of those in it."""
-    return [
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in _SUFFIXES
-        and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    ]
+def _compressed(metadata: Any, groups: Sequence[int], own: Sequence[str]) -> int:
+    """Bytes of the largest row group's columns that are needed."""
+    return max(_chunks(metadata.row_group(group), own) for group in groups)
 
 
-def _plain_start(parts: Sequence[str]) -> Iterator[str]:
-    """The parts of a pattern before the first sign of a pattern."""
-    for part in parts[:-1]:
-        if glob.has_magic(part):
-            return
-        yield part
+def _chunks(group: Any, own: Sequence[str]) -> int:
+    chunks = map(group.column, range(group.num_columns))
+    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in own)
 
 
-def _values(inner: PurePath, where: Path) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for part in inner.parts[:-1]:
-        key, equals, value = part.partition("=")
-        if not equals or not key:
-            continue
-        if unquote(key) in found:
-            raise DataError(f"{where} has folders inside each other with the key {unquote(key)!r}; rename one of them")
-        found[unquote(key)] = None if value == _NULL else unquote(value)
-    return found
-
-
-def _shown(inner: PurePath) -> PurePath:
-    """A file's name for messages, without the values of its folders."""
-    folders = [f"{key}=..." if equals else key for key, equals, _ in (part.partition("=") for part in inner.parts[:-1])]
-    return PurePath(*folders, inner.name)
+def _runs(metadata: Any) -> Iterator[list[int]]:
+    """All row groups, in runs of enough rows to be worth opening the file for."""
+    run, rows = [], 0
+    for group in range(metadata.num_row_groups):
+        run.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= _RUN_ROWS:
+            yield run
+            run, rows = [], 0
+    if run:
+        yield run
 
 
 def _of_rows(rows: int) -> Iterator[Any]:

@@ -75,6 +75,16 @@ class PersonSource:
         lengths = np.diff(starts, append=len(persons))
         return [codes[name].astype(code_dtype(domain[name].size)) for name in columns], lengths
 
+    def pieces(self, domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, IntArray]]:
+        """The kept rows in pieces that split no person: codes, and each person's number of rows."""
+        codes, lengths = self.grouped(domain, columns)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        first = 0
+        while first < len(lengths):
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + BATCH_ROWS, "right")) - 1)
+            yield [column[ends[first] : ends[last]] for column in codes], lengths[first:last]
+            first = last
+
     def _checked(self, domain: Domain) -> Iterator[tuple[Codes, Any]]:
         where = f"source {type(self.source).__name__}"
         message = f"{where} failed while reading; its own message is withheld, it may quote records"

@@ -44,6 +44,8 @@ class _Readers:
 
 
 _READERS = _Readers()
+#: Threads that read for others: fsspec's, which logs the URLs that it asks for.
+_HELPERS = ("fsspecIO",)
 _FILTER = ("ignore", _READERS, Warning, None, 0)
 
 
@@ -61,7 +63,8 @@ class _MutedLog(_Muted):
     """Makes log records; in a thread that reads empty ones, of a level that no handler takes."""
 
     def __call__(self, *words: Any, **more: Any) -> Any:
-        return logging.LogRecord("", -1, "", 0, "", (), None) if _READERS.own.blocks else self.usual(*words, **more)
+        muted = _READERS.own.blocks or (_READERS.blocks and threading.current_thread().name in _HELPERS)
+        return logging.LogRecord("", -1, "", 0, "", (), None) if muted else self.usual(*words, **more)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,10 +17,21 @@ import numpy as np
 from dpgm_core.arrays import Codes
 from dpgm_core.domain import Attribute, Domain, code_dtype
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.places import Place
 from dpgm_core.sources.contract import Source
 from dpgm_core.sources.quiet import quiet
 
-__all__ = ["BATCH_ROWS", "attempt", "checked", "checked_batch", "locate", "mapped", "opened", "safe_codes", "shielded"]
+__all__ = [
+    "BATCH_ROWS",
+    "attempt",
+    "checked",
+    "checked_batch",
+    "locate",
+    "mapped",
+    "opened",
+    "safe_codes",
+    "shielded",
+]
 
 #: Records per batch: large enough to hide the cost of a call, small enough that a batch stays in cache.
 BATCH_ROWS = 2**17
@@ -60,7 +70,7 @@ def shielded(message: str, items: Iterable[T]) -> Iterator[T]:
         yield item  # type: ignore[misc]
 
 
-def opened(path: Path, call: Callable[[], T]) -> T:
+def opened(path: Place, call: Callable[[], T]) -> T:
     """What `call` opens; DataError with the operating system's reason, such as a missing file."""
     try:
         return call()

@@ -18,7 +18,7 @@ from dpgm_core.privacy.amounts import whole
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.codes import CodesSource, arrow_column
-from dpgm_core.sources.contract import RawValues
+from dpgm_core.sources.contract import RawValues, ReducingSource
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.sources.dialects import otherwise, unpadded
 from dpgm_core.sources.encoding import encoder
@@ -143,6 +143,11 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
     if isinstance(source, CodesSource):  # codes mean positions, whatever the labels are
         source, domain = _as_frame(source, domain), Domain(map(_positions, domain))
     if not isinstance(source, RawValues):
+        if isinstance(source, ReducingSource):
+            raise DataError(
+                f"validating reads rows, and source {type(source).__name__} hands out none: it sums where they are; "
+                "validate an extract of them, as a file or a data frame"
+            )
         raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
     wanted = [*domain.names, *([person] if person is not None and person not in domain else [])]
     present = _names(source, wanted)

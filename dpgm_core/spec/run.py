@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from attrs import evolve, field, frozen
 
@@ -18,6 +19,7 @@ from dpgm_core.mistaken import in_place_of_spec
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.noise.check import checked_share
 from dpgm_core.noise.split import check_split
+from dpgm_core.places import Url, is_url
 from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contributions import Contributions
@@ -29,7 +31,7 @@ from dpgm_core.structure.reading import checked_singletons
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
 
-__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "load_spec", "read_spec"]
+__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "check_shared", "load_spec", "read_spec"]
 
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
@@ -335,16 +337,43 @@ def _check_share(where: str, plain: object) -> Fraction:
 
 def _data(where: str, plain: object, folder: Path) -> Any:
     if isinstance(plain, str):
-        return folder / _text(where, "data", plain)
+        return _place(where, "data", _text(where, "data", plain), folder)
     if isinstance(plain, Mapping):
         table = dict(plain)
         if "source" not in table:
             raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
         _text(where, "data.source", table["source"])
         if isinstance(table.get("path"), str):
-            table["path"] = str(folder / _text(where, "data.path", table["path"]))
+            table["path"] = str(_place(where, "data.path", _text(where, "data.path", table["path"]), folder))
+        if isinstance(table.get("database"), str):
+            table["database"] = _beside(table["database"], folder)
         return table
     raise OptionError(f"{where}: data must be a file name or a table with a source, got {plain!r}")
+
+
+def _beside(address: str, folder: Path) -> str:
+    """The address of a database; one in a file, such as duckdb:///visits.db, is relative to the spec's folder."""
+    engine, three, file = address.partition(":///")
+    if not three or engine not in ("duckdb", "sqlite") or not file or file.startswith("/"):
+        return address
+    return f"{engine}:///{quote(str(folder))}/{file}"
+
+
+def _place(where: str, key: str, text: str, folder: Path) -> str | Path:
+    """Relative to the spec's folder; a URL as it is, unless it lets somebody in: specs are shared."""
+    if not is_url(text):
+        return folder / text
+    check_shared(f"{where}: {key}", text)
+    return text
+
+
+def check_shared(what: str, url: str) -> None:
+    """Refuse, with OptionError, a URL of records that lets whoever knows it in: specs are shared."""
+    if Url(url).is_secret:
+        raise OptionError(
+            f"{what} is a URL with a signature or a key in it; name the plain URL, and let the protocol's own library "
+            "take credentials from the environment"
+        )
 
 
 def _known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:

@@ -67,6 +67,7 @@ class Profile:
 
 
 PROFILES = {
+    "quick": Profile(name="quick", examples=2, draws=20_000, shrink=False),
     "default": Profile(name="default", examples=60, draws=1_000_000),
     "thorough": Profile(name="thorough", examples=600, draws=8_000_000),
 }

@@ -32,7 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dpgm-plugin", action="append", default=[], metavar="DIST",
         help="hold everything this installed distribution offers to the conformance checks; repeatable",
     )  # fmt: skip
-    group.addoption("--dpgm-profile", default="default", choices=("default", "thorough"), help="how far the checks go")
+    group.addoption(
+        "--dpgm-profile", default="default", choices=("quick", "default", "thorough"), help="how far the checks go"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -45,6 +45,14 @@ Status: TypeAlias = Literal["passed", "failed", "skipped", "expected failure", "
 
 # core's own classes, held to their contract by the same means; no plugin can offer them
 _OWN = ("curator", "ledger")
+# what a component is known by, if it is not said what it is
+_METHODS = {
+    "noise": "mechanism",
+    "learn": "learner",
+    "select": "selector",
+    "batches": "source",
+    "pinned": "source",
+}
 _SUBJECTS: dict[str, Callable[..., Subject]] = {
     "mechanism": MechanismSubject,
     "inference": InferenceSubject,
@@ -145,10 +153,10 @@ def check_component(
     """Hold a component to every check of its kind.
 
     component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner,
-    selector or source; None: found from the component. profile: "default" or "thorough". expected_failures: check name
-    -> reason; strict: such a check that passes is reported as a failure. records: for sources, how to make one that
-    holds given records (see `SourceConformance`); None: as its declaration says. Raises OptionError for a wrong kind,
-    profile or check name, PluginLoadError for a declared function that cannot be imported.
+    selector or source; None: found from the component. profile: "quick", "default" or "thorough". expected_failures:
+    check name -> reason; strict: such a check that passes is reported as a failure. records: for sources, how to make
+    one that holds given records (see `SourceConformance`); None: as its declaration says. Raises OptionError for a
+    wrong kind, profile or check name, PluginLoadError for a declared function that cannot be imported.
 
     >>> from dpgm_core.testing.reference import ReferenceLaplace
     >>> tiny = Profile(name="tiny", examples=1, draws=2000, shrink=False)
@@ -277,7 +285,7 @@ def _kind(component: object, kind: str | None) -> str:
                 else f"{component!r} is the name of a {' and a '.join(kinds)}; say kind="
             )  # fmt: skip
         return kinds[0]
-    for method, found in (("noise", "mechanism"), ("learn", "learner"), ("select", "selector"), ("batches", "source")):
+    for method, found in _METHODS.items():
         if callable(getattr(component, method, None)):
             return found
     compile_method = getattr(component, "compile", None)
@@ -286,7 +294,8 @@ def _kind(component: object, kind: str | None) -> str:
 
         return "collective" if "evidence" in inspect.signature(compile_method).parameters else "inference"
     raise OptionError(
-        f"{component!r} has no method noise, compile, learn, select or batches, so it is no component; say kind="
+        f"{component!r} has no method compile, {', '.join(list(_METHODS)[:-1])} or {list(_METHODS)[-1]}, so it is no "
+        "component; say kind="
     )
 
 

@@ -9,6 +9,7 @@ records are skipped.
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,9 @@ import pyarrow as pa
 
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import IncompatiblePlugin, PluginLoadError
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource, Reading, ReducingSource, Source
+from dpgm_core.testing.check import require
+from dpgm_core.testing.reductions import tallies
 
 if TYPE_CHECKING:
     from dpgm_core.components.registry import Offer
@@ -32,7 +35,9 @@ __all__ = [
     "example_table",
     "expected_codes",
     "features_of",
+    "in_chunks",
     "records_of",
+    "rows_of",
     "text_table",
 ]
 
@@ -71,6 +76,21 @@ def text_table(table: Any) -> Any:
     return pa.table(columns, schema=pa.schema([(name, pa.string()) for name in columns]))
 
 
+def in_chunks(table: Any, cuts: Sequence[int]) -> Any:
+    """The same rows with a chunk from each cut to the next.
+
+    >>> in_chunks(pa.table({"a": [1, 2, 3]}), (0, 1, 1, 3))["a"].num_chunks
+    3
+    """
+    columns = {name: pa.concat_arrays(table[name].chunks) for name in table.column_names}
+    return pa.table(
+        {
+            name: pa.chunked_array([one[start:end] for start, end in itertools.pairwise(cuts)], one.type)
+            for name, one in columns.items()
+        }
+    )
+
+
 def expected_codes(table: Any, domain: Domain = DOMAIN) -> list[tuple[int, ...]]:
     """The codes of every record, value by value, by the public domain alone."""
     columns = [
@@ -79,10 +99,25 @@ def expected_codes(table: Any, domain: Domain = DOMAIN) -> list[tuple[int, ...]]
     return list(zip(*columns, strict=True))
 
 
-def codes_of(source: Source, domain: Domain = DOMAIN, columns: Sequence[str] | None = None) -> Counter[tuple[int, ...]]:
-    """How often each tuple of codes occurs in what a source yields."""
+def codes_of(
+    source: AnySource, domain: Domain = DOMAIN, columns: Sequence[str] | None = None
+) -> Counter[tuple[int, ...]]:
+    """How often each tuple of codes occurs in what a source yields, or sums; CheckFailed if it does both unequally."""
+    names = domain.names if columns is None else tuple(columns)
+    rows = rows_of(source, domain, names) if isinstance(source, Source) else None
+    if not isinstance(source, ReducingSource):
+        return Counter() if rows is None else rows
+    counts = tallies(domain, [names])
+    with source.pinned(Reading(domain=domain, columns=names)) as pinned:
+        (sums,) = counts.hits(pinned.reduce(counts))
+    require(rows is None or rows == sums, "the rows that it hands out are others than those that it sums")
+    return sums
+
+
+def rows_of(source: Source, domain: Domain, columns: Sequence[str]) -> Counter[tuple[int, ...]]:
+    """How often each tuple of codes occurs in the batches of a source."""
     found: Counter[tuple[int, ...]] = Counter()
-    for batch in source.batches(domain, domain.names if columns is None else columns):
+    for batch in source.batches(domain, columns):
         found.update(zip(*(np.asarray(part).tolist() for part in batch), strict=True))
     return found
 
@@ -107,9 +142,18 @@ def records_of(offer: Offer) -> Callable[[Any, Path], Source] | None:
 
 
 def features_of(cls: type) -> dict[str, bool]:
-    """What a source class shows it can do: "file" if it reads one, "labels" unless it takes codes only."""
+    """What a source class shows it can do.
+
+    "rows" if it hands them out, "reduces" if it sums where they are; "file" if it reads one, "labels" unless it takes
+    codes only.
+    """
     fields = {field.name for field in attrs.fields(cls)} if attrs.has(cls) else set()
     codes_only = any(
         f"{base.__module__}:{base.__qualname__}" == "dpgm_core.sources.codes:CodesSource" for base in cls.__mro__
     )
-    return {"file": "path" in fields, "labels": not codes_only}
+    return {
+        "rows": issubclass(cls, Source),
+        "reduces": issubclass(cls, ReducingSource),
+        "file": "path" in fields,
+        "labels": not codes_only,
+    }

@@ -20,7 +20,7 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.randomness import Randomness, SeededRandomness, SystemRandomness
 from dpgm_core.selection.contract import Selector, VotingSelector
 from dpgm_core.selection.run import divided_for
-from dpgm_core.sources.contract import Source
+from dpgm_core.sources.contract import AnySource
 from dpgm_core.structure import Structure
 from dpgm_core.testing.check import CheckFailed, Profile, Unserved
 from dpgm_core.testing.directed import BINARY_CHAIN, CHAIN, DIRECTED_CHAIN, binary_form, directed_form
@@ -339,6 +339,7 @@ class SourceSubject(Subject):
 
     open(table, folder): table is a pyarrow Table of texts, codes, numbers and nulls; folder is empty and may be
     written to. None: nothing is known of how to give it records, so checks that need "records" are skipped.
+    kept: what one check has found out and others look at too, by name, because a sum may be slow to begin.
     """
 
     def __init__(
@@ -346,11 +347,12 @@ class SourceSubject(Subject):
         component: Any,
         profile: Profile,
         name: str,
-        open_records: Callable[[Any, Path], Source] | None,
+        open_records: Callable[[Any, Path], AnySource] | None,
         features: Mapping[str, bool],
     ) -> None:
         super().__init__(component, profile, name)
         self.open_records, self.features = open_records, features
+        self.kept: dict[str, Any] = {}
 
     @cached_property
     def capabilities(self) -> frozenset[str]:
@@ -368,11 +370,11 @@ class SourceSubject(Subject):
             "Component(..., records='package.module:function')"
         )
 
-    def open(self, table: Any, folder: Path) -> Source:
+    def open(self, table: Any, folder: Path) -> AnySource:
         """A source that holds the table's records. Raises CheckFailed for anything else."""
         if self.open_records is None:
             raise OptionError(f"{self.name} does not say how it is given records")
-        made: Source = self.open_records(table, folder)
+        made: AnySource = self.open_records(table, folder)
         if not issubclass(type(made), self.component):  # another class could be right where this one is wrong
             raise CheckFailed(f"records made a {type(made).__name__}, not a {self.component.__name__} with the rows")
         return made

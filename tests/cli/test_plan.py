@@ -11,6 +11,7 @@ from attrs import frozen
 from dpgm_core import Dag, Structure
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component
+from tests.partitioned import Partitioned
 
 
 def files(folder: Path) -> set[str]:
@@ -113,3 +114,19 @@ def domain_of_two(spec, labels=2):
         "".join(f"[attributes.{name}]\nsize = {labels}\nunknown = 0\n" for name in "abcd")
     )
     return spec
+
+
+def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monkeypatch):
+    """Of records that are summed where they are: of named cliques and of a selector, in text and JSON; nothing is
+    asked of the source."""
+    source = Partitioned(table=None)
+    monkeypatch.setattr("dpgm_core.sources.as_source", lambda data: source)
+    for more, words in (
+        ((), "in one pass"),
+        (("--set", "structure={select='mst'}"), "before anything is charged"),
+    ):
+        told = dpgm_command("plan", spec, *more)
+        assert "source Partitioned sums where its rows are:" in told[2] and words in told[2], told
+        notes = json.loads(dpgm_command("plan", spec, *more, "--json")[1])["notes"]
+        assert any(words in note for note in notes)
+    assert not source.log

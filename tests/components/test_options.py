@@ -206,3 +206,15 @@ def test_types_that_cannot_be_looked_up_are_told_of_by_who_registers_the_class()
         rule: Hidden = option("here", help="which")  # type: ignore[valid-type]
 
     assert Local(rule="there").rule == "there"
+
+
+def test_an_object_in_the_place_of_a_value_is_not_shown():
+    """A frame's repr shows records, so its type is named instead."""
+
+    @attrs.frozen(kw_only=True)
+    class Mine:
+        data: int = option(3, help="how many")
+
+    frame = type("Frame", (), {"__repr__": lambda self: "SECRET"})()
+    with pytest.raises(OptionError, match=r"must be whole number, got a Frame$"):
+        build(Mine, {"data": frame}, what="source 'mine'")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from dpgm_core.components.registry import Registry, default_registry, make
 from dpgm_core.errors import (
     ContestedComponent,
+    DataError,
     IncompatiblePlugin,
     OptionError,
     PluginLoadError,
@@ -100,6 +102,13 @@ def test_broken_plugins_do_not_stop_the_host(tmp_path):
     assert "did you mean 'mechanism'" in broken["bad-kind"][1]
     assert "kebab-case" in broken["bad-name"][1]
     assert {"laplace", "junction-tree", "good-one", "from-nowhere"} <= set(found["names"])
+
+
+@pytest.mark.parametrize("name", ["spark", "sql"])
+def test_a_source_that_is_not_installed_is_told_with_its_plugin(name):
+    """As learners and mechanisms are: a spec names the source, not where it comes from."""
+    with pytest.raises(UnknownComponent, match=f"there is no source '{name}'.*comes with: pip install dpgm-{name}$"):
+        Registry([]).find("source", name)
 
 
 def test_a_damaged_entry_points_file_is_named(tmp_path):
@@ -314,3 +323,131 @@ def test_component_valued_options_are_recorded_by_name():
     plain = default_registry().options_of(learner)
     assert plain["e_step"]["name"] == "nlbp"
     assert make("learner", "cgm-em", **plain) == learner
+
+
+# Sources, of rows or of sums.
+
+
+@attrs.frozen(kw_only=True)
+class Rows:
+    """It hands out rows."""
+
+    data: Any = None
+
+    def batches(self, domain, columns): ...
+
+
+@attrs.frozen(kw_only=True)
+class Sums:
+    """It sums where the rows are."""
+
+    data: Any = None
+
+    def pinned(self, reading): ...
+
+
+@attrs.frozen(kw_only=True)
+class Both(Rows):
+    """Either way."""
+
+    def pinned(self, reading): ...
+
+
+@attrs.frozen(kw_only=True)
+class SumsOfNothing(Rows):
+    """Half of it is not kept."""
+
+    def pinned(self): ...
+
+
+@attrs.frozen(kw_only=True)
+class RowsOfNothing(Sums):
+    """The other half."""
+
+    def batches(self, domain): ...
+
+
+def sources(**classes: type) -> Registry:
+    """A registry that offers each class as a source that takes it."""
+    registry = Registry()
+    for name, cls in classes.items():
+        registry.add(Component(kind="source", name=name, target="a.b:C", summary="s"), cls, distribution=f"dist-{name}")
+    return registry
+
+
+@pytest.mark.parametrize("cls", [Rows, Sums, Both])
+def test_a_source_keeps_either_contract_or_both(cls):
+    """By name and as an object."""
+    assert isinstance(sources(mine=cls).make("source", "mine", data=3), cls)
+    assert isinstance(Registry().make("source", cls()), cls)
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (SumsOfNothing, r"pinned\(self\) does not accept what its contract says, pinned\(self, reading"),
+        (RowsOfNothing, r"batches\(self, domain\) does not accept what its contract says, batches\("),
+        (Lacking, r"it has no method batches\(.*\) -> .* nor pinned\(self, reading"),
+    ],
+)
+def test_a_source_keeps_whole_what_it_has_a_method_of(cls, words):
+    """The error tells what is missing of the contract it is nearer to; of neither, both."""
+    with pytest.raises(IncompatiblePlugin, match=words):
+        sources(mine=cls).make("source", "mine")
+
+
+@pytest.mark.parametrize("name", ["batches", "pinned", "source", "name"])
+def test_no_option_of_a_source_hides_a_name_that_is_needed(name):
+    """Whichever contract it keeps."""
+    cls = attrs.make_class("Hides", {name: attrs.field(default=1)}, bases=(Sums,), frozen=True, kw_only=True)
+    with pytest.raises(IncompatiblePlugin, match=f"option {name!r} hides"):
+        sources(mine=cls).make("source", "mine")
+
+
+class Frame:
+    """Of an engine."""
+
+
+class NearFrame(Frame):
+    """A child of it."""
+
+
+def taken_by(**takes: tuple[str, ...]) -> Registry:
+    """A registry of sources that take these."""
+    registry = Registry()
+    for name, taken in takes.items():
+        made = Component(kind="source", name=name, target="a.b:C", summary="s", takes=taken)
+        registry.add(made, Both, distribution=f"dist-{name}")
+    return registry
+
+
+def test_records_of_a_class_find_the_source_that_takes_them():
+    """By the nearest of the class and its parents; what nobody takes finds none."""
+    registry = taken_by(far=(f"{__name__}:Frame", "no.such:Frame"), near=(f"{__name__}:NearFrame",))
+    for frame in (Frame(), NearFrame()):
+        assert registry.source_of(frame) == Both(data=frame)
+    del registry._offers[1]
+    assert registry.source_of(NearFrame()).data
+    assert registry.source_of(3) is registry.source_of(Frame) is None
+
+
+def test_records_that_two_sources_take_are_refused():
+    """Nobody guesses; both are named, and how to say which."""
+    registry = taken_by(one=(f"{__name__}:Frame",), two=(f"{__name__}:Frame",))
+    with pytest.raises(ContestedComponent, match=r"'one' of dist-one - and 'two' of dist-two.*make\('source', 'one'"):
+        registry.source_of(NearFrame())
+
+
+def test_records_of_a_known_engine_name_the_plugin_that_is_missing():
+    """One line that says what to install; where the plugin is there and takes it, nothing is said."""
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})()
+    with pytest.raises(DataError, match=r"a DataFrame of pyspark are read by dpgm-spark; pip install dpgm-spark$"):
+        taken_by().source_of(frame)
+    registry = Registry(disabled=["dpgm-spark"])
+    with pytest.raises(DataError, match="pip install dpgm-spark; note: disabled by DPGM_DISABLE: dpgm-spark"):
+        registry.source_of(frame)
+    child = type("Mine", (type(frame),), {"__module__": "somewhere"})()
+    with pytest.raises(DataError, match="a Mine of pyspark are read by dpgm-spark"):
+        registry.source_of(child)
+    registry = taken_by(spark=("pyspark.sql.dataframe:DataFrame",))
+    assert registry.source_of(child).data is child

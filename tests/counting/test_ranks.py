@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core.counting.ranks import GridCounts, rank_scores, ranks_of
-from dpgm_core.counting.statistic import summed
+from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.privacy.ranks import RankDistance
 
 
@@ -28,13 +27,3 @@ def test_a_heavy_cell_is_cut_off_whatever_empty_stretch_is_beside_it():
     nodes = [RankDistance(first=first, last=last) for first, last in ((0, 50), (0, 21), (20, 50))]
     best = [node.candidates[int(np.argmax(rank_scores(ranks_of(counts), node)))] for node in nodes]
     assert best == [21, 20, 21]
-
-
-def test_counts_are_the_same_in_any_order_and_batch():
-    """Claim: whole numbers, so neither the order of records nor their batches matter."""
-    codes = np.random.default_rng(1).integers(0, 6, 100).astype(np.uint16)
-    counts = GridCounts(column="a", size=7)
-    whole = summed(counts, [([codes], None)])
-    shuffled = np.random.default_rng(2).permutation(codes)
-    assert whole.tolist() == summed(counts, [([shuffled[:31]], None), ([shuffled[31:]], None)]).tolist()
-    assert whole.tolist() == np.bincount(codes, minlength=7).tolist()

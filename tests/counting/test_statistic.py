@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dpgm_core.counting.kernel import Counts, count
-from dpgm_core.counting.statistic import pieces, summed
-from dpgm_core.domain import Domain
-from dpgm_core.errors import TooLarge
+from dpgm_core.arrays import IntArray
+from dpgm_core.counting.compact import TableCounts
+from dpgm_core.counting.gradients import GradientSums
+from dpgm_core.counting.kernel import Blocks, Counts, count
+from dpgm_core.counting.products import PairCounts
+from dpgm_core.counting.scores import FewCounts
+from dpgm_core.counting.shares import WeightedCounts
+from dpgm_core.counting.statistic import CellSums, Sum, pieces, summed
+from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import DataError, TooLarge
+from dpgm_core.privacy.contributions import Contributions
+from dpgm_core.privacy.gradients import NodeGradients
+from dpgm_core.privacy.regressions import Loss, Regressions
 from dpgm_core.sources import as_source
 from dpgm_core.structure import Structure
 
@@ -49,3 +63,149 @@ def test_progress_learns_nothing_of_the_records() -> None:
         return seen
 
     assert calls(0) == calls(300_000)
+
+
+# What may be said of a finished sum.
+
+ABC = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 1})
+PAIRS = Structure(ABC, [("a", "b"), ("c", "b"), ("d", "a"), ()])
+TIED = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("c",)], tied=[[("a", "b"), ("b", "c")]])
+# "none" is left out of shares where all attributes of a clique have it
+EMPTY = Structure(
+    Domain([Attribute.of_labels(name, ["none", "x"], unknown="x", null="x") for name in "ab"] + [ABC["c"]]),
+    [("a", "b"), ("b", "c"), ("c",)],
+)
+
+
+def gradients(loss: Loss, structure: Structure, clip: str | None) -> GradientSums:
+    own = Regressions(candidates=structure, loss=loss)
+    weights = own.zeros()
+    weights[own.allowed] = np.arange(own.allowed.sum()) % 3 - 1
+    return GradientSums(NodeGradients(regressions=own, weights=weights, radius=9, clip=clip), "zcdp")
+
+
+SUMS: dict[str, Callable[[], Sum]] = {
+    "blocks": lambda: Counts(PAIRS, Blocks(columns=ABC.names, sizes=(2, 3, 2, 1), positions=((0, 1), (1, 2), (0, 3)))),
+    "blocks of nothing": lambda: Counts.of(Structure(ABC, [()])),
+    "tables": lambda: TableCounts(PAIRS),
+    "products": lambda: PairCounts(PAIRS),
+    "few": lambda: FewCounts(TIED),
+    "shares by clique": lambda: WeightedCounts(TIED, Contributions(per="clique", grid=60)),
+    "shares by group": lambda: WeightedCounts(PAIRS, Contributions(per="group", grid=61)),
+    "shares with nothing": lambda: WeightedCounts(EMPTY, Contributions(per="clique", grid=60, empty="none")),
+    "logistic": lambda: gradients("logistic", Structure(TIED.domain, [("a", "b", "c")]), None),
+    "softmax": lambda: gradients("softmax", Structure(ABC, [("a", "b"), ("b", "c")]), "0.3"),
+    "by pairs": lambda: gradients("pairs", Structure(ABC, [("a", "b"), ("b", "c")]), "0.3"),
+}
+
+
+def sums_of(statistic: Sum, domain: Domain, persons: int, seed: int) -> IntArray:
+    """Of persons of one to four rows each."""
+    draws = np.random.default_rng(seed)
+    lengths = draws.integers(1, 5, persons)
+    codes = [draws.integers(0, domain[name].size, lengths.sum(), dtype=np.uint8) for name in statistic.columns]
+    return statistic.partial(codes, lengths)
+
+
+def domain_of(statistic: Sum) -> Domain:
+    if isinstance(statistic, GradientSums):
+        return statistic.gradients.regressions.candidates.domain
+    return statistic.structure.domain  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", SUMS)
+@settings(max_examples=15)
+@given(st.integers(0, 40), st.integers(0, 2**32 - 1))
+def test_no_true_sum_is_refused(name: str, persons: int, seed: int) -> None:
+    """Whatever the records are, none among them: `check` is silent, and leaves the sums as they are."""
+    statistic = SUMS[name]()
+    sums = sums_of(statistic, domain_of(statistic), persons, seed)
+    before = sums.copy()
+    statistic.check(sums)
+    assert np.array_equal(sums, before)
+    rows = int(np.random.default_rng(seed).integers(1, 5, persons).sum())
+    assert statistic.records(sums) in (None, rows)
+    assert (statistic.records(sums) is None) == isinstance(statistic, (CellSums, GradientSums))
+
+
+def spoilt(name: str, statistic: Sum, sums: IntArray) -> dict[str, IntArray]:
+    """The sum with a part of the records missing in one table, there twice in it, or off by one in a cell."""
+    half = sums_of(statistic, domain_of(statistic), 30, 99)
+    if isinstance(statistic, GradientSums):
+        starts = [0, statistic.gradients.weights.shape[1]]  # the first row's, and the other rows'
+    elif isinstance(statistic, PairCounts):
+        starts = [0, 4]
+    elif isinstance(statistic, Counts):
+        starts = [0, statistic.blocks.block_cells()[0]]
+    else:
+        starts = [0, getattr(statistic, "structure", PAIRS).sizes[0]]
+    found = {}
+    for start, end in itertools.pairwise([*starts, len(sums) - (name in ("blocks", "tables", "products"))]):
+        for what, sign in (("lost", -1), ("twice", 1)):
+            wrong = sums.copy()
+            wrong[start:end] += sign * half[start:end]
+            found[f"{what} from {start}"] = wrong
+    for place in range(len(sums)):
+        for step in (-1, 1):
+            wrong = sums.copy()
+            wrong[place] += step
+            found[f"cell {place} {step:+}"] = wrong
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(set(SUMS) - {"blocks of nothing", "shares with nothing"}))
+def test_sums_that_lost_or_repeated_something_are_refused(name: str) -> None:
+    """A table without some of the records, with them twice, and one off by one in any cell, in the same words."""
+    statistic = SUMS[name]()
+    sums = sums_of(statistic, domain_of(statistic), 200, 5)
+    if isinstance(statistic, GradientSums):
+        assert sums.any()
+    passed: set[str] = set()
+    words: set[str] = set()
+    for what, wrong in spoilt(name, statistic, sums).items():
+        try:
+            statistic.check(wrong)
+        except DataError as error:
+            words.add(str(error))
+        else:
+            passed.add(what)
+    if isinstance(statistic, GradientSums):  # what all columns of a row lack leaves a sum of other records
+        passed = {what for what in passed if "cell" in what}
+    if isinstance(statistic, PairCounts):  # one more in all: a record of first labels, which have no lines
+        passed -= {f"cell {len(sums) - 1} {step:+}" for step in (-1, 1)}
+    assert passed == set()
+    assert len(words) == 1 and not any(letter.isdigit() for letter in words.pop())
+
+
+@pytest.mark.parametrize("name", ["shares with nothing", "blocks of nothing"])
+def test_no_count_is_negative(name: str) -> None:
+    """Where nothing else is known that is."""
+    statistic = SUMS[name]()
+    sums = sums_of(statistic, domain_of(statistic), 3, 1)
+    sums[-1] = -1
+    with pytest.raises(DataError, match="fit together"):
+        statistic.check(sums)
+
+
+def test_a_table_of_the_cells_that_count_is_held_to_nothing() -> None:
+    """Persons may have nothing in one table and all of them be in the next."""
+    statistic = WeightedCounts(EMPTY, Contributions(per="clique", grid=60, empty="none"))
+    codes = [np.zeros(4, np.uint8), np.zeros(4, np.uint8), np.ones(4, np.uint8)]
+    sums = statistic.partial(codes, np.array([1, 3]))
+    assert sums[:4].sum() == 0 and sums[-2:].sum() == 120
+    statistic.check(sums)
+    sums[-1] += 1
+    with pytest.raises(DataError):
+        statistic.check(sums)
+
+
+def test_labels_that_cannot_meet_are_told_from_their_product() -> None:
+    """Products that are symmetric and whose counts fit, but of no one-hot matrix, are refused."""
+    statistic = PairCounts(PAIRS)
+    sums = sums_of(statistic, ABC, 50, 3)
+    width = round(len(sums) ** 0.5)
+    for one, other in itertools.combinations(range(width), 2):  # both halves alike
+        wrong = sums.reshape(width, width).copy()
+        wrong[one, other] = wrong[other, one] = wrong[one, other] + 1000
+        with pytest.raises(DataError):
+            statistic.check(wrong.ravel())

@@ -16,7 +16,7 @@ from scipy.stats import chisquare
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Terms, Workload, make
 from dpgm_core.counting.ranks import rank_scores, ranks_of
 from dpgm_core.counting.subsample import Persons
-from dpgm_core.curator.binning import binned, find_bins, grids_of
+from dpgm_core.curator.binning import count_grids, find_bins, grids_of
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.ledger.ledger import Ledger
@@ -35,7 +35,8 @@ def _asked(column, temperatures):
 
 
 def _found(asked, persons, randomness):
-    return find_bins([asked], grids_of([asked]), persons, randomness)
+    grids = grids_of([asked])
+    return find_bins([asked], grids, count_grids(grids, persons, Domain(list(grids.values()))), randomness)
 
 
 def _persons(codes, name="x"):
@@ -70,7 +71,9 @@ def test_missing_values_take_no_part():
     asked = _asked(private_bins("x", 4), (MOST_TEMPERATURE,) * 2)
     (found,) = _found(asked, persons, SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
-    ((codes,), _) = next(binned(persons, [found], grids_of([asked]), Domain([found.attribute])).pieces(["x"]))
+    ((codes,), _) = next(
+        persons.recoded({"x": found.recoding(grids_of([asked])["x"])}, Domain([found.attribute])).pieces(["x"])
+    )
     assert np.bincount(codes).tolist() == [250, 250, 250, 250, 5000]
     assert found.attribute.labels[4] == "missing"
 

@@ -8,7 +8,8 @@ import pytest
 
 from dpgm_core.counting.statistic import zero_cells
 from dpgm_core.curator.shield import shielded, without_frames
-from dpgm_core.errors import DataError, TooLarge
+from dpgm_core.errors import DataError, SourceRefused, TooLarge
+from dpgm_core.sources import as_source
 
 
 def foreign(error):
@@ -50,6 +51,39 @@ def test_words_of_core_stay():
     assert found.value.__cause__ is None and found.value.__context__ is None
     with pytest.raises(DataError, match="failed with TooLarge"):
         shielded([], lambda: zero_cells(2**41))  # through this test, which is no module of core
+
+
+def test_words_that_a_source_vouches_for_stay():
+    """Of exactly SourceRefused, through frames of anybody's; on one line, without what hangs on it."""
+    error = SourceRefused("no table 'visits'\nin the schema")
+    error.__cause__ = ValueError("SECRET")
+    error.add_note("SECRET note")
+    error.more = "SECRET"
+    with pytest.raises(SourceRefused) as found:
+        shielded([], foreign(error))
+    assert str(found.value) == r"no table 'visits'\nin the schema" and type(found.value) is SourceRefused
+    assert "SECRET" not in everything_said(found.value) and found.value is not error
+    assert {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(found.value.__traceback__)} == {
+        __name__, "dpgm_core.curator.shield"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("bases", [(SourceRefused,), (ValueError,), (DataError,)], ids=lambda bases: bases[0].__name__)
+def test_words_of_what_only_looks_like_it_are_withheld(bases):
+    """A child of SourceRefused is not one, nor is another class of its name; a group of them is none."""
+    with pytest.raises(DataError, match="withheld") as found:
+        shielded([], foreign(type("SourceRefused", bases, {})("SECRET")))
+    assert type(found.value) is DataError and "SECRET" not in everything_said(found.value)
+    with pytest.raises(DataError, match="withheld") as found:
+        shielded([], foreign(ExceptionGroup("SECRET", [SourceRefused("SECRET")])))
+    assert "SECRET" not in everything_said(found.value)
+
+
+def test_where_to_look_is_a_place_that_there_is():
+    """`dpgm validate` reads rows; of a source that hands out none it can show nothing."""
+    for source, place in ((as_source({"a": [0]}), "dpgm validate"), ([], "the engine may have logged")):
+        with pytest.raises(DataError, match=place):
+            shielded(source, foreign(ValueError("SECRET")))
 
 
 def test_an_interrupt_stays_one():

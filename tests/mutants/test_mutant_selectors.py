@@ -141,7 +141,7 @@ class Peeks(Plain):
     """Looks behind the session."""
 
     def notes(self, session):
-        getattr(session, "_persons", None)
+        getattr(session, "_held", None)
         return []
 
 

@@ -21,7 +21,7 @@ from dpgm_core.counting import statistic
 from dpgm_core.curator import discovery, session, shield
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.scores import TableDistance
-from dpgm_core.sources import arrow, as_source, csv, objects, reading
+from dpgm_core.sources import arrow, as_source, csv, lanes, objects, reading
 from dpgm_core.workload import Workload
 from tests.neighbours import observe
 from tests.neighbours.cells import named_cells, typed_pair
@@ -240,6 +240,7 @@ WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], Callable[[], Any]]] = {
             (reading, "quiet", nullcontext),
             (shield, "quiet", nullcontext),
             (statistic, "quiet", nullcontext),
+            (lanes, "quiet", nullcontext),
         ),
     ),
 }

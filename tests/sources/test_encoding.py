@@ -55,6 +55,7 @@ ATTRIBUTES = [
     Attribute.of_labels("x", ["A", "3", "03", "-7", ""], unknown="?", null="none", null_values=["NA", "A"]),
     Attribute.of_labels("x", ["A", "B"], unknown="B", null="A", coded=True),
     Attribute.of_bins("x", [-10, 0, 0.5, 10], unknown="?", null="none", null_values=["NA", "", "7"]),
+    Attribute.of_bins("x", [-10, 0, 0.5, 10], unknown="?", null="none", null_values=["inf", "-inf", "7"]),
     Attribute.of_bins("x", [float("-inf"), 0, float("inf")], unknown="?"),
     Attribute.of_size("x", 300, unknown=299, null=7),
     *(

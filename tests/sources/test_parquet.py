@@ -13,7 +13,7 @@ import pytest
 from dpgm_core.counting.kernel import count
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError
-from dpgm_core.sources import as_source
+from dpgm_core.sources import as_source, parquet
 from dpgm_core.sources.parquet import ParquetSource
 from dpgm_core.sources.persons import by_person
 from dpgm_core.sources.validation import validate
@@ -97,6 +97,28 @@ def test_rows_do_not_depend_on_how_they_are_cut_into_files(tmp_path: Path) -> No
         pq.write_table(table.slice(150 * number, 150), tmp_path / "many" / f"{number}.parquet", row_group_size=11)
     one, many = (count(as_source(tmp_path / name), structure).tables.values for name in ("one.parquet", "many"))
     assert one.tolist() == many.tolist() and one.sum() == 1000
+
+
+def test_large_row_groups_are_read_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is decoded is held whole where it is small alone; the rows are the same."""
+    draw = np.random.default_rng(0)
+    write(tmp_path / "x.parquet", a=draw.integers(0, 200, 2**20, np.uint8), b=draw.integers(0, 9, 2**20, np.uint8))
+    sizes = Domain.from_sizes({"a": 200, "b": 9})
+    opened: list[int] = []
+    usual = pq.ParquetFile
+
+    def spied(*given: object, **options: int) -> object:
+        opened.append(options["buffer_size"])
+        return usual(*given, **options)
+
+    found = []
+    monkeypatch.setattr(pq, "ParquetFile", spied)
+    for held in (2**25, 2**18):
+        monkeypatch.setattr(parquet, "_HELD", held)
+        batches = list(ParquetSource(path=tmp_path / "x.parquet").batches(sizes, ["a", "b"]))
+        found.append([np.concatenate([batch[column] for batch in batches]) for column in (0, 1)])
+    assert opened[0] == 0 < opened[-1]
+    assert np.array_equal(found[0], found[1])
 
 
 def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:

@@ -8,18 +8,23 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpgm_core.components.registry import Registry
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DataError, DpgmError
+from dpgm_core.plugin import Component
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowIpcSource, ArrowSource
 from dpgm_core.sources.codes import CodesSource
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.sources.parquet import ParquetSource
+from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.validation import validate
 
 NAMES = ("town", "age", "visits", "coded")  # of visits.domain
 
@@ -95,6 +100,9 @@ def test_a_table_names_a_source_as_in_a_spec_file(tmp_path: Path, visits: Simple
         ("x.sav", "pandas.read_spss"),
         ("x.sas7bdat", "pandas.read_sas"),
         ("x.dta", "pandas.read_stata"),
+        ("x.duckdb", r'if it is a database, name the source and the table, as in .* \{ source = "sql", database'),
+        ("duckdb:///x.parquet", r"^the address of a database is no file of records; name the source and the table"),
+        ("postgresql://example.org/clinic", r"^the address of a database .*pip install dpgm-sql$"),
     ],
 )
 def test_what_names_no_source_is_told_what_would(data: object, said: str) -> None:
@@ -140,3 +148,44 @@ def test_memory_does_not_grow_with_the_file() -> None:
             peak = max(peak, pa.total_allocated_bytes() - before)
     assert seen == rows
     assert peak < 32e6
+
+
+class Taken:
+    """A frame of some engine, which would hand out a stream of all of its rows, too."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        raise AssertionError
+
+
+@attrs.frozen(kw_only=True)
+class Takes:
+    """A source that sums where the rows are."""
+
+    data: Any
+
+    def pinned(self, reading: Any) -> Any:
+        raise AssertionError
+
+
+def test_an_engines_frame_finds_its_source_before_its_rows_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By `Component.takes`; a reducing source is taken as it is, and one by name is made."""
+    registry = Registry()
+    own = Component(kind="source", name="mine", target="a:B", summary="s", takes=(f"{__name__}:Taken",))
+    registry.add(own, Takes)
+    monkeypatch.setattr("dpgm_core.components.registry.default_registry", lambda: registry)
+    frame = Taken()
+    assert as_source(frame) == Takes(data=frame)
+    assert as_source({"source": "mine", "data": "x"}) == Takes(data="x")
+    source = Takes(data=3)
+    assert as_source(source) is source
+    assert isinstance(as_source({"a": [0]}), CodesSource)
+
+
+def test_what_reads_rows_says_so_of_a_source_that_hands_out_none() -> None:
+    """One line, before anything is asked of the source."""
+    with pytest.raises(
+        DataError, match=r"^validating reads rows, and source Takes hands out none.*as a file or a data"
+    ):
+        validate(Takes(data=3), Domain.from_sizes({"a": 2}))
+    with pytest.raises(DataError, match=r"source Takes cannot read a person key"):
+        PersonSource(source=Takes(data=3), person="id")  # type: ignore[arg-type]

@@ -221,6 +221,13 @@ def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
     assert (run.data, run.ledger.path, run.output) == tuple(Path("deep") / one for one in ("d.csv", "l.ledger", "out"))
     assert run.name == "x"
     assert load_spec(path, ["data=/abs/d.csv"]).data == Path("/abs/d.csv")
+    for address, found in (
+        ("duckdb:///e.db", f"duckdb:///{path.parent}/e.db"),
+        ("sqlite:////abs/e.db", "sqlite:////abs/e.db"),
+        ("postgresql:///e", "postgresql:///e"),
+    ):
+        table = load_spec(path, [f"data={{source = 'sql', database = '{address}', table = 't'}}"]).data
+        assert table["database"] == found
     assert load_spec(path, ["data={source = 'csv', path = 'e.csv'}"]).data == {
         "source": "csv",
         "path": str(path.parent / "e.csv"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import attrs
+import pyarrow as pa
 import pytest
 from attrs import frozen
 
@@ -11,6 +12,7 @@ from dpgm_core.errors import IncompatiblePlugin, PluginLoadError
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.testing import Profile, check_component
 from dpgm_core.testing.runner import check_distribution
+from dpgm_core.testing.source_records import in_chunks
 
 QUICK = Profile(name="quick", examples=2, draws=20_000, shrink=False)
 
@@ -90,3 +92,11 @@ def test_wrong_declarations_of_records_are_refused(kind, records, words):
     """Where the component is declared."""
     with pytest.raises(PluginError, match=words):
         Component(kind=kind, name="mine", target="a:B", summary="x", records=records)
+
+
+def test_rows_are_cut_where_it_is_said():
+    """Empty chunks stay, also at the ends, and rows keep their order."""
+    table = pa.table({"a": pa.chunked_array([[1, 2], [3]]), "b": ["x", None, "z"]})
+    cut = in_chunks(table, (0, 0, 1, 1, 3, 3))
+    assert [len(chunk) for chunk in cut["b"].chunks] == [0, 1, 0, 2, 0]
+    assert cut.to_pydict() == table.to_pydict()

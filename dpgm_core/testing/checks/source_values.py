@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from dpgm_core.domain import Attribute, Domain
 from dpgm_core.errors import DpgmError
-from dpgm_core.testing.check import Checklist, require
+from dpgm_core.testing.check import Checklist, Profile, require
+from dpgm_core.testing.source_cases import Case, coded, in_one_sum
 from dpgm_core.testing.source_records import codes_of, expected_codes
 from dpgm_core.testing.subjects import SourceSubject
 
@@ -47,48 +49,68 @@ _MARK = b"QXZJWVKYQXZJWVKY"
 _BROKEN = (b"\xff" * 16, b"QXZJWVKY\xc3(\xe2\x82Q\xed\xa0\x80", b"QXZJWVKYQXZJWVK\xc3")
 
 
-def _codes(subject: SourceSubject, table: Any, domain: Domain) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        return sorted(codes_of(subject.open(table, Path(folder)), domain).elements())
+@in_one_sum("labels")
+def _around(profile: Profile) -> Mapping[str, Case]:
+    cases = {}
+    for number in _NUMBERS:
+        below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
+        table = pa.table({"x": pa.array([below, number, above], pa.float64())})
+        for edge in (number, above):
+            bins = Attribute.of_bins("x", [-1e300, edge, 1e300], unknown="?", null="none")
+            cases[f"of {[below, number, above]} and the edge {edge!r}"] = Case(table=table, domain=Domain([bins]))
+    return cases
+
+
+@in_one_sum("labels")
+def _fractions(profile: Profile) -> Mapping[str, Case]:
+    fractions = [number for number in _NUMBERS if not number.is_integer()]
+    domain = Domain([Attribute.of_labels("x", [repr(number) for number in fractions], unknown="?", null="none")])
+    table = pa.table({"x": pa.array([*fractions, *(math.nextafter(number, 0) for number in fractions)], pa.float64())})
+    return {"floats as labels": Case(table=table, domain=domain)}
 
 
 @CHECKS.add(needs="labels")
 def numbers_keep_every_digit(subject: SourceSubject) -> None:
     """A float lies in the bin that its value says, also where an edge is the next double, and matches the label that is
     its shortest decimal. Cannot show: other doubles than those tried."""
-    for number in _NUMBERS:
-        below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
-        around = [below, number, above]
-        for edge in (number, above):
-            domain = Domain([Attribute.of_bins("x", [-1e300, edge, 1e300], unknown="?", null="none")])
-            table = pa.table({"x": pa.array(around, pa.float64())})
-            found, expected = _codes(subject, table, domain), sorted(expected_codes(table, domain))
-            seen, right = (sum(code == (0,) for code in codes) for codes in (found, expected))
-            require(found == expected, f"of {around}, {seen} are below {edge!r}, not {right}")
-    fractions = [number for number in _NUMBERS if not number.is_integer()]
-    domain = Domain([Attribute.of_labels("x", [repr(number) for number in fractions], unknown="?", null="none")])
-    table = pa.table({"x": pa.array([*fractions, *(math.nextafter(number, 0) for number in fractions)], pa.float64())})
-    found, expected = _codes(subject, table, domain), sorted(expected_codes(table, domain))
-    require(found == expected, f"floats as labels get the codes {found}, not {expected}: digits are lost or made up")
+    for what, case, hits in coded(subject, _around):
+        found, right = hits[0,], sum(code == (0,) for code in case.expected)
+        require(sorted(hits.elements()) == case.expected, f"{what}: {found} are below, not {right}")
+    for what, case, hits in coded(subject, _fractions):
+        codes = sorted(hits.elements())
+        require(
+            codes == case.expected, f"{what} get the codes {codes}, not {case.expected}: digits are lost or made up"
+        )
+
+
+@in_one_sum("labels")
+def _byte_for_byte(profile: Profile) -> Mapping[str, Case]:
+    table = pa.table({"x": pa.array(_LABELS, pa.string())})
+    return {f"{list(known)!a}": _known(known, table) for known in (_LABELS, *((label,) for label in _LABELS))}
+
+
+def _known(labels: Sequence[str], table: Any) -> Case:
+    return Case(table=table, domain=Domain([Attribute.of_labels("x", labels, unknown="no such label", null="none")]))
 
 
 @CHECKS.add(needs="labels")
 def labels_match_byte_for_byte(subject: SourceSubject) -> None:
     """Labels that differ in case, blanks, leading zeros or Unicode form are different labels, and a value that differs
     from all of them in one of these is unknown. Cannot show: other ways of taking texts for one another."""
-    for known in (_LABELS, *((label,) for label in _LABELS)):
-        domain = Domain([Attribute.of_labels("x", known, unknown="no such label", null="none")])
-        table = pa.table({"x": pa.array(_LABELS, pa.string())})
-        found = _codes(subject, table, domain)
-        if found == sorted(expected_codes(table, domain)):
+    for known, case, hits in coded(subject, _byte_for_byte):
+        if sorted(hits.elements()) == case.expected:
             continue
-        for value in _LABELS:
-            one = pa.table({"x": pa.array([value, value], pa.string())})
+        labels = case.domain["x"].labels[:-2]
+
+        def alone(profile: Profile, labels: Sequence[str] = labels) -> Mapping[str, Case]:
+            return {f"{one!a}": _known(labels, pa.table({"x": pa.array([one, one], pa.string())})) for one in _LABELS}
+
+        for value, one, found in coded(subject, alone):
             require(
-                _codes(subject, one, domain) == sorted(expected_codes(one, domain)),
-                f"the value {value!a} is not matched byte for byte with the labels {list(known)!a}",
+                sorted(found.elements()) == one.expected,
+                f"the value {value} is not matched byte for byte with the labels {known}",
             )
-        require(False, f"values among {list(_LABELS)!a} are not matched byte for byte with the labels {list(known)!a}")
+        require(False, f"values among {list(_LABELS)!a} are not matched byte for byte with the labels {known}")
 
 
 @CHECKS.add(needs="file")
@@ -127,7 +149,7 @@ def _damaged(path: Path, broken: bytes) -> bool:
     return True
 
 
-@CHECKS.add(needs="records")
+@CHECKS.add(needs="rows")
 def no_batch_is_dropped(subject: SourceSubject) -> None:
     """Whatever the count, every record comes: one, a few, and, with B the records in the first batch of a long read, B
     and B + 1, whose last batches are full and of one record. Cannot show: what batches of over 100,000 records hide."""
@@ -143,4 +165,5 @@ def no_batch_is_dropped(subject: SourceSubject) -> None:
 
 def _sizes(subject: SourceSubject, table: Any, domain: Domain) -> list[int]:
     with tempfile.TemporaryDirectory() as folder:
-        return [len(codes) for (codes,) in subject.open(table, Path(folder)).batches(domain, ["town"])]
+        source: Any = subject.open(table, Path(folder))
+        return [len(codes) for (codes,) in source.batches(domain, ["town"])]

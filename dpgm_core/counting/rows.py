@@ -1,0 +1,142 @@
+"""The records behind sums, wherever they are: read here, held here as codes, or summed where the rows are. Secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core.arrays import Array, Codes, IntArray
+from dpgm_core.attribute import code_dtype
+from dpgm_core.counting.statistic import Sum, pieces, summed
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError
+from dpgm_core.progress import Progress, silent
+from dpgm_core.sources.contract import AnySource, Pinned, Reading, ReducingSource, Source
+from dpgm_core.sources.persons import by_person
+
+__all__ = ["Elsewhere", "Held", "Recoded", "Rows", "Streamed", "opened", "pinned"]
+
+
+class Rows(Protocol):
+    """Records that sums can be taken of."""
+
+    def total(self, statistic: Sum) -> IntArray:
+        """The whole sum, (cells,)."""
+        ...
+
+
+class Held(Rows, Protocol):
+    """Records that stay the same for as long as a session: codes kept here, or pinned where they are."""
+
+    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Held:
+        """The same records by fewer codes. codes: attribute -> the new code of each of its codes."""
+        ...
+
+
+@frozen
+class Streamed:
+    """Records that are read anew for each sum."""
+
+    source: Source
+    reading: Reading
+    progress: Progress = silent
+
+    def total(self, statistic: Sum) -> IntArray:
+        """One pass over the records."""
+        own = self.reading
+        rows = by_person(self.source, own.person, own.rows_per_person)
+        return summed(statistic, pieces(rows, own.domain, statistic.columns), self.progress)
+
+
+@frozen
+class Elsewhere:
+    """Records that stay where they are. codes: attribute -> the new code of each of its codes, where merged since."""
+
+    pinned: Pinned
+    codes: Mapping[str, Array]
+    _records: list[int] = field(factory=list, repr=False)  # what the first sum that tells says of them
+
+    def total(self, statistic: Sum) -> IntArray:
+        """What comes back, looked at before it is believed."""
+        fewer = {name: self.codes[name] for name in statistic.columns if name in self.codes}
+        sums = self.pinned.reduce(Recoded(statistic, fewer) if fewer else statistic)
+        if not isinstance(sums, np.ndarray) or sums.dtype != np.int64 or sums.shape != (statistic.cells,):
+            raise DataError("the source brought back no vector of whole numbers of the length that was asked for")
+        own = np.array(sums, np.int64)  # that nobody else changes, and no child of arrays
+        statistic.check(own)
+        self._check_same(statistic.records(own))
+        return own
+
+    def _check_same(self, records: int | None) -> None:
+        """Sums of one context are of the same records; one that lost a partition which others have is found so."""
+        if records is None:
+            return
+        if not self._records:
+            self._records.append(records)
+        if records != self._records[0]:
+            raise DataError("the records changed from one pass over them to the next; let nobody write while dpgm runs")
+
+    def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> Elsewhere:
+        """The same records by fewer codes. codes: attribute -> the new code of each of its codes, over `domain`."""
+        together = dict(self.codes)
+        for name, new in codes.items():
+            small = new.astype(code_dtype(domain[name].size))
+            together[name] = small[together[name]] if name in together else small
+        return Elsewhere(self.pinned, together, self._records)
+
+
+@frozen
+class Recoded(Sum):
+    """A sum over the same rows by fewer codes, which are looked up where the rows are.
+
+    codes: attribute -> the new code of each of its codes, in the type that codes of so many have.
+    """
+
+    inner: Sum
+    codes: Mapping[str, Array]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.inner.columns
+
+    @property
+    def cells(self) -> int:
+        return self.inner.cells
+
+    def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
+        fewer = [
+            self.codes[name][column] if name in self.codes else column
+            for name, column in zip(self.columns, codes, strict=True)
+        ]
+        self.inner.add(fewer, lengths, sums)
+
+    def check(self, sums: IntArray) -> None:
+        self.inner.check(sums)
+
+    def records(self, sums: IntArray) -> int | None:
+        return self.inner.records(sums)
+
+
+@contextmanager
+def opened(source: AnySource, reading: Reading, progress: Progress = silent) -> Iterator[Rows]:
+    """The records of any source for sums: pinned where the source sums itself, else read for each sum."""
+    if not isinstance(source, ReducingSource):
+        yield Streamed(source, reading, progress)
+        return
+    with pinned(source, reading) as rows:
+        yield rows
+
+
+@contextmanager
+def pinned(source: ReducingSource, reading: Reading) -> Iterator[Elsewhere]:
+    """The records of a source that sums them itself, held still."""
+    context = source.pinned(reading)
+    still = context.__enter__()
+    try:
+        yield Elsewhere(still, {})
+    finally:  # it is not told of an error, whose frames may hold counts, and so cannot swallow it either
+        context.__exit__(None, None, None)

@@ -1,0 +1,299 @@
+"""Work that is sent to where the rows are: from an engine's Arrow batches to codes, and from codes to sums.
+
+An engine maps partitions and merges what comes back; what is done with a partition is core's, the same as here. Each
+step hands over bytes: blocks of codes, or a sum. It never raises, because an engine logs what is raised, and that may
+quote a record: a reason is handed over in place of the rest. Its words are those of a `SourceRefused`: what is said of
+types is said of the schema alone, before a batch is looked at, and all that is raised later is withheld.
+
+Where each row is a person: `blocks` of a partition's batches, then `partial`; `summed` is both. With a person key all
+rows of one person must meet first: `spread` puts the rows of a partition into numbered parts by their keys, the engine
+brings the blocks of each part together, from all partitions, and `kept` keeps each person's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from attrs import field, frozen
+
+from dpgm_core._version import __version__
+from dpgm_core.arrays import Codes, IntArray
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError, SourceRefused
+from dpgm_core.sources.arrow import checked_types, keyed, raw
+from dpgm_core.sources.contract import Adding, Reading, Reduction
+from dpgm_core.sources.hashes import part_of
+from dpgm_core.sources.parcels import (
+    Buffer,
+    flat,
+    of_codes,
+    of_keyed,
+    of_reason,
+    of_sum,
+    to_codes,
+    to_keyed,
+    to_sum,
+)
+from dpgm_core.sources.persons import PersonSource
+from dpgm_core.sources.quiet import quiet
+from dpgm_core.sources.reading import BATCH_ROWS
+from dpgm_core.sources.texts import key_texts
+
+__all__ = ["Shipped", "merged", "received"]
+
+_UNREADABLE = (
+    "the records could not be read where they are (details are withheld because they may quote records); see whether "
+    "the engine itself can read all of them: a file may be damaged, a column not be of its type, or a function fail"
+)
+#: Rows of a block that one part takes, about: parts are many, and each block has its cost.
+_PART_ROWS = 2**9
+_MOST_PARTS = 2**16
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Shipped:
+    """What is done with the rows of one partition, for one reading; picklable.
+
+    >>> from dpgm_core.counting.kernel import Counts
+    >>> from dpgm_core.structure import Structure
+    >>> domain = Domain.from_sizes({"a": 2})
+    >>> counts = Counts.of(Structure(domain, [("a",)]))
+    >>> work = Shipped(reading=Reading(domain=domain, columns=("a",)))
+    >>> parts = [work.summed(counts, [pa.record_batch({"a": some})]) for some in ([0, 1], [1])]
+    >>> received(parts, counts).tolist()
+    [1, 2, 3]
+    """
+
+    reading: Reading
+    version: str = field(default=__version__, init=False)
+
+    def check(self, schema: Any) -> None:
+        """Refuse columns that are missing or of types that have no codes; for when a source is pinned.
+
+        schema: a pyarrow Schema, public. Raises SourceRefused, whatever the records are.
+        """
+        own = self.reading
+        for name in own.names:
+            if schema.names.count(name) != 1:
+                wrong = "no column" if name not in schema.names else "more than one column"
+                raise SourceRefused(f"the table has {wrong} {name!r}; each attribute and the person key need one")
+        refused = None
+        try:
+            checked_types({name: schema.field(name).type for name in own.names}, own.domain, own.coded, own.person)
+        except DataError as error:  # the schema alone was looked at
+            refused = str(error)
+        if refused is not None:
+            raise SourceRefused(refused)
+
+    def blocks(self, batches: Iterable[Any]) -> Iterator[bytes]:
+        """Blocks of codes of a partition that holds all rows of its persons. batches: Arrow record batches."""
+        return _guarded(self._blocks(self._pieces(batches)), of_reason)
+
+    def spread(self, batches: Iterable[Any], parts: int) -> Iterator[tuple[int, bytes]]:
+        """Rows of a partition by the part, 0 ... parts - 1, that their person belongs to; blocks for `kept`.
+
+        parts: up to 65,536, the same for all partitions. Holds 512 rows for each part at a time, or a batch.
+        """
+        return _guarded(self._spread(batches, parts), lambda words: (0, of_reason(words)))
+
+    def kept(self, blocks: Iterable[Buffer]) -> Iterator[bytes]:
+        """Blocks of codes of all of one part's persons, with at most so many rows of each."""
+        return _guarded(self._blocks(self._by_person(map(to_keyed, blocks))), of_reason)
+
+    def partial(self, reduction: Reduction, blocks: Iterable[Buffer]) -> bytes:
+        """The sum over blocks of codes."""
+        return _one(lambda: self._summed(reduction, map(to_codes, blocks)))
+
+    def summed(self, reduction: Reduction, batches: Iterable[Any]) -> bytes:
+        """The sum over a partition that holds all rows of its persons."""
+        return _one(lambda: self._summed(reduction, self._pieces(batches)))
+
+    def _summed(self, reduction: Reduction, pieces: Iterable[tuple[Codes, IntArray | None]]) -> IntArray:
+        self._check_version()
+        missing = [name for name in reduction.columns if name not in self.reading.columns]
+        if missing:
+            raise SourceRefused(f"a sum asks for {missing[0]!r}, which is not among the columns of the reading")
+        places = [self.reading.columns.index(name) for name in reduction.columns]
+        sums = _zeros(reduction.cells)
+        for codes, lengths in pieces:
+            asked = [codes[place] for place in places]
+            if isinstance(reduction, Adding):  # in place: of a wide sum, another one for each piece takes long
+                reduction.add(asked, lengths, sums)
+            else:
+                sums += reduction.partial(asked, lengths)
+        return sums
+
+    def _pieces(self, batches: Iterable[Any]) -> Iterator[tuple[Codes, IntArray | None]]:
+        if self.reading.person is None:
+            for codes, _ in _together(self._coded(batches), BATCH_ROWS):
+                yield codes, None
+        else:
+            yield from self._by_person(self._coded(batches))
+
+    def _coded(self, batches: Iterable[Any]) -> Iterator[tuple[Codes, Any]]:
+        self._check_version()
+        own = self.reading
+        yield from keyed(raw(own.names, self._checked(batches)), own.domain, own.coded)
+
+    def _checked(self, batches: Iterable[Any]) -> Iterator[Any]:
+        known = None
+        for batch in batches:
+            if known is None or not batch.schema.equals(known):
+                known = batch.schema
+                self.check(known)
+            yield batch
+
+    def _by_person(self, coded: Iterable[tuple[Codes, Any]]) -> Iterator[tuple[Codes, IntArray]]:
+        self._check_version()
+        own = self.reading
+        rows = PersonSource(source=_Held(coded), person=own.person or "", rows_per_person=own.rows_per_person)
+        yield from rows.pieces(own.domain, own.columns)
+
+    def _blocks(self, pieces: Iterable[tuple[Codes, IntArray | None]]) -> Iterator[bytes]:
+        return (of_codes(codes, lengths) for codes, lengths in pieces)
+
+    def _spread(self, batches: Iterable[Any], parts: int) -> Iterator[tuple[int, bytes]]:
+        if not 1 <= parts <= _MOST_PARTS:
+            raise SourceRefused(f"persons are spread over 1 to {_MOST_PARTS:,} parts; ask for so many")
+        person = self.reading.person or ""
+        texts = ((codes, key_texts(person, keys)) for codes, keys in self._coded(batches))
+        for codes, keys in _together(texts, max(BATCH_ROWS, _PART_ROWS * parts)):
+            part = part_of(*flat(keys), parts)
+            order = np.argsort(part, kind="stable")
+            ends = np.searchsorted(part[order], np.arange(parts + 1))
+            columns = [column[order] for column in codes]
+            lengths, letters = flat(keys.take(pa.array(order)))
+            places = np.concatenate([[0], np.cumsum(lengths)])
+            for number in np.flatnonzero(np.diff(ends)).tolist():
+                rows = slice(ends[number], ends[number + 1])
+                own = letters[places[rows.start] : places[rows.stop]]
+                yield number, of_keyed([column[rows] for column in columns], lengths[rows], own)
+
+    def _check_version(self) -> None:
+        if self.version != __version__:
+            raise SourceRefused(
+                f"dpgm-core is {self.version} here and {__version__} where the rows are; install one version on both"
+            )
+
+
+def merged(one: Buffer, other: Buffer) -> bytes:
+    """Two sums as one; a reason why there is none of either is the whole's. Never raises.
+
+    Associative and commutative, bit for bit.
+    """
+    return _one(lambda: _added(one, other))
+
+
+def received(parts: Iterable[Buffer], reduction: Reduction) -> IntArray:
+    """What the sums of all partitions come to, (cells,); of none it is zero. Raises SourceRefused where one failed."""
+    sums = _zeros(reduction.cells)
+    reasons = set()
+    for part in parts:
+        try:
+            sums += to_sum(part, reduction.cells)
+        except SourceRefused as error:
+            reasons.add(str(error))
+    if reasons:
+        raise SourceRefused(min(reasons))  # whichever came first
+    return sums
+
+
+@frozen
+class _Held:
+    """Keyed batches of codes that are there already, as a KeyedSource."""
+
+    coded: Iterable[tuple[Codes, Any]]
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        return (codes for codes, _ in self.coded)
+
+    def keyed_batches(self, domain: Domain, columns: Sequence[str], key: str | None) -> Iterator[tuple[Codes, Any]]:
+        return iter(self.coded)
+
+
+@frozen
+class _Failed:
+    """That something could not be made, and why."""
+
+    words: str
+
+
+def _attempted(call: Callable[[], T]) -> T | _Failed:
+    """What `call` gives, made in silence; whatever it raises goes no further."""
+    words, stopped = _UNREADABLE, False
+    with quiet():
+        try:
+            return call()
+        except KeyboardInterrupt:
+            stopped = True
+        except BaseException as error:  # whatever it is, its text may hold a record
+            if type(error) is SourceRefused:
+                words = str(error)
+    if stopped:
+        raise KeyboardInterrupt  # without what it hung on
+    return _Failed(words)
+
+
+def _guarded(items: Iterator[T], failed: Callable[[str], T]) -> Iterator[T]:
+    """The items; a reason in place of the first that could not be made, and of all that follow."""
+    end = object()
+    while (item := _attempted(lambda: next(items, end))) is not end:
+        if isinstance(item, _Failed):
+            yield failed(item.words)
+            return
+        yield item  # type: ignore[misc]
+
+
+def _one(call: Callable[[], IntArray]) -> bytes:
+    found = _attempted(lambda: of_sum(call()))
+    return of_reason(found.words) if isinstance(found, _Failed) else found
+
+
+def _added(one: Buffer, other: Buffer) -> IntArray:
+    sums: list[IntArray] = []
+    reasons = []
+    for part in (one, other):
+        try:
+            sums.append(to_sum(part, len(sums[0]) if sums else None))
+        except SourceRefused as error:
+            reasons.append(str(error))
+    if reasons:
+        raise SourceRefused(min(reasons))  # the same one in any order
+    return sums[0] + sums[1]
+
+
+def _zeros(cells: int) -> IntArray:
+    try:
+        return np.zeros(cells, np.int64)
+    except (MemoryError, ValueError):
+        pass
+    raise SourceRefused(f"a sum of {cells:,} cells does not fit into memory where it is taken; use smaller cliques")
+
+
+def _together(parts: Iterable[tuple[Codes, Any]], rows: int) -> Iterator[tuple[Codes, Any]]:
+    """Small batches of codes, and of keys if there are any, as larger ones of up to so many rows."""
+    waiting: list[tuple[Codes, Any]] = []
+    count = 0
+    for codes, keys in parts:
+        own = len(codes[0])
+        if waiting and count + own > rows:
+            yield _joined(waiting)
+            waiting, count = [], 0
+        if own:
+            waiting.append((codes, keys))
+            count += own
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: Sequence[tuple[Codes, Any]]) -> tuple[Codes, Any]:
+    if len(parts) == 1:
+        return parts[0]
+    codes, keys = zip(*parts, strict=True)
+    together = [np.concatenate(columns) for columns in zip(*codes, strict=True)]
+    return together, None if keys[0] is None else pa.concat_arrays(keys)

@@ -1,0 +1,699 @@
+"""Deliberately wrong sources that sum where the rows are, each killed by the check meant for it."""
+
+import functools
+import itertools
+import logging
+import sys
+import warnings
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from attrs import define, field, frozen
+
+from dpgm_core import DataError
+from dpgm_core.sources import Grouped, Shipped, SourceRefused, as_source, received
+from dpgm_core.testing import check_component, checks_of
+from dpgm_core.testing.partitioned import PartitionedSource, PartitionPin, partitions_of, sent
+from dpgm_core.testing.source_records import DOMAIN
+
+
+@frozen(kw_only=True)
+class Plain(PartitionedSource):
+    """The honest source with joints where mutants are wrong."""
+
+    pin = PartitionPin
+
+    @contextmanager
+    def pinned(self, reading):
+        work = Shipped(reading=reading)
+        self.check(work)
+        pin = self.pin(work, list(self.coded(work)))
+        try:
+            yield pin
+        finally:
+            self.leave(pin)
+
+    def check(self, work):
+        work.check(self.table.schema)
+
+    def leave(self, pin):
+        pin.partitions = None
+
+
+def with_parts(change):
+    """A pin whose sums, one for each partition, are changed before they are merged."""
+
+    class Changed(PartitionPin):
+        def reduce(self, reduction):
+            if self.partitions is None:
+                raise SourceRefused("gone")
+            parts = [received([self.partial(reduction, blocks)], reduction) for blocks in self.partitions]
+            return change(parts, self.partitions, reduction)
+
+    return Changed
+
+
+def with_sum(change):
+    """A pin whose sums are changed as they are handed out."""
+
+    class Changed(PartitionPin):
+        def reduce(self, reduction):
+            return change(super().reduce(reduction), reduction)
+
+    return Changed
+
+
+def summed(parts, reduction):
+    return sum(parts, np.zeros(reduction.cells, np.int64))
+
+
+def larger_alone(one, other):
+    return one + other if one[-1] >= other[-1] else other
+
+
+@frozen(kw_only=True)
+class LosesAPartition(Plain):
+    """Of many partitions one never comes back."""
+
+    pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] + parts[-1:] if len(parts) > 8 else parts, r))
+
+
+@frozen(kw_only=True)
+class CountsARetryTwice(Plain):
+    """A task that was tried again is added again."""
+
+    pin = with_parts(lambda parts, blocks, r: summed([*parts, *parts[10:11]], r))
+
+
+@frozen(kw_only=True)
+class OrderMatters(Plain):
+    """A partition larger than all before it takes their place."""
+
+    pin = with_parts(lambda parts, blocks, r: functools.reduce(larger_alone, parts))
+
+
+@frozen(kw_only=True)
+class DropsThePartitionBeforeAnEmptyOne(Plain):
+    """An empty last partition takes the one before it along, as the end of a stream that was reached twice."""
+
+    pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] if len(blocks) > 1 and not blocks[-1] else parts, r))
+
+
+@frozen(kw_only=True)
+class OffByOne(Plain):
+    """Cells of what comes back lie one further."""
+
+    pin = with_sum(lambda sums, r: np.roll(sums, 1) if sums.sum() else sums)
+
+
+@frozen(kw_only=True)
+class Floats(Plain):
+    """Sums come back as doubles."""
+
+    pin = with_sum(lambda sums, r: sums.astype(float))
+
+
+@frozen(kw_only=True)
+class ThroughFloats(Plain):
+    """Sums were doubles on their way, in which large whole numbers merge."""
+
+    pin = with_sum(lambda sums, r: sums.astype(float).astype(np.int64))
+
+
+@frozen(kw_only=True)
+class Narrow(Plain):
+    """Sums were of 32 bits on their way."""
+
+    pin = with_sum(lambda sums, r: sums.astype(np.int32).astype(np.int64))
+
+
+@frozen(kw_only=True)
+class ReadOnly(Plain):
+    """The array is a view of a message's bytes."""
+
+    pin = with_sum(lambda sums, r: np.frombuffer(sums.tobytes(), np.int64))
+
+
+@frozen(kw_only=True)
+class OneCellShort(Plain):
+    """The number of rows is left out of counts."""
+
+    pin = with_sum(lambda sums, r: sums[:-1])
+
+
+@define
+class CachingPin(PartitionPin):
+    """Hands out the array that it keeps."""
+
+    kept: dict = field(factory=dict)
+
+    def reduce(self, reduction):
+        return self.kept.setdefault(reduction.cells, super().reduce(reduction))
+
+
+@frozen(kw_only=True)
+class Caches(Plain):
+    """The same array for the same sum."""
+
+    pin = CachingPin
+
+
+@define
+class AccumulatorPin(PartitionPin):
+    """Adds up in an accumulator that is made once."""
+
+    sums: dict = field(factory=dict)
+
+    def reduce(self, reduction):
+        self.sums[reduction.cells] = self.sums.get(reduction.cells, 0) + super().reduce(reduction)
+        return self.sums[reduction.cells].copy()
+
+
+@frozen(kw_only=True)
+class Accumulates(Plain):
+    """An accumulator that is not reset: the second sum holds the first."""
+
+    pin = AccumulatorPin
+
+
+class InDomainOrder(PartitionPin):
+    """Codes in the order of the reading, whatever the sum asks for."""
+
+    def partial(self, reduction, blocks):
+        return sent(self.work).partial(Reordered(reduction, self.work.reading.columns), blocks)
+
+
+@frozen
+class Reordered:
+    """Another sum that is handed codes in the wrong order."""
+
+    inner: Any
+    order: tuple
+
+    @property
+    def columns(self):
+        return tuple(name for name in self.order if name in self.inner.columns)
+
+    @property
+    def cells(self):
+        return self.inner.cells
+
+    def partial(self, codes, lengths):
+        most = [DOMAIN[name].size - 1 for name in self.inner.columns]
+        within = [np.minimum(one, top).astype(np.uint8) for one, top in zip(codes, most, strict=True)]
+        return self.inner.partial(within, lengths)
+
+
+@frozen(kw_only=True)
+class ColumnsOutOfOrder(Plain):
+    """Columns come in the table's order."""
+
+    pin = InDomainOrder
+
+
+class ColumnMajorPin(PartitionPin):
+    """Counts groups itself, and lays the tables out the wrong way round."""
+
+    def reduce(self, reduction):
+        sums = super().reduce(reduction)
+        if not isinstance(reduction, Grouped):
+            return sums
+        found, end = [], 0
+        sizes = self.work.reading.domain.sizes
+        for names in reduction.groupings:
+            shape = [sizes[name] for name in names]
+            table = sums[end : end + np.prod(shape)].reshape(shape)
+            found.append(table.T.ravel())
+            end += table.size
+        return np.concatenate([*found, sums[end:]])
+
+
+@frozen(kw_only=True)
+class ColumnMajor(Plain):
+    """`groupings` answered column-major."""
+
+    pin = ColumnMajorPin
+
+
+@frozen(kw_only=True)
+class CategoriesOfAPartition(Plain):
+    """Labels are numbered anew in each partition, in the order in which they come."""
+
+    def coded(self, work):
+        for part in partitions_of(self.table):
+            for one in work.reading.domain:
+                if one.edges is None and not one.coded and one.name in work.reading.names:
+                    words = part[one.name].to_pylist()
+                    order = {word: number for number, word in enumerate(dict.fromkeys(words))}
+                    labels = [one.labels[min(order[word], one.size - 1)] for word in words]
+                    place = part.column_names.index(one.name)
+                    part = part.set_column(place, one.name, pa.array(labels, pa.string()))
+            yield list(work.blocks(part.to_batches()))
+
+
+@frozen(kw_only=True)
+class NeedsAPerson(Plain):
+    """As many parts as there are persons, of which one is asked for its columns."""
+
+    def coded(self, work):
+        made = list(PartitionedSource.coded(self, work))
+        if work.reading.person is not None:
+            self.kind(list(itertools.chain(*made)))
+        return made
+
+    def kind(self, blocks):
+        return blocks[0][:1]
+
+
+@frozen(kw_only=True)
+class PersonsApart(Plain):
+    """Each partition keeps its own r rows of a person."""
+
+    def coded(self, work):
+        for part in partitions_of(self.table):
+            yield list(sent(work).blocks(part.to_batches()))
+
+
+@frozen(kw_only=True)
+class KeyedParts(Plain):
+    """Persons are brought together by a part of their own."""
+
+    def coded(self, work):
+        own = work.reading
+        if own.person is None:
+            yield from PartitionedSource.coded(self, work)
+            return
+        parts = {}
+        for row, key in enumerate(self.table[own.person].to_pylist()):
+            parts.setdefault(self.part(key), []).append(row)
+        for rows in parts.values():
+            yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
+
+    def part(self, key):
+        return str(key or "")[:1]
+
+
+@frozen(kw_only=True)
+class NullApart(KeyedParts):
+    """A null key is in another part than an empty one."""
+
+    def part(self, key):
+        return "null" if key is None else key
+
+
+@frozen(kw_only=True)
+class BucketsByPython(KeyedParts):
+    """Parts by Python's hash of the value, so that types and nulls make a difference."""
+
+    def part(self, key):
+        return type(key).__name__, hash(key) % 3 if isinstance(key, int) else len(key or "") % 2
+
+
+@frozen(kw_only=True)
+class WithKeys(Plain):
+    """Keys are changed before anything is done with them."""
+
+    def coded(self, work):
+        person = work.reading.person
+        if person is None:
+            yield from PartitionedSource.coded(self, work)
+            return
+        place = self.table.column_names.index(person)
+        changed = self.table.set_column(place, person, self.changed(self.table[person]))
+        yield from PartitionedSource(table=changed.combine_chunks()).coded(work)
+
+    def changed(self, keys):
+        return keys
+
+
+@frozen(kw_only=True)
+class KeysAsDoubles(WithKeys):
+    """Whole numbers beside nulls became doubles, and then whole numbers again."""
+
+    def changed(self, keys):
+        if not pa.types.is_integer(keys.type):
+            return keys
+        return pa.array([None if key is None else int(float(key)) for key in keys.to_pylist()], pa.int64())
+
+
+@frozen(kw_only=True)
+class NumbersInTexts(WithKeys):
+    """Keys that look like numbers are numbers."""
+
+    def changed(self, keys):
+        if not pa.types.is_string(keys.type):
+            return keys
+        texts = keys.to_pylist()
+        return pa.array([text and (text.strip().lstrip("0") or "0") for text in texts], pa.string())
+
+
+@frozen(kw_only=True)
+class FirstRows(Plain):
+    """The first r rows of a person that come, in place of those that hashes choose."""
+
+    def coded(self, work):
+        own = work.reading
+        if own.person is None:
+            yield from PartitionedSource.coded(self, work)
+            return
+        seen, rows = {}, []
+        for row, key in enumerate(self.table[own.person].to_pylist()):
+            seen[key or ""] = seen.get(key or "", 0) + 1
+            if seen[key or ""] <= own.rows_per_person:
+                rows.append(row)
+        yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
+
+
+@frozen(kw_only=True)
+class Rereads(Plain):
+    """Reads its file anew for each sum."""
+
+    path: Any = field(default=None, metadata={"help": "the file"})
+
+    @contextmanager
+    def pinned(self, reading):
+        class Lazy(PartitionPin):
+            def reduce(own, reduction):
+                table = pa.ipc.open_file(str(self.path)).read_all()
+                with Plain(table=table).pinned(reading) as pin:
+                    return pin.reduce(reduction)
+
+        yield Lazy(Shipped(reading=reading), [])
+
+
+def rereads(table, folder):
+    path = folder / "records.arrow"
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table)
+    return Rereads(table=table, path=path)
+
+
+@frozen(kw_only=True)
+class SumsAfterwards(Plain):
+    """What was kept for a pin stays."""
+
+    def leave(self, pin):
+        pass
+
+
+@frozen(kw_only=True)
+class FailsForeignly(Plain):
+    """A pin that was left has nothing to iterate over."""
+
+    class pin(PartitionPin):
+        def reduce(self, reduction):
+            return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
+
+
+@frozen(kw_only=True)
+class LooksAtRows(Plain):
+    """Types are looked at with the rows, so that an empty table is never refused."""
+
+    def check(self, work):
+        if len(self.table):
+            super().check(work)
+
+
+@frozen(kw_only=True)
+class LooksLater(Plain):
+    """Types are looked at by whoever sums."""
+
+    def check(self, work):
+        pass
+
+
+@frozen(kw_only=True)
+class NeedsARow(Plain):
+    """Looks at the first row to begin with."""
+
+    def check(self, work):
+        self.table.to_pylist()[0]
+        super().check(work)
+
+
+@frozen(kw_only=True)
+class SumOfNone(Plain):
+    """Merges what comes back without a beginning."""
+
+    pin = with_parts(lambda parts, blocks, r: sum(parts[1:], parts[0]))
+
+    def coded(self, work):
+        return (blocks for blocks in PartitionedSource.coded(self, work) if blocks)
+
+
+class Talking(PartitionPin):
+    """Sums without the work that core ships, and lets what fails out."""
+
+    def partial(self, reduction, blocks):
+        try:
+            reduction.partial([np.zeros(1, np.uint8)] * len(reduction.columns), None)
+        except Exception as error:
+            self.told(error)
+        return super().partial(reduction, blocks)
+
+    def told(self, error):
+        raise error
+
+
+@frozen(kw_only=True)
+class RaisesWhatFailed(Plain):
+    """The error of the partition comes through."""
+
+    pin = Talking
+
+
+@frozen(kw_only=True)
+class QuotesWhatFailed(Plain):
+    """A DataError with the words of what failed."""
+
+    class pin(Talking):
+        def told(self, error):
+            raise DataError(f"a task failed: {error}") from None
+
+
+@frozen(kw_only=True)
+class QuotesInTheContext(Plain):
+    """A quiet DataError, with what failed as its context."""
+
+    class pin(Talking):
+        def told(self, error):
+            raise DataError("a task failed") from error
+
+
+@frozen(kw_only=True)
+class Prints(Plain):
+    """Where the rows are what fails is printed."""
+
+    class pin(Talking):
+        def told(self, error):
+            sys.stdout.write(str(error))
+
+
+@frozen(kw_only=True)
+class Logs(Plain):
+    """Where the rows are what fails is logged."""
+
+    class pin(Talking):
+        def told(self, error):
+            logging.getLogger("executor").warning("lost task: %s", error)
+
+
+@frozen(kw_only=True)
+class Warns(Plain):
+    """Where the rows are what fails is warned of."""
+
+    class pin(Talking):
+        def told(self, error):
+            warnings.warn(str(error), stacklevel=1)
+
+
+@frozen(kw_only=True)
+class QuotesARow(Plain):
+    """Shows the first row where a column is missing, to be helpful."""
+
+    def check(self, work):
+        for name in work.reading.names:
+            if name not in self.table.column_names:
+                raise SourceRefused(f"no column {name!r} in rows such as {self.table.slice(0, 1).to_pylist()}")
+
+
+@frozen(kw_only=True)
+class Cast(Plain):
+    """An engine with types of its own."""
+
+    def coded(self, work):
+        columns = {name: self.cast(self.table[name]) for name in self.table.column_names}
+        yield from PartitionedSource(table=pa.table(columns)).coded(work)
+
+    def cast(self, column):
+        return column
+
+
+@frozen(kw_only=True)
+class SinglePrecision(Cast):
+    """Floats of 32 bits."""
+
+    def cast(self, column):
+        return column.cast(pa.float32(), safe=False) if pa.types.is_floating(column.type) else column
+
+
+@frozen(kw_only=True)
+class Trims(Cast):
+    """Texts without blanks at their ends, as CHAR has them."""
+
+    def cast(self, column):
+        return pc.utf8_rtrim_whitespace(column) if pa.types.is_string(column.type) else column
+
+
+@frozen(kw_only=True)
+class NullIsEmpty(Cast):
+    """Nulls of texts are written as texts."""
+
+    def cast(self, column):
+        return pc.fill_null(column, "NULL") if pa.types.is_string(column.type) else column
+
+
+@frozen(kw_only=True)
+class TextsOfFloats(Cast):
+    """Whole numbers through doubles become texts: 3 is "3.0"."""
+
+    def cast(self, column):
+        if not pa.types.is_integer(column.type):
+            return column
+        return pc.binary_join_element_wise(column.cast(pa.string()), "0", ".")
+
+
+@frozen(kw_only=True)
+class InfersNumbers(Cast):
+    """A column of texts that are all numbers is one of numbers."""
+
+    def cast(self, column):
+        try:
+            return column.cast(pa.float64()) if pa.types.is_string(column.type) else column
+        except pa.ArrowInvalid:
+            return column
+
+
+@frozen(kw_only=True)
+class Swallows(Plain):
+    """A partition that fails counts for nothing."""
+
+    class pin(PartitionPin):
+        def reduce(self, reduction):
+            try:
+                return super().reduce(reduction)
+            except DataError:
+                return np.zeros(reduction.cells, np.int64)
+
+
+@frozen(kw_only=True)
+class ShowsItsTable(Plain):
+    """A repr as attrs makes it."""
+
+    table: Any = field(eq=id, repr=str, metadata={"help": "the records"})
+
+
+@frozen(kw_only=True)
+class Halved(Plain):
+    """Hands out rows too, but not all of them."""
+
+    def batches(self, domain, columns):
+        return as_source(self.table.slice(0, len(self.table) // 2)).batches(domain, columns)
+
+
+@frozen(kw_only=True)
+class Both(Plain):
+    """Hands out rows too, with the keys of their persons."""
+
+    def batches(self, domain, columns):
+        return as_source(self.table).batches(domain, columns)
+
+    def keyed_batches(self, domain, columns, key):
+        return as_source(self.table).keyed_batches(domain, columns, key)
+
+
+@frozen(kw_only=True)
+class OtherKeys(Both):
+    """Keys that are handed out begin anew with each batch."""
+
+    def keyed_batches(self, domain, columns, key):
+        for codes, keys in as_source(self.table).keyed_batches(domain, columns, key):
+            yield codes, pa.array(range(len(keys)))
+
+
+MUTANTS = [
+    (LosesAPartition, "partitions-change-nothing"),
+    (CountsARetryTwice, "partitions-change-nothing"),
+    (OrderMatters, "partitions-change-nothing"),
+    (DropsThePartitionBeforeAnEmptyOne, "partitions-change-nothing"),
+    (OffByOne, "sums-are-those-of-the-rows"),
+    (ThroughFloats, "sums-are-those-of-the-rows"),
+    (Narrow, "sums-are-those-of-the-rows"),
+    (Floats, "sums-are-whole-numbers"),
+    (ReadOnly, "sums-are-whole-numbers"),
+    (OneCellShort, "sums-are-whole-numbers"),
+    (Caches, "sums-are-whole-numbers"),
+    (Accumulates, "sums-of-one-pin-are-of-the-same-records"),
+    (Rereads, "sums-of-one-pin-are-of-the-same-records"),
+    (ColumnsOutOfOrder, "sums-take-columns-as-asked"),
+    (ColumnMajor, "counting-in-its-own-way-changes-nothing"),
+    (PersonsApart, "persons-meet-across-partitions"),
+    (NullApart, "persons-meet-across-partitions"),
+    (BucketsByPython, "persons-meet-across-partitions"),
+    (KeysAsDoubles, "persons-meet-across-partitions"),
+    (NumbersInTexts, "persons-meet-across-partitions"),
+    (FirstRows, "persons-meet-across-partitions"),
+    (OtherKeys, "persons-meet-across-partitions"),
+    (NeedsAPerson, "persons-meet-across-partitions"),
+    (CategoriesOfAPartition, "codes-do-not-depend-on-the-data"),
+    (SumsAfterwards, "a-pin-that-was-left-sums-no-more"),
+    (FailsForeignly, "a-pin-that-was-left-sums-no-more"),
+    (LooksAtRows, "what-has-no-codes-is-refused-when-pinned"),
+    (LooksLater, "what-has-no-codes-is-refused-when-pinned"),
+    (LooksLater, "missing-columns-are-refused"),
+    (NeedsARow, "no-record-is-no-failure"),
+    (SumOfNone, "no-record-is-no-failure"),
+    (RaisesWhatFailed, "a-failure-where-the-rows-are-says-nothing"),
+    (QuotesWhatFailed, "a-failure-where-the-rows-are-says-nothing"),
+    (QuotesInTheContext, "a-failure-where-the-rows-are-says-nothing"),
+    (Prints, "a-failure-where-the-rows-are-says-nothing"),
+    (Logs, "a-failure-where-the-rows-are-says-nothing"),
+    (Warns, "a-failure-where-the-rows-are-says-nothing"),
+    (QuotesARow, "errors-quote-no-record"),
+    (SinglePrecision, "numbers-keep-every-digit"),
+    (Trims, "labels-match-byte-for-byte"),
+    (NullIsEmpty, "unknown-and-null-go-where-declared"),
+    (TextsOfFloats, "types-change-nothing"),
+    (InfersNumbers, "one-record-changes-only-itself"),
+    (Swallows, "a-failure-where-the-rows-are-says-nothing"),
+    (ShowsItsTable, "a-source-shows-nothing-of-the-records"),
+    (Halved, "codes-are-the-domains"),
+]
+
+
+def opener(source):
+    """How the kit gives a source of this file its records."""
+    return rereads if source is Rereads else lambda table, folder: source(table=table)
+
+
+@pytest.mark.parametrize(("mutant", "check"), MUTANTS, ids=[f"{check}-{n}" for n, (_, check) in enumerate(MUTANTS)])
+def test_the_check_meant_for_it_kills_the_mutant(verdict, mutant, check):
+    """The named check fails; the mutant's docstring says what is wrong with it."""
+    found = verdict(mutant, "source", check, opener(mutant))
+    assert found is not None and found.startswith(("CheckFailed", "IndexError")), found
+
+
+@pytest.mark.parametrize("original", [Plain, Both])
+def test_the_originals_pass(original):
+    """What the mutants are made from, and one that hands out rows besides."""
+    report = check_component(original, profile="quick", records=opener(original))
+    assert report.ok, str(report)
+
+
+def test_every_check_of_sums_kills_a_mutant():
+    """No check is there for show."""
+    assert {check.name for check in checks_of("source") if check.needs == "reduces"} <= {name for _, name in MUTANTS}

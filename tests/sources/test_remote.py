@@ -1,0 +1,284 @@
+"""Remote files: what is fetched, what is refused, and that no failure quotes a record, a signature or a library.
+
+The server is this process's own, on the loopback. All of it is skipped without fsspec.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from attrs import define, field
+
+from dpgm_core import Structure, fit
+from dpgm_core.counting.kernel import count
+from dpgm_core.domain import Attribute, Domain
+from dpgm_core.errors import DataError, SourceRefused
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.sources import as_source as any_source
+from dpgm_core.sources.parquet import ParquetSource
+
+fsspec = pytest.importorskip("fsspec")
+
+NAMES = ("a", "b", "c")
+DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 5))
+STRUCTURE = Structure(DOMAIN, [("a", "b")])
+
+
+def as_source(data: Any) -> Any:
+    return any_source(data)
+
+
+def a_table(rows: int, seed: int = 0) -> pa.Table:
+    draw = np.random.default_rng(seed)
+    return pa.table({name: draw.integers(0, 5, rows, np.int8) for name in NAMES})
+
+
+def counted(data: Any) -> list[int]:
+    return count(as_source(data), STRUCTURE).tables.values.tolist()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """An empty file system of fsspec in memory."""
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    yield system
+    system.store.clear()
+
+
+def test_every_format_is_read(memory: Any, tmp_path: Path) -> None:
+    """The counts are those of the local file; a folder's keys are columns, and a pattern names files."""
+    table = a_table(3000)
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=700)
+    arrow_csv.write_csv(table, tmp_path / "x.csv", arrow_csv.WriteOptions(quoting_style="none"))
+    text = (tmp_path / "x.csv").read_bytes().replace(b'"', b"")
+    (tmp_path / "x.csv").write_bytes(text)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(text))
+    feather.write_feather(table, tmp_path / "x.arrow")
+    expected = counted(table)
+    for file in tmp_path.iterdir():
+        memory.pipe(f"/b/{file.name}", file.read_bytes())
+        assert counted(f"memory://b/{file.name}") == counted(file) == expected, file.name
+    for number in range(3):
+        pq.write_table(table.slice(1000 * number, 1000).drop_columns("b"), tmp_path / "part.parquet")
+        memory.pipe(f"/t/b={number}/part.parquet", (tmp_path / "part.parquet").read_bytes())
+    memory.pipe("/t/_temporary/x.parquet", b"no Parquet")
+    memory.pipe("/t/_SUCCESS", b"")
+    domain = Domain([DOMAIN["a"], Attribute.of_labels("b", ["0", "1", "2"], unknown="2")])
+    of_b = Structure(domain, [("b",)])
+    assert as_source("memory://t").names() == ("a", "c", "b")
+    assert count(as_source("memory://t/"), of_b).tables.values.tolist() == [1000, 1000, 1000]
+    assert count(as_source("memory://t/b=*/*.parquet"), of_b).tables.values.tolist() == [1000, 1000, 1000]
+    assert count(ParquetSource(path="memory://t/b=[01]"), of_b).tables.values.tolist() == [1000, 1000, 0]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("memory://x/none.parquet", "there is no such file, or nobody may know of it"),
+        ("memory://x/none.csv", "there is no such file, or nobody may know of it"),
+        ("memory://x/none.arrow", "there is no such file, or nobody may know of it"),
+        ("nothing://x/none.parquet", "its protocol is not known to fsspec"),
+    ],
+)
+def test_a_file_that_is_not_there_is_one_line(memory: Any, url: str, said: str) -> None:
+    """In our words."""
+    with pytest.raises(SourceRefused, match=f"^cannot read {re.escape(url)}: {said}$"):
+        as_source(url).batches(DOMAIN, NAMES)
+
+
+def test_what_is_no_table_is_one_line(memory: Any) -> None:
+    """A damaged file, and a folder without one."""
+    memory.pipe("/t/x.parquet", b"no Parquet")
+    memory.pipe("/u/x.txt", b"no Parquet")
+    with pytest.raises(DataError, match=r"^memory://t/x.parquet cannot be read as Parquet$"):
+        as_source("memory://t").batches(DOMAIN, NAMES)
+    with pytest.raises(DataError, match=r"^memory://u holds no Parquet file"):
+        as_source("memory://u").batches(DOMAIN, NAMES)
+
+
+@define
+class Server:
+    """Files by HTTP, and how many bytes of each were sent."""
+
+    url: str = ""
+    files: dict[str, bytes] = field(factory=dict, repr=False)
+    sent: dict[str, int] = field(factory=dict)
+    requests: int = 0
+    ranges: bool = True
+    lose_after: int | None = None  # requests
+    refuse: int | None = None
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A web server that serves parts of files."""
+    pytest.importorskip("aiohttp")
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.answer(body=False)
+
+        def do_GET(self) -> None:
+            self.answer(body=True)
+
+        def answer(self, body: bool) -> None:
+            name = self.path.partition("?")[0]
+            if state.refuse or name not in state.files:
+                self.send_error(state.refuse or 404, "SECRET reason")
+                return
+            content, status = state.files[name], 200
+            wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+            self.close_connection = True
+            if wanted and state.ranges:
+                content, status = content[int(wanted[1]) : int(wanted[2]) + 1], 206
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if body:
+                state.requests += 1
+                if state.lose_after is not None and state.requests > state.lose_after:
+                    content = content[: len(content) // 2]
+                self.wfile.write(content)
+                state.sent[name] = state.sent.get(name, 0) + len(content)
+
+        def log_message(self, *words: object) -> None:
+            """Nothing."""
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{running.server_port}"
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield state
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+def served(server: Server, tmp_path: Path, table: pa.Table, **how: Any) -> str:
+    pq.write_table(table, tmp_path / "x.parquet", **how)
+    server.files["/x.parquet"] = (tmp_path / "x.parquet").read_bytes()
+    return f"{server.url}/x.parquet"
+
+
+def test_only_the_columns_asked_for_are_fetched(server: Server, tmp_path: Path) -> None:
+    """Of a wide Parquet file by HTTP, besides footers; of an Arrow file too."""
+    draw = np.random.default_rng(0)
+    wide = pa.table({f"x{number}": draw.integers(0, 2**31, 50_000) for number in range(40)} | {"a": [1] * 50_000})
+    table = wide.append_column("b", pa.array(draw.integers(0, 5, 50_000)))
+    url = served(server, tmp_path, table, row_group_size=10_000, use_dictionary=["b"])
+    metadata = pq.read_metadata(tmp_path / "x.parquet")
+    groups = [metadata.row_group(group) for group in range(5)]
+    needed = sum(group.column(number).total_compressed_size for group in groups for number in (40, 41))
+    local = counted(tmp_path / "x.parquet")
+    assert counted(url) == local and sum(local) == 50_000
+    assert server.sent["/x.parquet"] <= 1.2 * needed + 3 * 2**16 < len(server.files["/x.parquet"]) / 20
+    feather.write_feather(table, tmp_path / "x.arrow", compression="uncompressed")
+    server.files["/x.arrow"] = (tmp_path / "x.arrow").read_bytes()
+    assert counted(f"{server.url}/x.arrow") == local
+    assert server.sent["/x.arrow"] < len(server.files["/x.arrow"]) / 10
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+def test_a_lost_connection_costs_nothing(server: Server, tmp_path: Path, ending: str) -> None:
+    """Wherever it is lost: one line, no charge, and no row counts twice where it is tried again."""
+    table = a_table(400_000)
+    served(server, tmp_path, table, row_group_size=50_000, compression="none", use_dictionary=False)
+    content = tmp_path / "x.csv"
+    arrow_csv.write_csv(table, content, arrow_csv.WriteOptions(quoting_style="none"))
+    server.files["/x.csv"] = content.read_bytes().replace(b'"', b"")
+    feather.write_feather(table, tmp_path / "x.arrow")
+    server.files["/x.arrow"] = (tmp_path / "x.arrow").read_bytes()
+    url = f"{server.url}/x.{ending}"
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(1), neighbours="add-remove")
+    expected = counted(table)
+    assert counted(url) == expected
+    whole = server.requests
+    for after in (0, 1, whole - 1):
+        server.requests, server.lose_after = 0, after
+        with pytest.raises(DataError) as caught:
+            fit(url, STRUCTURE, budget=Budget.pure(1), ledger=ledger, neighbours="add-remove")
+        ours = f"cannot read {url}: it cannot be reached, or the connection was lost"
+        arrows = f"{url} cannot be read as an Arrow IPC file, or the connection to it was lost"
+        assert str(caught.value) in ([ours, arrows] if ending == "arrow" else [ours])
+        assert caught.value.__context__ is None
+    assert ledger.remaining() == Budget.pure(1)
+    server.lose_after = None
+    assert counted(url) == expected
+
+
+def test_servers_that_cannot_serve_are_one_line(server: Server, tmp_path: Path) -> None:
+    """One without parts of files, one that refuses, and one that is not there."""
+    url = served(server, tmp_path, a_table(100_000), compression="none", use_dictionary=False)
+    server.ranges = False
+    with pytest.raises(SourceRefused, match="another number of bytes"):
+        counted(url)
+    server.ranges, server.refuse = True, 403
+    with pytest.raises(SourceRefused) as caught:
+        counted(url)
+    assert str(caught.value) == (
+        f"cannot read {url}: permission is refused; credentials come from the environment, as the protocol's library "
+        "reads them"
+    )
+    server.refuse = 503
+    with pytest.raises(SourceRefused, match=r"x\.parquet: the server answers 503$"):
+        counted(url)
+    server.refuse = None
+    with pytest.raises(SourceRefused, match=r"none\.parquet: there is no such file, or nobody may know of it$"):
+        counted(f"{server.url}/none.parquet")
+    with pytest.raises(SourceRefused, match=r"127\.0\.0\.1:1/x\.csv: it cannot be reached, or the"):
+        counted("http://127.0.0.1:1/x.csv")
+
+
+def test_a_signature_is_shown_nowhere(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Not in the source, in errors, in logs at any level, in a release or on the screen; reading works with it."""
+    url = served(server, tmp_path, a_table(1000)) + "?X-Amz-Signature=5ECRET"
+    source = as_source(url)
+    caplog.set_level(logging.DEBUG)
+    model = fit(source, STRUCTURE, budget=Budget.pure(1), neighbours="add-remove").model
+    model.save(tmp_path / "model.dpgm")
+    said = [repr(source), str(source.path), repr(model), caplog.text]
+    for wrong in ("none.parquet", "none.csv", "none.arrow"):
+        with pytest.raises(DataError) as caught:
+            counted(f"{server.url}/{wrong}?X-Amz-Signature=5ECRET")
+        said.append(str(caught.value))
+    server.files["/bad.csv"] = b"x,y\n1,2\n"
+    with pytest.raises(DataError) as caught:
+        counted(f"{server.url}/bad.csv?X-Amz-Signature=5ECRET")
+    said += [str(caught.value), *capfd.readouterr()]
+    assert "?..." in said[0] and not any("5ECRET" in text for text in said)
+    assert b"5ECRET" not in (tmp_path / "model.dpgm").read_bytes()
+
+
+def test_nothing_of_a_planted_value_is_said(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Logs at every level and the screen hold no value of a record, whether reading works or fails."""
+    caplog.set_level(logging.DEBUG)
+    domain = Domain([Attribute.of_labels("a", ["x"], unknown="?")])
+    url = served(server, tmp_path, pa.table({"a": ["PLANTED"] * 100}), compression="none")
+    assert count(as_source(url), Structure(domain, [("a",)])).tables.values.tolist() == [0, 100]
+    broken = bytearray(server.files["/x.parquet"])
+    broken[20:24] = b"\xff\xff\xff\xff"
+    server.files["/x.parquet"] = bytes(broken)
+    with pytest.raises(DataError) as caught:
+        count(as_source(url), Structure(domain, [("a",)]))
+    said = [str(caught.value), caplog.text, *capfd.readouterr()]
+    assert not any("PLANTED" in text for text in said)
