@@ -1,0 +1,92 @@
+"""DuckDB: what is read equals what was written, whatever its type; the file is neither made nor changed."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from dpgm_sql.source import SqlSource
+
+from dpgm_core import Domain, Structure
+from dpgm_core.counting.compact import compact
+from dpgm_core.counting.kernel import Counts
+from dpgm_core.sources import Reading, SourceRefused
+
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+DOMAIN = Domain.from_sizes({"a": 3, "b": 4})
+
+
+def test_a_table_is_streamed_with_its_person_keys(duckdb_file):
+    """Codes and keys of all rows come, in batches."""
+    duckdb_file.run(
+        "CREATE TABLE visits AS SELECT range % 3 AS a, range % 4 AS b, 'p' || range AS id FROM range(300000)"
+    )
+    source = SqlSource(database=duckdb_file.address, table="visits")
+    batches = list(source.keyed_batches(DOMAIN, ["b", "a"], "id"))
+    assert len(batches) > 1
+    assert sum(len(codes[0]) for codes, _ in batches) == 300_000
+    assert [codes[0][:6].tolist() for codes, _ in batches[:1]] == [[0, 1, 2, 3, 0, 1]]
+    assert batches[0][1][:2].to_pylist() == ["p0", "p1"]
+
+
+@pytest.mark.parametrize("address", ["missing.duckdb", "", "folder", "text.csv"])
+def test_a_file_that_is_none_is_refused_and_not_made(tmp_path, address):
+    """A missing file, a folder, a file of another kind: one sentence, and nothing is written."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.csv").write_text("a,b\nplanted,1\n")
+    source = SqlSource(database=f"duckdb:///{tmp_path / address}", table="visits")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(SourceRefused) as refused, source.pinned(Reading(domain=DOMAIN, columns=("a",))):
+        pass
+    assert "planted" not in str(refused.value)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("way", ["stream", "push"])
+def test_a_query_that_takes_too_long_is_ended(duckdb_file, way):
+    """After `timeout` seconds, also before its first row."""
+    duckdb_file.run("CREATE VIEW visits AS SELECT (a.range * b.range) % 3 AS a FROM range(1000000) a, range(1000000) b")
+    started = time.monotonic()
+    source = SqlSource(database=duckdb_file.address, table="visits", timeout=0.5, count=way)
+    reading = Reading(domain=DOMAIN, columns=("a",))
+    with pytest.raises(SourceRefused, match=r"timeout = 0\.5 seconds"), source.pinned(reading) as pinned:
+        pinned.reduce(Counts.of(Structure(DOMAIN, [("a",)])))
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("way", ["stream", "push"])
+@pytest.mark.parametrize("select", ["(a.range * b.range) % 3", "max(a.range * b.range) % 3"])
+def test_a_query_is_ended_by_ctrl_c(duckdb_file, way, select, ctrl_c):
+    """At once, as long as it may take otherwise; and the file can be read again."""
+    duckdb_file.run(f"CREATE VIEW visits AS SELECT {select} AS a FROM range(1000000) a, range(1000000) b")
+    source = SqlSource(database=duckdb_file.address, table="visits", timeout=20, count=way)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), source.pinned(Reading(domain=DOMAIN, columns=("a",))) as pinned:
+        ctrl_c.start()
+        pinned.reduce(compact(Structure(DOMAIN, [("a",)])))
+    assert time.monotonic() - started < 15
+    assert source.names() == ("a",)
+
+
+def test_a_file_that_another_process_writes_is_refused(duckdb_file):
+    """In one sentence: the engine lets one process in."""
+    duckdb_file.run("CREATE TABLE visits (a integer)")
+    path = duckdb_file.address.removeprefix("duckdb:///")
+    script = f"import duckdb; c = duckdb.connect({path!r}); print('open', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        with pytest.raises(SourceRefused, match="another process writes to it"):
+            SqlSource(database=duckdb_file.address, table="visits").names()
+        writer.communicate(b"\n")
+
+
+@pytest.mark.parametrize("content", ["read_csv('{0}')", "'{0}'"])
+def test_nothing_outside_of_the_file_is_read(duckdb_file, tmp_path, content):
+    """A view over another file is refused: nothing would hold that still."""
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    duckdb_file.run(f"CREATE VIEW visits AS SELECT * FROM {content.format(tmp_path / 'other.csv')}")
+    with pytest.raises(SourceRefused):
+        SqlSource(database=duckdb_file.address, table="visits").names()
+    with pytest.raises(SourceRefused):
+        SqlSource(database=duckdb_file.address, table=[str(tmp_path / "other.csv")]).names()
