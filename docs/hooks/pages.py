@@ -45,7 +45,8 @@ WHY = {
     "know. It must say nothing but what follows from its released steps, keep to the workload and what it planned, "
     "stop, and find what is there. Sessions are core's own, with discrete noise; the learner in its loop is the kit's.",
     "Source": "A source stands left of the noise: a record that is dropped, refused or quoted is a leak, and so is a "
-    "code that depends on other records.",
+    "code that depends on other records. Sums that are taken where the rows are have to be those of the rows, to the "
+    "last bit and however the rows are cut up, and all that comes back.",
 }
 
 # The protocols of each door, with the values they hand out.
@@ -56,6 +57,7 @@ CONTRACTS = {
     "Learner": ["Learner", "Refitter", "Fitter", "Foreseen", "Curator", "Rounds"],
     "Selector": ["Selector", "SelectionPlan", "Selection", "Session", "TableDistance", "Choice", "NoisyScores"],
     "Source": ["Source", "KeyedSource", "NamedColumns", "RawValues", "RawBatch", "FileSource"],
+    "Source that sums": ["ReducingSource", "Pinned", "Reading", "Reduction", "Adding", "Grouped"],
 }
 
 
@@ -139,7 +141,8 @@ def contract_sections() -> Iterator[str]:
         yield f"### {title}\n"
         yield from map(contract_section, names)
     yield "## In full\n"
-    others = ("Capability", "Codes", "Progress", "silent")
+    others = ["AnySource", "Shipped", "merged", "received", "SourceRefused", "Url"]
+    others += ["Capability", "Codes", "Progress", "silent"]
     for name in [*(name for names in CONTRACTS.values() for name in names), *others]:
         yield f"::: {face_of(name)}.{name}\n"
 
