@@ -1,0 +1,74 @@
+"""What a pass over records costs one core: encoding, counting, and bringing persons together; CPU time.
+
+    python -m benchmarks.scale_kernel
+
+The figures of the cost model in docs/scale.md. Each is the least of three runs over one batch of 131,072 rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from dpgm_core import Domain, Structure
+from dpgm_core.counting.compact import compact
+from dpgm_core.sources import Reading, Shipped
+
+ROWS = 2**17
+
+
+def nanoseconds(call: Callable[[], object]) -> float:
+    """CPU time of a call for each row."""
+    taken = []
+    for _ in range(3):
+        began = time.process_time_ns()
+        call()
+        taken.append(time.process_time_ns() - began)
+    return min(taken) / ROWS
+
+
+def counted(labels: int, columns: int, order: int) -> str:
+    """One line of the table: all sets of `order` columns."""
+    rng = np.random.default_rng(0)
+    domain = Domain.from_sizes({f"a{number}": labels for number in range(columns)})
+    counts = compact(Structure.complete(domain, order))
+    codes = [rng.integers(0, labels, ROWS).astype(np.uint8) for _ in range(columns)]
+    texts = pa.array([str(label) for label in range(labels)])
+    names = [f"a{number}" for number in range(columns)]
+    batches = {
+        "numbers": pa.record_batch([column.astype(np.int8) for column in codes], names),
+        "texts": pa.record_batch([texts.take(pa.array(column.astype(np.int32))) for column in codes], names),
+    }
+    work = Shipped(reading=Reading(domain=domain, columns=counts.columns))
+    pure = nanoseconds(lambda: counts.partial(codes, None))
+    more = [(nanoseconds(lambda b=batch: work.summed(counts, [b])) - pure) / columns for batch in batches.values()]  # type: ignore[misc]
+    what = "pairs" if order == 2 else "single columns"
+    return (
+        f"| {columns} columns of {labels} labels, all {what} | {pure:,.0f} | {max(more[0], 0):.1f} | {more[1]:.1f} "
+        f"| {8 * counts.cells / 1e6:.2f} |"
+    )
+
+
+def together() -> str:
+    """What persons cost: ten columns and a whole-numbered key, three rows each on the average."""
+    rng = np.random.default_rng(0)
+    domain = Domain.from_sizes({f"a{number}": 10 for number in range(10)})
+    columns = {name: rng.integers(0, 10, ROWS).astype(np.int8) for name in domain.names}
+    batch = pa.record_batch({**columns, "id": rng.integers(0, ROWS // 3, ROWS)})
+    work = Shipped(reading=Reading(domain=domain, columns=domain.names, person="id"))
+    blocks = [block for _, block in work.spread([batch], 8)]
+    spread = nanoseconds(lambda: list(work.spread([batch], 8)))
+    kept = nanoseconds(lambda: list(work.kept(blocks)))
+    moved = sum(map(len, blocks)) / ROWS
+    return f"persons: {spread:,.0f} ns a row to spread them, {moved:.0f} bytes moved, {kept:,.0f} ns to keep their rows"
+
+
+if __name__ == "__main__":
+    print("| | count, ns a row | encode numbers, ns a value | texts | MB that come back |")
+    print("|---|---|---|---|---|")
+    for one in ((10, 10, 2), (10, 100, 1), (10, 50, 2), (10, 100, 2), (2, 100, 2)):
+        print(counted(*one))
+    print(f"\n{together()}")
