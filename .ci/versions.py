@@ -46,13 +46,23 @@ def is_able(program: str, version: str) -> bool:
 
 
 def lower_bounds() -> list[str]:
-    """Every requirement of core, its extras, the plugins and the tests, pinned to the oldest version it allows."""
+    """Every requirement of core, its extras, the plugins and the tests, pinned to the oldest version it allows.
+
+    Of the plugins those that the README's commands install; `engines.py` has the others.
+    """
     texts = []
-    for file in (ROOT / "pyproject.toml", *sorted((ROOT / "plugins").glob("*/pyproject.toml"))):
+    for folder in (".", *plugins()):
+        file = ROOT / folder / "pyproject.toml"
         project = tomllib.loads(file.read_text())["project"]
         texts += [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
     texts += development()
     return sorted({text.replace(">=", "==") for text in texts if not text.startswith(("dpgm-", *TOOLS))})
+
+
+def plugins() -> list[str]:
+    """The folders of the plugins in requirements.txt."""
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    return [line.removeprefix("-e ") for line in lines if line.startswith("-e plugins/")]
 
 
 def development() -> list[str]:

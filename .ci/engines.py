@@ -1,0 +1,40 @@
+"""Records in an engine: for each, an environment of its own, its plugin's tests with the conformance kit, and a fit.
+
+    python3 .ci/engines.py [spark] [remote] [dask] [sql]
+
+The README's commands install none of them. pip alone makes the environments: of Spark it brings a Java, of PostgreSQL
+a server. Standard library only.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from versions import ROOT, attempt
+
+#: What pip installs besides dpgm, and where the tests are.
+ENGINES: dict[str, tuple[list[str], str]] = {
+    "spark": (["-e plugins/dpgm-spark[spark,jdk]"], "plugins/dpgm-spark"),
+    "remote": (["aiohttp", "fsspec"], "tests/sources tests/e2e/test_remote.py -k 'remote or partitions'"),
+    "dask": (["-e docs/examples/plugins/dpgm-dask"], "docs/examples/plugins/dpgm-dask/tests"),
+    "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], "plugins/dpgm-sql"),
+}
+
+
+def main() -> int:
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    wanted = sys.argv[1:] or list(ENGINES)
+    needed = ["-r requirements.txt", "-e .[testing]"]
+    attempts = [
+        (f"dpgm-{name}", sys.executable, [*needed, *ENGINES[name][0]], pins, f"pytest -q -rs {ENGINES[name][1]}")
+        for name in wanted
+    ]
+    # Two at a time: pip takes one core and waits much, so that tests run while another environment is made.
+    with ThreadPoolExecutor(2) as pool:
+        passed = list(pool.map(lambda one: attempt(*one), attempts))
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
