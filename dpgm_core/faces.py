@@ -24,6 +24,7 @@ FACES = (
     "dpgm_core.columns",
     "dpgm_core.metadata",
     "dpgm_core.constraints",
+    "dpgm_core.plots",
 )
 
 

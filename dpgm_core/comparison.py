@@ -1,0 +1,1 @@
+"""Two or more releases, models or synthetic files side by side."""

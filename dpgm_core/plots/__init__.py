@@ -1,0 +1,18 @@
+"""Pictures of what a model says, with intervals and standing: for notebooks, pages and papers.
+
+Each function returns a `Picture`: `svg()` needs nothing else, `draw(axes)` and `save("x.pdf")` need the extra `plots`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.plots.drawn import dependence, graph, marginal, pair
+    from dpgm_core.plots.picture import Picture
+
+__all__ = ["Picture", "dependence", "graph", "marginal", "pair"]
+
+__getattr__, __dir__ = face(__name__, {"drawn": ["dependence", "graph", "marginal", "pair"], "picture": ["Picture"]})

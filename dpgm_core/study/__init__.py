@@ -1,0 +1,1 @@
+"""Experiments over installed components, on records that are drawn and never real."""
