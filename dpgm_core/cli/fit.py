@@ -18,7 +18,7 @@ from dpgm_core.cli.common import (
     unmeasured_note,
     validated_option,
 )
-from dpgm_core.cli.outcome import labels_facts, print_fit, print_labels, summary
+from dpgm_core.cli.outcome import print_fit, print_labels, summary
 from dpgm_core.cli.output import free_path, reserved
 from dpgm_core.cli.run import (
     opened_ledger,
@@ -89,6 +89,7 @@ def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_js
     from dpgm_core.pipeline import release as release_records
     from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.stamps import caveats_of, stamp_of
+    from dpgm_core.releases.told import labels_facts
     from dpgm_core.releases.totals import contradictions
     from dpgm_core.spec import load_spec
 

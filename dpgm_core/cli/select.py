@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpgm_core.cli.common import json_option, print_json, progress_bar, say, settings_option, stamp, validated_option
-from dpgm_core.cli.outcome import labels_facts, print_chosen, print_labels, session_facts
+from dpgm_core.cli.outcome import print_chosen, print_labels
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
 
@@ -30,6 +30,7 @@ def select(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validate
     from dpgm_core.pipeline import select as select_records
     from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.stamps import caveats_of, stamp_of
+    from dpgm_core.releases.told import labels_facts, session_facts
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
