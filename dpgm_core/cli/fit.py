@@ -15,8 +15,8 @@ from dpgm_core.cli.common import (
     talk,
     validated_option,
 )
+from dpgm_core.cli.outcome import print_fit, summary
 from dpgm_core.cli.output import free_path, reserved
-from dpgm_core.cli.report import print_fit, summary
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,

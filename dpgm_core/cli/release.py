@@ -18,8 +18,8 @@ from dpgm_core.cli.common import (
     unmeasured_note,
     validated_option,
 )
+from dpgm_core.cli.outcome import labels_facts, print_chosen, print_labels, session_facts
 from dpgm_core.cli.output import reserved
-from dpgm_core.cli.report import labels_facts, print_chosen, print_labels, session_facts
 from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
 
 if TYPE_CHECKING:
