@@ -18,8 +18,8 @@ from dpgm_core.cli.common import (
     unmeasured_note,
     validated_option,
 )
+from dpgm_core.cli.outcome import labels_facts, print_fit, print_labels, summary
 from dpgm_core.cli.output import free_path, reserved
-from dpgm_core.cli.report import labels_facts, print_fit, print_labels, summary
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from dpgm_core.cli.common import json_option, print_json, progress_bar, say, settings_option, stamp, validated_option
+from dpgm_core.cli.outcome import labels_facts, print_chosen, print_labels, session_facts
 from dpgm_core.cli.output import reserved
-from dpgm_core.cli.report import labels_facts, print_chosen, print_labels, session_facts
 from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
 
 __all__ = ["select"]

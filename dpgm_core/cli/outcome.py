@@ -1,4 +1,4 @@
-"""What a run prints when it is done."""
+"""What a run prints when it is done: the outcome."""
 
 from __future__ import annotations
 

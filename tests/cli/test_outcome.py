@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 import dpgm_core as dpgm
-from dpgm_core.cli.report import print_chosen, session_facts
+from dpgm_core.cli.outcome import print_chosen, session_facts
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.regressions import Regressions
