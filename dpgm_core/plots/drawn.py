@@ -16,10 +16,10 @@ from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.model import Model
 from dpgm_core.models.questions import named
 from dpgm_core.models.standing import MEASURED
-from dpgm_core.plots.bars import Bars, percent
-from dpgm_core.plots.canvas import width_of
+from dpgm_core.plots.bars import Bars
+from dpgm_core.plots.canvas import percent, width_of
 from dpgm_core.plots.groups import checked_most, grouped, shares_of
-from dpgm_core.plots.heat import Cell, Heat
+from dpgm_core.plots.heat import SHARE, Cell, Heat
 from dpgm_core.plots.layout import placed
 from dpgm_core.plots.network import FONT, Line, Network, Node
 from dpgm_core.plots.picture import Picture
@@ -98,7 +98,7 @@ def pair(
         columns=columns,
         cells=tuple(cells),
         top=float(table.max()),
-        unit="of all records",
+        unit=SHARE,
         row_title=first,
         column_title=second,
         notes=notes_of(model, standing, intervals_of(model, None if found is None else level)),
