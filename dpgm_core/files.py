@@ -32,6 +32,7 @@ __all__ = [
     "BIF_FILE",
     "MODEL_FILE",
     "NAMES_FILE",
+    "PICTURE_FILE",
     "RELEASE_FILE",
     "UAI_FILE",
     "VALIDATED_FILE",
@@ -54,6 +55,7 @@ BIF_FILE = "a BIF network"
 MODEL_FILE = "a dpgm model"
 RELEASE_FILE = "a dpgm release"
 UAI_FILE = "a UAI model"
+PICTURE_FILE = "a picture"
 NAMES_FILE = "a names file"
 VALIDATED_FILE = "a note of dpgm validate"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
@@ -133,6 +135,10 @@ def _kind(path: Path) -> str:
         b"MPE\n": "a UAI result",
         b'{"domain"': NAMES_FILE,
         b'{"dpgm-validated"': VALIDATED_FILE,
+        b"<svg ": PICTURE_FILE,
+        b'{\n "$schema": "https://vega.github.io/schema/vega-lite/': PICTURE_FILE,
+        b"\x89PNG\r\n": PICTURE_FILE,
+        b"%PDF-": PICTURE_FILE,
     }
     return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
 
