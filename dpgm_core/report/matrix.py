@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from dpgm_core.markup import Html, tag
+from dpgm_core.report.noise import Measured
 from dpgm_core.report.parts import cut, joined, per_cent
-
-if TYPE_CHECKING:
-    from dpgm_core.report.sections.measured import Measured
 
 __all__ = ["noise_matrix"]
 
