@@ -33,6 +33,7 @@ __all__ = [
     "BIF_FILE",
     "MODEL_FILE",
     "NAMES_FILE",
+    "PICTURE_FILE",
     "RELEASE_FILE",
     "REPORT_FILE",
     "UAI_FILE",
@@ -56,6 +57,7 @@ BIF_FILE = "a BIF network"
 MODEL_FILE = "a dpgm model"
 RELEASE_FILE = "a dpgm release"
 UAI_FILE = "a UAI model"
+PICTURE_FILE = "a picture"
 NAMES_FILE = "a names file"
 VALIDATED_FILE = "a note of dpgm validate"
 REPORT_FILE = "a dpgm report"
@@ -139,6 +141,10 @@ def _kind(path: Path) -> str:
         b'{"dpgm-validated"': VALIDATED_FILE,
         b"<!doctype html>\n<!-- dpgm report -->": REPORT_FILE,
         b"<!doctype html>\n<!-- dpgm annex -->": ANNEX_FILE,
+        b"<svg ": PICTURE_FILE,
+        b'{\n "$schema": "https://vega.github.io/schema/vega-lite/': PICTURE_FILE,
+        b"\x89PNG\r\n": PICTURE_FILE,
+        b"%PDF-": PICTURE_FILE,
     }
     return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
 
