@@ -34,6 +34,7 @@ _COMMANDS = {
     "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "A model for other programs, as BIF or UAI."),
     "evaluate": ("model", "Distances between models, or (not private) records."),
+    "study": ("study", "Compare components on records drawn from a model; free."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),
     "ledger": ("ledger", "Create and show a budget ledger."),
