@@ -59,9 +59,8 @@ class Folder:
             content = bounded_bytes(self._runs, _MOST_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        found, broken = parsed(content)
-        whole = [line for line in found if {"key", "run"} <= line.keys()]
-        self.dropped = len(broken) + len(found) - len(whole)
+        whole, broken = parsed(content, lambda line: (line["key"], line["run"]))
+        self.dropped = len(broken)
         if self.dropped or not content.endswith(b"\n"):
             rewrite(self._runs, whole)
         return whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -15,7 +15,7 @@ __all__ = ["Point", "drawn"]
 #: Okabe and Ito's colours, which people tell apart however they see them; a page's style may set others.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
 _DASHES = (None, "6 3", "2 3", "8 3 2 3")
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _RIGHT = 420, 260, 58, 34, 46, 16
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM, _RIGHT = 420, 270, 58, 34, 54, 16
 
 
 @frozen(kw_only=True)
@@ -30,19 +30,23 @@ class Point:
     error: float
 
 
-def drawn(title: str, points: Sequence[Point]) -> Html:
-    """A panel for each name of one, two beside each other, over what the lines are. Means that are not positive and
-    finite are left out, and the description says of how many."""
+def drawn(title: str, points: Sequence[Point], *, axis: str, across: int = 2, evenly: bool = False) -> Html:
+    """A panel for each name of one, so many beside each other, over what the lines are.
+
+    axis: what budgets are of. evenly: whether they are set apart evenly, as they have no common scale. Means that are
+    not positive and finite are left out; the description says how many.
+    """
     lines = list(dict.fromkeys(point.line for point in points))
     panels = list(dict.fromkeys(point.panel for point in points))
     shown = [point for point in points if _visible(point)]
-    across = min(2, len(panels))
     down = math.ceil(len(panels) / across)
     width, height = across * _WIDTH, down * _HEIGHT + 20 * len(lines) + 12
+    marks = _places(points, evenly)
     parts = [
         tag(
             "g",
-            *_panel(panel, [point for point in shown if point.panel == panel], lines, points),
+            *_panel(panel, [point for point in shown if point.panel == panel], lines, marks),
+            tag("text", axis, x=(_LEFT + _WIDTH - _RIGHT) / 2, y=_HEIGHT - 8, text_anchor="middle"),
             transform=f"translate({number % across * _WIDTH} {number // across * _HEIGHT})",
         )
         for number, panel in enumerate(panels)
@@ -70,25 +74,24 @@ def _visible(point: Point) -> bool:
     return math.isfinite(point.mean) and point.mean > 0
 
 
-def _panel(panel: str, shown: Sequence[Point], lines: Sequence[str], everything: Sequence[Point]) -> list[Html]:
-    """Title, axes and lines of one panel."""
+def _panel(panel: str, shown: Sequence[Point], lines: Sequence[str], marks: Mapping[str, float]) -> list[Html]:
+    """Title, axes and lines of one panel. marks: where each budget stands."""
     parts = [tag("text", panel, x=_LEFT, y=18, font_weight="bold")]
     if not shown:
         return [*parts, tag("text", "no run gave a number", x=_LEFT, y=_HEIGHT / 2)]
-    across, marks = _budgets(everything)
     ends = [end for point in shown for end in _ends(point)]
-    up = _scale(math.log(min(ends)), math.log(max(ends)), _HEIGHT - _BOTTOM, _TOP)
+    up = _scale(math.log(min(ends)), math.log(max(ends)), _HEIGHT - _BOTTOM - 8, _TOP + 8)
     right, floor = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     for value in _ticks(min(ends), max(ends)):
         y = up(math.log(value))
         parts.append(tag("path", d=f"M{_LEFT} {y:.1f}H{right}", stroke="currentColor", stroke_opacity="0.15"))
         parts.append(tag("text", f"{value:g}", x=_LEFT - 6, y=f"{y + 4:.1f}", text_anchor="end"))
-    for name, x in marks:
+    for name, x in marks.items():
         parts.append(tag("path", d=f"M{x:.1f} {floor}v5", stroke="currentColor"))
-        parts.append(tag("text", name, x=f"{x:.1f}", y=floor + 20, text_anchor="middle"))
+        parts.append(tag("text", name, x=f"{x:.1f}", y=floor + 18, text_anchor="middle"))
     parts.append(tag("path", d=f"M{_LEFT} {_TOP}V{floor}H{right}", stroke="currentColor", fill="none"))
     for number, name in enumerate(lines):
-        parts += _line([point for point in shown if point.line == name], number, len(lines), across, up)
+        parts += _line([point for point in shown if point.line == name], number, len(lines), marks, up)
     return parts
 
 
@@ -96,12 +99,12 @@ def _line(
     points: Sequence[Point],
     number: int,
     lines: int,
-    across: Callable[[Point], float],
+    marks: Mapping[str, float],
     up: Callable[[float], float],
 ) -> list[Html]:
     """One method: its means joined, a bar of one standard error up and down at each, a little beside the others'."""
     beside = 3.0 * (number - (lines - 1) / 2)
-    places = [(across(point) + beside, point) for point in sorted(points, key=across)]
+    places = sorted(((marks[point.tick] + beside, point) for point in points), key=lambda place: place[0])
     path = "".join(f"{'L' if at else 'M'}{x:.1f} {up(math.log(one.mean)):.1f}" for at, (x, one) in enumerate(places))
     parts = (
         [tag("path", d=path, fill="none", stroke=_colour(number), stroke_width=1.5, **_dash(number))] if path else []
@@ -139,17 +142,15 @@ def _dash(number: int) -> dict[str, str | None]:
     return {"stroke_dasharray": _DASHES[number % len(_DASHES)]}
 
 
-def _budgets(points: Sequence[Point]) -> tuple[Callable[[Point], float], list[tuple[str, float]]]:
-    """Where budgets stand, and their ticks: by the logarithm where they are of one kind and have room, else evenly."""
+def _places(points: Sequence[Point], evenly: bool) -> dict[str, float]:
+    """Tick -> where it stands: by the logarithm, or evenly, also where logarithms leave some no room."""
     found = sorted({(point.at, point.tick) for point in points})
-    kinds = {tick.partition(" ")[0] + str("delta" in tick) for _, tick in found}
     logs = [math.log(at) for at, _ in found]
-    room = all(later - earlier >= 0.2 * (logs[-1] - logs[0]) for earlier, later in itertools.pairwise(logs))
-    if len(kinds) > 1 or len(found) == 1 or not room:
+    room = all(later - earlier >= (logs[-1] - logs[0]) / 10 for earlier, later in itertools.pairwise(logs))
+    if evenly or not room:
         logs = [float(place) for place in range(len(found))]
     place = _scale(logs[0], logs[-1], _LEFT + 44, _WIDTH - _RIGHT - 44)
-    at = {tick: place(log) for (_, tick), log in zip(found, logs, strict=True)}
-    return (lambda point: at[point.tick]), list(at.items())
+    return {tick: place(log) for (_, tick), log in zip(found, logs, strict=True)}
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:

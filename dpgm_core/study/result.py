@@ -164,19 +164,21 @@ class StudyResult:
     def svg(self) -> Html:
         """KL and total variation of pairs against the budget, one standard error up and down; a line per method."""
         panels = {"kl": "KL(truth || model), nats", "tv_pairs": "total variation of pairs, mean"}
+        axis = _axis([row.budget for row in self.rows])
         points = [
             Point(
                 line=row.method,
                 panel=f"{title}; {row.records:,} records",
-                at=float(row.budget.rho if row.budget.kind == "zcdp" else row.budget.epsilon),
-                tick=str(row.budget),
+                at=_amount(row.budget),
+                tick=f"{_amount(row.budget):g}" if axis else str(row.budget),
                 mean=row.means[measure].mean,
                 error=row.means[measure].error,
             )
             for measure, title in panels.items()
             for row in self.rows
         ]
-        return drawn(f"{self.name}: error against budget", points)
+        title, sizes = f"{self.name}: error against budget", len({row.records for row in self.rows})
+        return drawn(title, points, axis=axis or "budget", across=sizes if 2 <= sizes <= 4 else 2, evenly=axis is None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of name and rows."""
@@ -224,6 +226,18 @@ def _point(sizes: set[int], budgets: set[str]) -> str:
     """What all rows have in common."""
     size = f"{next(iter(sizes)):,} records" if len(sizes) == 1 else f"{len(sizes)} numbers of records"
     return f"{size}, {next(iter(budgets)) if len(budgets) == 1 else f'{len(budgets)} budgets'}"
+
+
+def _amount(budget: Budget) -> float:
+    return float(budget.rho if budget.kind == "zcdp" else budget.epsilon)
+
+
+def _axis(budgets: Sequence[Budget]) -> str | None:
+    """What the budgets are amounts of; None where they have no common scale."""
+    if len({(budget.kind, budget.delta) for budget in budgets}) > 1:
+        return None
+    kind, delta = budgets[0].kind, float(budgets[0].delta)
+    return {"pure": "epsilon", "zcdp": "rho", "approx": f"epsilon, with delta = {delta:g}"}[kind]
 
 
 def _plain(found: Estimate) -> dict[str, Any]:

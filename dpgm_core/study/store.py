@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,10 +24,12 @@ def append(file: IO[str], line: Mapping[str, Any]) -> None:
     os.fsync(file.fileno())
 
 
-def parsed(content: bytes) -> tuple[list[Line], list[int]]:
+def parsed(content: bytes, key: Callable[[Line], object]) -> tuple[list[Line], list[int]]:
     """The whole lines, and the numbers of the others. A last line without its end is whole if it can be read.
 
-    >>> parsed(b'{"run":1}\\n{"ru')
+    key: what tells runs apart; a line of which it raises KeyError, TypeError or ValueError is none.
+
+    >>> parsed(b'{"run":1}\\n{"ru', lambda line: line["run"])
     ([{'run': 1}], [2])
     """
     whole, broken = [], []
@@ -36,11 +38,9 @@ def parsed(content: bytes) -> tuple[list[Line], list[int]]:
             continue
         try:
             line = json.loads(text)
-        except (ValueError, RecursionError):
-            line = None
-        if isinstance(line, dict):
+            key(line)
             whole.append(line)
-        else:
+        except (ValueError, TypeError, KeyError, RecursionError):
             broken.append(number)
     return whole, broken
 
