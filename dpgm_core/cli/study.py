@@ -45,11 +45,10 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
     SPEC is a study's file, or a run's with --truth. NAME may have options: "{name = 'cgm-em', tau = 2}". Run again,
     it goes on where it was stopped, and makes further repeats and combinations that are asked for then.
     """
-    from dpgm_core.releases.stamps import caveats_of
     from dpgm_core.study import load_study, run
 
     asked = load_study(spec, given["settings"], truth=truth, instead=_instead(given))
-    for note in (*asked.remarks, *caveats_of(asked.truth.releases)):
+    for note in asked.remarks:
         talk(f"dpgm: {note}")
     folder = output or asked.output
     assert folder is not None  # a file always has one

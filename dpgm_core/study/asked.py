@@ -17,7 +17,6 @@ from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.files import plain
 from dpgm_core.models.model import Model
 from dpgm_core.noise.check import read_split
-from dpgm_core.privacy.amounts import whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure import Structure
@@ -42,17 +41,18 @@ def _budgets(value: Any) -> tuple[Budget, ...]:
 def _whole(least: int, most: int) -> Any:
     def check(_: object, attribute: Attribute[Any], value: Any) -> None:
         for one in _several(value):
-            if whole(attribute.name, one, least=least) > most:
-                raise OptionError(f"{attribute.name} must be at most {most:,}, got {one:,}")
+            if isinstance(one, bool) or not isinstance(one, int) or not least <= one <= most:
+                raise OptionError(f"{attribute.name} must be a whole number from {least} to {most:,}, got {one!r}")
 
     return check
 
 
-def _model(_: object, __: object, truth: Any) -> None:
+def _model(truth: object) -> Model:
     if not isinstance(truth, Model):
         raise OptionError(
             f"a study draws its records from a model, got {type(truth).__name__}; see generated_truth and load_model"
         )
+    return truth
 
 
 def _drawable(_: object, __: object, terms: Terms) -> None:
@@ -86,7 +86,7 @@ class Study:
     (['naive-mle', 'eb-map'], (10000,))
     """
 
-    truth: Model = field(validator=_model)
+    truth: Model = field(converter=_model)
     budgets: tuple[Budget, ...] = field(converter=_budgets)
     learners: tuple[Any, ...] = field(default=LEARNER, converter=_several)
     inference: tuple[Any, ...] = field(default=INFERENCE, converter=_several)
@@ -109,7 +109,7 @@ class Study:
 
     @records.default
     def _as_many_as_learned_from(self) -> tuple[int, ...]:
-        known = [round(one.total) for one in getattr(self.truth, "releases", ())]
+        known = [round(one.total) for one in self.truth.releases]
         return (max(1, known[0]) if known else 10_000,)
 
     @law.default

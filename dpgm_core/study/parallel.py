@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from dpgm_core.errors import OptionError
-from dpgm_core.privacy.amounts import whole
 
 __all__ = ["check_jobs", "spread"]
 
@@ -16,7 +15,8 @@ Result = TypeVar("Result")
 
 def check_jobs(jobs: int) -> None:
     """Refuse, with OptionError, a number of processes that cannot be had here."""
-    whole("jobs", jobs, least=1)
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise OptionError(f"jobs must be a whole number of at least 1, got {jobs!r}")
     if jobs > 1:
         _joblib()
 

@@ -16,6 +16,7 @@ from dpgm_core.models.model import Model
 from dpgm_core.models.reading import load_model
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.spec.run import domain_of, read_plain, structure_of
 from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
 from dpgm_core.structure.reading import checked_singletons
@@ -60,6 +61,8 @@ def load_study(
     stated = {"model": str(truth)} if truth is not None else _truth(where, plain["truth"])
     folder = path.parent
     model = _model(where, stated, plain, folder, Path() if truth is not None else folder)
+    if "model" in stated:
+        remarks += [f"{stated['model']}: {caveat}" for caveat in caveats_of(model.releases)]
     domain = model.domain
     select, structure = _structure(plain.get("structure", {}))
     found: dict[str, Any] = {"truth": model, "terms": _terms(where, plain), "selectors": select}
