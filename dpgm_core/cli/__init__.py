@@ -34,6 +34,7 @@ _COMMANDS = {
     "export": ("export", "A model for other programs, as BIF or UAI."),
     "report": ("report", "One page about a model, for a review board."),
     "compare": ("compare", "Models, releases and synthetic files side by side."),
+    "study": ("study", "Compare components on records drawn from a model; free."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),
     "ledger": ("ledger", "Create and show a budget ledger."),
