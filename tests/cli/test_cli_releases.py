@@ -9,7 +9,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget
-from dpgm_core.cli.report import _swamped
+from dpgm_core.cli.outcome import _swamped
 from dpgm_core.components.registry import default_registry
 from dpgm_core.plugin import Component
 
