@@ -16,7 +16,10 @@ from versions import ROOT, attempt
 #: What pip installs besides dpgm, and where the tests are.
 ENGINES: dict[str, tuple[list[str], str]] = {
     "spark": (["-e plugins/dpgm-spark[spark,jdk]"], "plugins/dpgm-spark"),
-    "remote": (["aiohttp", "fsspec"], "tests/sources tests/e2e/test_remote.py -k 'remote or partitions'"),
+    "remote": (
+        ["-e .[remote,formats]"],
+        "tests/sources tests/e2e/test_remote.py -k 'remote or partitions or another_program'",
+    ),
     "dask": (["-e plugins/dpgm-dask"], "plugins/dpgm-dask/tests"),
     "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], "plugins/dpgm-sql"),
 }
