@@ -110,7 +110,36 @@ def sizes() -> Html:
     return picture(480, 250, "Error of a count nine times out of ten, one table among five", said, *drawn)
 
 
-DRAWN = {"noise.svg": noise, "sizes.svg": sizes}
+def way() -> Html:
+    """The way of the data in two rows, left of the noise and right of it."""
+    rows = {
+        "secret: the records, and the only code that reads them": ("records", "counts", "counts + noise"),
+        "released: safe to publish, and free": ("noisy tables", "learner", "model", "answers, samples"),
+    }
+    drawn: list[Html] = []
+    for row, (caption, stations) in enumerate(rows.items()):
+        top = 16 + 60 * row
+        drawn.append(words(0, (12, 132)[row], caption, font_weight="bold"))
+        for place, station in enumerate(stations):
+            left = 122 * place
+            box = {"x": left + 1, "y": top + 4, "width": 100, "height": 32, "rx": 4}
+            drawn.append(tag("rect", **box, fill="none", stroke=BAR if row else LOST, stroke_width=2))
+            drawn.append(words(left + 51, top + 24, station, text_anchor="middle"))
+            if place:
+                drawn += arrow(left - 18, top + 20, left - 2, top + 20)
+    drawn += [line(295, 54, 295, 66), line(52, 66, 295, 66), *arrow(52, 66, 52, 78)]
+    said = "Records are counted and noise is added; from the noisy tables alone a learner makes a model, which answers."
+    return picture(472, 138, "The way of the data", said, *drawn)
+
+
+def arrow(x1: float, y1: float, x2: float, y2: float) -> list[Html]:
+    """A stroke, and its head."""
+    back = (-5, -4, -5, 4) if y1 == y2 else (-4, -5, 4, -5)
+    head = f"M{x2 + back[0]:.1f} {y2 + back[1]:.1f}L{x2:.1f} {y2:.1f}L{x2 + back[2]:.1f} {y2 + back[3]:.1f}"
+    return [line(x1, y1, x2, y2), tag("path", d=head, fill="none", stroke=LINE)]
+
+
+DRAWN = {"way.svg": way, "noise.svg": noise, "sizes.svg": sizes}
 
 if __name__ == "__main__":
     for name, draw in DRAWN.items():
