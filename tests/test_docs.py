@@ -313,6 +313,15 @@ def test_the_readme_s_commands_make_their_own_environment():
             assert "pip install -r" not in line or ".txt -c constraints.txt" in line, f"{page}: {line}"
 
 
+def test_the_page_on_mixing_runs(tmp_path):
+    """And those of the page on mixing; another learner on the same release gives another model, at the same cost."""
+    run_page(DOCS / "mixing.md", tmp_path)
+    first = dpgm_core.load_model(tmp_path / "docs/examples/health/out/health.dpgm")
+    other = dpgm_core.load_model(tmp_path / "naive.dpgm")
+    assert other.cost == first.cost == dpgm_core.Budget.pure(1)
+    assert dpgm_core.kl_divergence(first, other) > 1e-6
+
+
 def test_the_noise_page_runs(tmp_path):
     """So do those of the page on noise."""
     run_page(DOCS / "noise.md", tmp_path)
@@ -333,7 +342,7 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     (info / "entry_points.txt").write_text(f"[dpgm]\n{points}")
     command = ["-c", "from dpgm_core.cli import main; main()"]
     assert project["name"] in run([*command, "plugins"], cwd=tmp_path, path=tmp_path)
-    assert "smoothing" in run([*command, "show", "learner", "independent"], cwd=tmp_path, path=tmp_path)
+    assert "smoothing" in run([*command, "plugins", "independent"], cwd=tmp_path, path=tmp_path)
     python = [
         content for language, title, content in blocks(DOCS / "write-a-plugin.md") if language == "python" and not title
     ]
