@@ -81,11 +81,6 @@ def run_page(page: Path, folder: Path) -> None:
     run(["-c", OURS + "\n".join(python)], cwd=folder)
 
 
-def test_the_tutorial_runs(tmp_path):
-    """Every command and every Python block of the tutorial works, in order."""
-    run_page(DOCS / "tutorial.md", tmp_path)
-
-
 def test_the_method_page_runs(tmp_path):
     """And those of the page on CGM-EM."""
     run_page(DOCS / "cgm-em.md", tmp_path)
