@@ -351,6 +351,17 @@ def test_the_noise_page_runs(tmp_path):
     run_page(DOCS / "noise.md", tmp_path)
 
 
+def test_the_properties_of_the_conformance_page_hold():
+    """The file of properties passes as it stands."""
+    text = next(content for _, title, content in blocks(DOCS / "conformance.md") if title == "tests/test_properties.py")
+    names: dict[str, object] = {}
+    exec(compile(text, "test_properties.py", "exec"), names)
+    properties = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(properties) == 3
+    for one in properties:
+        one()
+
+
 def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     """The files of write-a-plugin, put where pip would put them, are found, shown and learn a model."""
     files = {title: content for _, title, content in blocks(DOCS / "write-a-plugin.md") if title}
