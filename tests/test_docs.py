@@ -379,7 +379,7 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     (info / "entry_points.txt").write_text(f"[dpgm]\n{points}")
     command = ["-c", "from dpgm_core.cli import main; main()"]
     assert project["name"] in run([*command, "plugins"], cwd=tmp_path, path=tmp_path)
-    assert "smoothing" in run([*command, "show", "learner", "independent"], cwd=tmp_path, path=tmp_path)
+    assert "smoothing" in run([*command, "plugins", "independent"], cwd=tmp_path, path=tmp_path)
     python = [
         content for language, title, content in blocks(DOCS / "write-a-plugin.md") if language == "python" and not title
     ]

@@ -159,6 +159,16 @@ class Registry:
             message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
         raise UnknownComponent(message + self._troubles())
 
+    def kinds_of(self, name: str) -> list[str]:
+        """The kinds of which a component has this name; several may. Raises UnknownComponent."""
+        known = [offer.component for offer in self]
+        # One that is not installed counts too, if it is ours: who asks for it by kind is told what it comes with.
+        offered = dict.fromkeys(str(one.kind) for one in known if one.name == name)
+        if kinds := list(offered) or [kind for kind, default in _DEFAULTS if default == name]:
+            return kinds
+        guess = did_you_mean(name, dict.fromkeys([*KINDS, *(one.name for one in known)]))
+        raise UnknownComponent(f"no component is called {name!r}{guess}{self._troubles()}")
+
     def _troubles(self) -> str:
         """Why something that is installed may not be there."""
         notes = [f"{one.distribution} {one.version} is broken: {one.cause}" for one in self.broken]
@@ -271,8 +281,8 @@ def default_registry() -> Registry:
 def make(kind: str, name: object, /, **options: Any) -> Any:
     """Make a component by kind and name from everything installed.
 
-    kind: mechanism, inference, collective, learner, selector or source. options: the fields of its class; see
-    `dpgm show`.
+    kind: mechanism, inference, collective, learner, selector or source. options: the fields of its class, as
+    `dpgm plugins NAME` shows them.
     Raises OptionError, UnknownComponent and other PluginErrors.
 
     >>> make("inference", "junction-tree")

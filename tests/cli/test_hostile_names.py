@@ -139,13 +139,13 @@ class Sly:
 
 
 def test_the_words_of_plugins_are_shown_harmlessly(dpgm_command, monkeypatch):
-    """plugins, show, the message of whoever fails with --debug or without, and of whoever asks for a broken one."""
+    """plugins, the message of whoever fails with --debug or without, and of whoever asks for a broken one."""
     registry = Registry([], [Broken(distribution="sly", version=HOSTILE, cause=HOSTILE)], [HOSTILE])
     sly = Component(kind="mechanism", name="sly", target="sly:Sly", summary="said ")
     object.__setattr__(sly, "summary", HOSTILE)  # whatever a declaration lets pass
     registry.add(sly, Sly, distribution=HOSTILE)
     monkeypatch.setattr("dpgm_core.components.registry.default_registry", lambda: registry)
-    for words in (("plugins",), ("show", "mechanism", "sly"), ("show", "mechanism", "other"), ("show", HOSTILE, "sly")):
+    for words in (("plugins",), ("plugins", "sly"), ("plugins", "mechanism", "other"), ("plugins", HOSTILE, "sly")):
         _, out, err = dpgm_command(*words)
         assert_harmless(out + err)
         assert "\\x1b]0;owned" in out + err

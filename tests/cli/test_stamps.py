@@ -139,11 +139,10 @@ def test_runs_are_stamped(kind, spec, command, dpgm_command):
 def test_no_command_was_forgotten():
     """A new command goes to those that answer from a release, which are tested above, or to those that do not."""
     answers = {words[0] for words in ANSWERS.values()} | {"fit", "release", "plan"}
-    answers |= {"select"}  # tests/cli/test_select.py
     answers |= {"complete"}  # whose rows are their owner's
     others = {
         "infer",  # other people's models: nothing is known of where they come from
         "init",  # reads public descriptions, and no release
-        "validate", "ledger", "plugins", "show", "new", "check",
+        "validate", "ledger", "plugins", "new", "check",
     }  # fmt: skip
     assert answers | others == set(_COMMANDS) and not answers & others

@@ -45,9 +45,9 @@ def test_fit_chooses_and_says_what(chosen, dpgm_command):
     assert model.stamp()["provenance"]["selector"]["name"] == "mst"  # goes with samples too
 
 
-def test_select_then_learn(chosen, dpgm_command):
+def test_release_then_learn(chosen, dpgm_command):
     """The release has the structure in it; learning from it costs nothing and gives a model over the same cliques."""
-    code, out, err = dpgm_command("select", chosen, "--set", "budget.epsilon=10", "--json")
+    code, out, err = dpgm_command("release", chosen, "--set", "budget.epsilon=10", "--json")
     assert code == 0, err
     shown = json.loads(out)
     assert shown["selector"] == "mst" and shown["spent"] == {"epsilon": "10"} and shown["left"] == {"epsilon": "30"}
@@ -56,7 +56,7 @@ def test_select_then_learn(chosen, dpgm_command):
     code, out, err = dpgm_command("learn", shown["release"], "--json")
     assert code == 0, err
     assert {tuple(clique) for clique in json.loads(out)["structure"]} >= {tuple(one) for one in shown["structure"]}
-    code, out, _ = dpgm_command("select", chosen)
+    code, out, _ = dpgm_command("release", chosen)
     assert code == 0 and "chosen: " in out and "The structure was chosen privately" in out
     both = (shown["release"], str(next(chosen.parent.glob("out/*-2.release.dpgm"))))
     steps = [len(dpgm.load_release(file).steps) for file in both]
@@ -68,16 +68,14 @@ def test_select_then_learn(chosen, dpgm_command):
 @pytest.mark.parametrize(
     ("command", "setting", "words"),
     [
-        ("release", "name=x", "run dpgm select, or name the cliques"),
-        ("select", "structure={graph='chain'}", "there is nothing to choose; run dpgm release"),
         ("fit", "structure.select=mts", "did you mean 'mst'"),
-        ("select", "structure.select.nonsense=1", "no option 'nonsense'"),
+        ("release", "structure.select.nonsense=1", "no option 'nonsense'"),
         ("plan", "structure.select=mts", "did you mean 'mst'"),
         ("fit", "structure.cliques=[['sex']]", "both select and cliques"),
         ("fit", "mechanism=gaussian", "exact laplace noise"),
         ("fit", "learner=bayes-net", "take select = 'privbayes'"),
         ("plan", "learner=bayes-net", "take select = 'privbayes'"),
-        ("select", "structure.select={name='privbayes', order=['sex']}", "leaves out 'age', 'job', 'town'"),
+        ("release", "structure.select={name='privbayes', order=['sex']}", "leaves out 'age', 'job', 'town'"),
         ("fit", "learner=psgd", "trains on many releases of subsampled records"),
         ("plan", "learner=psgd", "trains on many releases of subsampled records"),
         ("fit", "learner={name='eb-map', scales=[1.0]}", "scales are those of one structure"),
@@ -85,7 +83,7 @@ def test_select_then_learn(chosen, dpgm_command):
         ("plan", "learner={name='eb-map', base='nowhere.dpgm'}", "there is no file nowhere.dpgm"),
         ("plan", "split=optimal", "divides a budget over named cliques"),
         ("fit", "workload.max_cells=1", "no table to measure"),
-        ("select", "budget.epsilon=1e-7", "epsilon"),
+        ("release", "budget.epsilon=1e-7", "epsilon"),
     ],
 )
 def test_wrong_requests_write_nothing(chosen, refused, command, setting, words):
@@ -101,7 +99,7 @@ def test_a_graph_on_an_order(chosen, dpgm_command):
     graph += ("--set", "learner=bayes-net", "--set", "budget.epsilon=10")
     code, out, err = dpgm_command("plan", chosen, *graph, "--json")
     assert code == 0 and json.loads(out)["directed"] and json.loads(out)["candidates"] == 6, err
-    code, out, err = dpgm_command("select", chosen, *graph, "--json")
+    code, out, err = dpgm_command("release", chosen, *graph, "--json")
     assert code == 0 and ["sex", "age"] in json.loads(out)["structure"], err
     code, out, err = dpgm_command("fit", chosen, *graph, "--json")
     assert code == 0, err
@@ -153,7 +151,7 @@ def test_an_order_and_targets_reach_the_session(chosen, dpgm_command):
     assert all(len(clique) == 1 or "age" in clique for clique in json.loads(out)["structure"])
 
 
-@pytest.mark.parametrize("command", ["fit", "select", "plan"])
+@pytest.mark.parametrize("command", ["fit", "release", "plan"])
 def test_runs_are_stamped(chosen, dpgm_command, command):
     """A seed and a public N, on the screen and in JSON, like those of other runs."""
     code, _, err = dpgm_command(command, chosen, "--set", "simulation.seed=1")
@@ -162,7 +160,7 @@ def test_runs_are_stamped(chosen, dpgm_command, command):
     assert shown["private"] is True and any("CONDITIONAL" in one for one in shown["conditions"])
 
 
-@pytest.mark.parametrize("command", ["fit", "select"])
+@pytest.mark.parametrize("command", ["fit", "release"])
 def test_a_failed_selector_leaves_what_was_paid_for(chosen, dpgm_command, monkeypatch, command):
     """Exit 1, no traceback, the ledger is charged, and a last word that works as it is printed: dpgm learn FILE."""
 
@@ -192,7 +190,7 @@ def test_votes_are_planned_selected_and_learned_from(chosen, dpgm_command):
     assert any("9 blocks vote" in note for note in shown["notes"])
     code, out, err = dpgm_command("plan", chosen, *budget)
     assert code == 0 and "votes on the structure" in out, err
-    code, out, err = dpgm_command("select", chosen, *budget, "--json")
+    code, out, err = dpgm_command("release", chosen, *budget, "--json")
     assert code == 0, err
     shown = json.loads(out)
     vote, measured = shown["trace"]
@@ -205,6 +203,6 @@ def test_votes_are_planned_selected_and_learned_from(chosen, dpgm_command):
 
 def test_votes_out_of_epsilon_alone_are_refused(chosen, refused):
     """Exit 2, before anything is charged, with who would do it."""
-    for command in ("plan", "select", "fit"):
+    for command in ("plan", "release", "fit"):
         line = refused(command, chosen, "--set", "structure={select='mrf-stable'}", "--set", "budget.epsilon=10")
         assert "needs an (epsilon, delta)" in line and "mrf-select" in line
