@@ -172,9 +172,7 @@ def _inside(model: Model, names: Clique) -> _Pairs:
 def _approximate(model: Model, names: Clique, at_once: bool) -> _Pairs:
     """Pairs by an engine that is not exact: those of one component where it can, else those within cliques."""
     reached = components(model.structure.constrained.adjacency)
-    every = [
-        pair for one in reached for pair in itertools.combinations([name for name in names if name in one], 2)
-    ]
+    every = [pair for one in reached for pair in itertools.combinations([name for name in names if name in one], 2)]
     others = sum(model.structure.covering(pair) is None for pair in every)
     return _answered(model, every) if at_once or others <= _ONE_BY_ONE else _inside(model, names)
 

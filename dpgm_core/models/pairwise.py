@@ -104,7 +104,9 @@ class _Walk:
         new = tuple(name for name in out if name not in joint)
         sizes = self.sizes
         count, rows = given.shape[:2]
-        left = given.transpose([0, *(2 + joint.index(name) for name in shared), 1, *(2 + joint.index(n) for n in inner)])
+        left = given.transpose(
+            [0, *(2 + joint.index(name) for name in shared), 1, *(2 + joint.index(n) for n in inner)]
+        )
         middle = [sizes[name] for name in shared]
         cells = math.prod(sizes[name] for name in inner)
         right = self.margin(cluster, (*shared, *inner, *new)).reshape(count, *middle, cells, -1)
