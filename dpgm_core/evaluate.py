@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpgm_core.arrays import Array
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.counting.kernel import count
+from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, require_non_private
 from dpgm_core.models.conditioning import expectation
 from dpgm_core.models.model import Model
@@ -16,7 +17,7 @@ from dpgm_core.sources import as_source
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["kl_divergence", "log_likelihood", "total_variation"]
+__all__ = ["kl_divergence", "log_likelihood", "total_variation", "true_shares"]
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
@@ -93,6 +94,26 @@ def total_variation(
         ours = np.mean([model.marginal(member) for member in group], axis=0)
         distances[clique] = _distance(ours, _normalised(tables.group(number)))
     return distances
+
+
+def true_shares(
+    domain: Domain, records: object, cliques: Iterable[Clique], *, allow_non_private: bool = False
+) -> tuple[dict[Clique, FloatArray], int]:
+    """The records' own shares in the cells of each clique's table, axes in its order, and their number. NOT PRIVATE.
+
+    Raises NonPrivateError unless `allow_non_private` is True. Of no records all shares of a table are equal.
+
+    >>> shares, count = true_shares(
+    ...     Domain.from_sizes({"a": 2}), np.array([[0], [1], [1], [1]]), [("a",)], allow_non_private=True
+    ... )
+    >>> shares["a",].tolist(), count
+    ([0.25, 0.75], 4)
+    """
+    require_non_private("tables of records", allow_non_private)
+    structure = Structure(domain, cliques)
+    counted = count(as_source(records), structure)
+    tables = zip(structure.groups, counted.tables.arrays(), strict=True)
+    return {group[0]: _normalised(table.astype(np.float64)) for group, table in tables}, int(counted.records)
 
 
 def _normalised(table: Array) -> Array:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "sample": ("model", "Draw synthetic records from a model."),
     "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "A model for other programs, as BIF or UAI."),
+    "report": ("report", "One page about a model, for a review board."),
     "evaluate": ("model", "Distances between models, or (not private) records."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),

@@ -22,7 +22,7 @@ from dpgm_core.cli.common import (
     talk,
 )
 from dpgm_core.cli.dialect import is_csv, written
-from dpgm_core.cli.records import check_output, write_records
+from dpgm_core.cli.records import check_output, records_of, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
@@ -183,7 +183,7 @@ def evaluate(
         kl = kl_divergence(other, model)  # first: it says when the two are over different domains
         distances = total_variation(model, other)
     elif data is not None:
-        distances = total_variation(model, _records_of(data), allow_non_private=allow_non_private)
+        distances = total_variation(model, records_of(data), allow_non_private=allow_non_private)
         talk(f"dpgm: {_EXACT}")
     elif model.learned:
         # the quietest last: of a table that several releases hold, it is the one compared with
@@ -235,15 +235,6 @@ def _texts(model: Model, form: Form) -> list[str]:
             written = one.labels if form == "labels" or one.edges is None else (one.matching.decimal,)
             texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
     return texts
-
-
-def _records_of(data: Path | str) -> object:
-    """Records named by a file or a URL, or by the spec that says how to read them."""
-    if isinstance(data, str) or data.suffix != ".toml":
-        return data
-    from dpgm_core.spec import load_spec
-
-    return load_spec(data).data
 
 
 def _load(path: Path) -> Model:
