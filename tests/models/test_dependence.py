@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.errors import OptionError, StructureError, TooLarge
+from dpgm_core.inference.exact.cluster_tree import cluster_tree
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.models import dependence as module
 from dpgm_core.models.dependence import Dependence, dependence
 from dpgm_core.models.model import Model
+from dpgm_core.models.pairwise import pair_tables
 from dpgm_core.testing.strategies import potentials, structures
 from tests.models.test_merged import model_of as merged_model
 
@@ -59,7 +61,7 @@ def model_of(structure: Structure, seed: int = 0, replicates: int = 0, **facts) 
 @settings(max_examples=120, deadline=None)
 @given(theta=potentials(over=structures(max_attributes=5, max_size=3), scales=(0.0, 1.0, 10.0)), data=st.data())
 def test_all_pairs_agree_with_the_table_of_all_records(theta, data):
-    """Any structure: loops, ties, nested and empty cliques, impossible cells, single labels, any subset in any order."""
+    """Any structure: loops, ties, nested and empty cliques, impossible cells, single labels, any subset."""
     names = theta.structure.domain.names
     asked = data.draw(st.permutations(names).flatmap(lambda some: st.integers(1, len(some)).map(lambda n: some[:n])))
     found = dependence(Model(theta.structure, theta), asked)
@@ -136,6 +138,23 @@ def test_intervals_are_those_of_the_replicates():
             assert high[at] == pytest.approx(min(one.high, 1.0 if which else math.log(2)), abs=1e-9)
     alone = dependence(model_of(TREE))
     assert alone.low is alone.v_high is alone.level is None
+
+
+def test_intervals_end_where_values_do():
+    """No information above log k, no V above 1, however much the replicates differ."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    rows = 9.0 * np.array([[1, -1, -1, 1], [0, 0, 0, 0], [-1, 1, 1, -1]])
+    found = dependence(Model(structure, Tables(structure, rows[0])).with_replicates(rows[1:]))
+    assert (found.low[0], found.high[0], found.v_high[0]) == (0.0, pytest.approx(math.log(2)), 1.0)
+
+
+def test_each_pair_is_met_once():
+    """The walks of two attributes never both make their pair."""
+    tree = cluster_tree(wide(7))
+    model = model_of(wide(7))
+    tables = [model.marginal(clique)[None] for clique in tree.structure.cliques]
+    met = [tuple(sorted(pair)) for *pair, _ in pair_tables(tree, tables, wide(7).domain.names)]
+    assert sorted(met) == list(itertools.combinations(wide(7).domain.names, 2))
 
 
 def test_chosen_pairs_are_the_same():
