@@ -26,22 +26,25 @@ _COMMANDS = {
     "init": ("init", "From public metadata to a domain and a spec file."),
     "fit": ("fit", "Run the whole way: count, charge, add noise, save, learn."),
     "plan": ("plan", "Say cost, sizes and expected errors; touches no data."),
-    "release": ("fit", "Only the noisy release, to learn from later."),
-    "select": ("select", "Only the choice of a structure, and its noisy release."),
+    "release": ("release", "Only the noisy release, to learn from later."),
     "learn": ("fit", "Learn a model from a saved release; free in privacy."),
     "query": ("query", "Marginals and conditionals of a model."),
-    "sample": ("model", "Draw synthetic records from a model."),
+    "sample": ("sample", "Draw synthetic records from a model."),
     "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "A model for other programs, as BIF or UAI."),
-    "evaluate": ("model", "Distances between models, or (not private) records."),
+    "report": ("report", "One page about a model, for a review board."),
+    "compare": ("compare", "Models, releases and synthetic files side by side."),
+    "study": ("study", "Compare components on records drawn from a model; free."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),
     "ledger": ("ledger", "Create and show a budget ledger."),
-    "plugins": ("plugins", "List every component, and plugins that are broken."),
-    "show": ("plugins", "Every option of one component."),
+    "plugins": ("plugins", "List every component, or the options of some."),
     "new": ("plugins", "Make a folder with a plugin that works as it stands."),
     "check": ("plugins", "Hold a plugin to the conformance checks."),
 }
+
+# what commands were called before -> what they are called now; not in --help, and said where they are used
+_FORMER = {"evaluate": "compare", "select": "release", "show": "plugins"}
 
 
 class _Commands(click.Group):
@@ -61,6 +64,9 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name in _FORMER:
+            talk(f"dpgm: dpgm {name} is dpgm {_FORMER[name]} now")
+            return super().resolve_command(ctx, [_FORMER[name], *args[1:]])
         if name not in _COMMANDS and not name.startswith("-"):
             raise click.UsageError(f"there is no command {name!r}{did_you_mean(name, _COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""dpgm fit, release, learn."""
+"""dpgm fit, learn."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from dpgm_core.cli.common import (
     json_option,
     print_json,
     progress_bar,
-    say,
     settings_option,
-    stamp,
     talk,
-    unmeasured_note,
     validated_option,
 )
+from dpgm_core.cli.outcome import print_fit, summary
 from dpgm_core.cli.output import free_path, reserved
-from dpgm_core.cli.report import labels_facts, print_fit, print_labels, summary
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from dpgm_core.progress import Progress
     from dpgm_core.spec import Spec
 
-__all__ = ["fit", "learn", "release"]
+__all__ = ["fit", "learn"]
 
 
 @click.command()
@@ -76,62 +73,6 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
         return
     level = None if run.intervals is None else run.intervals.level
     print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
-
-
-@click.command()
-@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
-@settings_option
-@validated_option
-@json_option
-def release(spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
-    """Only the noisy release of SPEC, to learn from later with `dpgm learn`."""
-    from dpgm_core.errors import OptionError
-    from dpgm_core.pipeline import release as release_records
-    from dpgm_core.releases.release import total_cost
-    from dpgm_core.releases.stamps import caveats_of, stamp_of
-    from dpgm_core.releases.totals import contradictions
-    from dpgm_core.spec import load_spec
-
-    run = load_spec(spec, settings, validated)
-    if run.structure is None:
-        raise OptionError(
-            f"spec {spec.name} has its structure chosen, which is more than one release; run dpgm select, or name the "
-            "cliques"
-        )
-    if run.check:
-        raise OptionError(
-            f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
-            "leave the check out with --set check.share=0"
-        )
-    with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
-        say_remarks(run)
-        with telling_what_is_kept():
-            noisy = release_records(
-                run.data,
-                run.structure,
-                run.budget,
-                run.mechanism,
-                save_release=saved,
-                ledger=ledger,
-                progress=progress,
-                **paid(run),
-            )
-        say_where(run, saved, [noisy])
-        spent, left = total_cost([noisy]), None if ledger is None else ledger.remaining()
-    if as_json:
-        facts = stamp_of([noisy], noisy.guarantee())
-        told = {"release": str(noisy.saved_as), "cost": spent.to_dict(), "left": left and left.to_dict()}
-        print_json({**told, "unmeasured": list(noisy.structure.untold), **labels_facts([noisy]), **facts})
-        return
-    stamp(noisy.saved_as or saved, caveats_of([noisy]))
-    for note in contradictions([noisy]):
-        talk(f"note: {note}")
-    say(f"release: {noisy.saved_as}")
-    say(f"spent:   {spent}" + ("" if left is None else f"; left: {left}"))
-    print_labels([noisy])
-    if noisy.structure.untold:
-        say(unmeasured_note(noisy.structure.untold))
-    say(noisy.guarantee())
 
 
 @click.command()

@@ -1,28 +1,46 @@
-"""dpgm plugins, show, new, check."""
+"""dpgm plugins, new, check."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
 
-__all__ = ["check", "new", "plugins", "show"]
+__all__ = ["check", "new", "plugins"]
 
 
 @click.command()
+@click.argument("names", metavar="[KIND] [NAME]...", nargs=-1)
 @json_option
-def plugins(as_json: bool) -> None:
-    """List every component with its distribution and version, and plugins that are broken, contested or disabled."""
+def plugins(names: tuple[str, ...], as_json: bool) -> None:
+    """List every component with its distribution and version, and plugins that are broken, contested or disabled.
+
+    With names, every option of these components: dpgm plugins naive-mle eb-map. A kind before them says which is meant
+    where two kinds have the name; a kind alone lists its components: dpgm plugins learner.
+    """
+    from dpgm_core.plugin import KINDS
+
+    kind = names[0] if names and names[0] in KINDS else None
+    wanted = names[1:] if kind else names
+    if wanted:
+        _show(_named(kind, wanted), as_json)
+    else:
+        _list(kind, as_json)
+
+
+def _list(kind: str | None, as_json: bool) -> None:
+    """All components, or those of a kind, on stdout."""
     from collections import Counter
 
     from dpgm_core.components.registry import default_registry
 
     registry = default_registry()
-    offers = list(registry)
+    offers = [offer for offer in registry if kind in (None, offer.component.kind)]
     times = Counter((offer.component.kind, offer.component.name) for offer in offers)
     rows = []
     for offer in offers:
@@ -51,46 +69,53 @@ def plugins(as_json: bool) -> None:
         say(f"disabled by DPGM_DISABLE: {', '.join(registry.disabled)}")
 
 
-@click.command()
-@click.argument("kind")
-@click.argument("name", required=False)
-@json_option
-def show(kind: str, name: str | None, as_json: bool) -> None:
-    """Every option of a component, such as: dpgm show learner naive-mle."""
+def _named(kind: str | None, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Kind and name of the components that are meant. Raises UnknownComponent, or OptionError where it is a file."""
+    from dpgm_core.components.registry import default_registry
+    from dpgm_core.errors import OptionError
+
+    if kind is not None:
+        return [(kind, name) for name in names]
+    file = next((name for name in names if Path(name).is_file()), None)
+    if file is not None:
+        raise OptionError(f"dpgm plugins shows components, and {file} is a file; dpgm query MODEL says what a model is")
+    registry = default_registry()
+    return [(one, name) for name in names for one in registry.kinds_of(name)]
+
+
+def _show(components: Sequence[tuple[str, str]], as_json: bool) -> None:
+    """Every option of some components on stdout: in JSON an object of one, a list of several."""
     from attrs import asdict
 
     from dpgm_core.components.options import describe
     from dpgm_core.components.registry import default_registry
-    from dpgm_core.errors import OptionError
 
-    if name is None:
-        raise OptionError(
-            f"dpgm show needs the kind and the name of a component, such as: dpgm show source csv; got {kind!r} alone "
-            "(dpgm plugins lists all of them, and dpgm query MODEL says what a model is)"
-        )
     registry = default_registry()
-    cls = registry.load(kind, name)
-    offer = registry.find(kind, name)
-    options = describe(cls)
+    shown = [(registry.find(kind, name), describe(registry.load(kind, name))) for kind, name in components]
     if as_json:
-        print_json(
+        told = [
             {
-                "kind": kind,
-                "name": name,
+                "kind": offer.component.kind,
+                "name": offer.component.name,
                 "distribution": offer.distribution,
                 "version": offer.version,
                 "summary": offer.component.summary,
                 "options": [asdict(one) for one in options],
             }
-        )
+            for offer, options in shown
+        ]
+        print_json(told if len(told) > 1 else told[0])
         return
-    say(f"{kind} {name}, from {offer}: {offer.component.summary}")
-    say()
-    if not options:
-        say("no options")
-        return
-    rows = [[one.name, one.type, one.default, one.unit, one.help] for one in options]
-    print_table(["option", "type", "default", "unit", "help"], rows)
+    for number, (offer, options) in enumerate(shown):
+        if number:
+            say()
+        say(f"{offer.component.kind} {offer.component.name}, from {offer}: {offer.component.summary}")
+        say()
+        if options:
+            rows = [[one.name, one.type, one.default, one.unit, one.help] for one in options]
+            print_table(["option", "type", "default", "unit", "help"], rows)
+        else:
+            say("no options")
 
 
 @click.command()

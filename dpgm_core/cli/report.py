@@ -1,360 +1,75 @@
-"""What a run prints when it is done."""
+"""dpgm report."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from dpgm_core.cli.common import print_table, say, stamp, talk, unmeasured_note
+import click
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from dpgm_core.cli.common import RECORDS, say, stamp, talk
+from dpgm_core.cli.records import records_of
+from dpgm_core.components.builtins import INFERENCE
 
-    from dpgm_core.learning.contract import Fit
-    from dpgm_core.models.model import Model
-    from dpgm_core.privacy.budget import Budget
-    from dpgm_core.releases.bins import FoundBins
-    from dpgm_core.releases.release import NoisyTables
-    from dpgm_core.releases.session import Step
-    from dpgm_core.structure import Clique, Structure
+__all__ = ["report"]
 
-__all__ = [
-    "labels_facts",
-    "print_chosen",
-    "print_fit",
-    "print_labels",
-    "_print_margins",
-    "_records",
-    "session_facts",
-    "summary",
-    "_swamped",
-]
-
-#: Cliques that are spelled out on the screen.
-_MOST_SHOWN = 20
+_file = click.Path(dir_okay=False, path_type=Path)
 
 
-def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """A fit as plain values, for `--json`. saved: the files of its releases. remarks: those of its spec."""
-    from dpgm_core.releases.stamps import stamp_of
-
-    surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
-    return {
-        "model": str(path),
-        "release": str(saved[0]),
-        "releases": [str(file) for file in saved],
-        "spent": cost.to_dict(),
-        "left": None if left is None else left.to_dict(),
-        "records": {"total": _records(surest), "policy": surest.total_policy},
-        "converged": done.converged,
-        "replicates": len(done.model.replicates),
-        "certificate": dict(done.certificate),
-        "notes": [*remarks, *done.notes],
-        "unmeasured": list(done.model.unmeasured),
-        "misfit": _scores(done.model),
-        "structure_error": _structure_error(done.model),
-        "structure": [list(clique) for clique in done.model.structure.cliques],
-        **({"selector": _selector(done.model), "rounds": _selection(done.model).get("trace", [])} if chosen else {}),
-        **chosen,
-        **labels_facts(done.model.releases),
-        **stamp_of(done.model.releases, done.model.guarantee()),
-    }
-
-
-def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
-    """The labels that were found privately before, by column; nothing without any. All of it is released."""
-    from dpgm_core.releases.release import discoveries
-
-    found = [one for discovery in discoveries(releases) for one in discovery.columns]
-    facts = [
-        {
-            "column": one.column,
-            "labels": list(one.labels),
-            "counts": list(one.counts),
-            "threshold": one.noise.threshold,
-            "cost": one.budget.to_dict(),
-        }
-        for one in found
-    ]
-    return {"labels": facts} if facts else {}
-
-
-def print_labels(releases: Sequence[NoisyTables]) -> None:
-    """What was found of each open column, a line each; nothing without any."""
-    from dpgm_core.releases.release import discoveries
-
-    for discovery in discoveries(releases):
-        for one in discovery.columns:
-            shown = ", ".join(one.labels[:_MOST_SHOWN]) + (", ..." if len(one.labels) > _MOST_SHOWN else "")
-            about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
-            about += f"{one.noise.threshold:,} persons or more"
-            say(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
-
-
-def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
-    """What sessions did, step by step, and which codes they merged; nothing without one. All of it is released."""
-    sessions = _sessions(releases)
-    if not sessions:
-        return {}
-    bins = {one.name: list(one.attribute.labels[: len(one.places) - 1]) for one in _bins(sessions)}
-    facts = {"trace": [_step(step) for one in sessions for step in one.steps], "merges": _merges(sessions)}
-    return facts | ({"bins": bins} if bins else {})
-
-
-def _sessions(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
-    return [one for one in releases if one.session is not None]
-
-
-def _bins(sessions: Sequence[NoisyTables]) -> list[FoundBins]:
-    return [bins for one in sessions if one.session is not None for bins in one.session.bins]
-
-
-def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
-    """Attribute -> the new code of each of its codes; sessions that are learned from together agree on them."""
-    told = [one.session.merges for one in sessions if one.session is not None]
-    return {name: list(codes) for merges in told for name, codes in merges.items()}
-
-
-def _step(step: Step) -> dict[str, Any]:
-    from dpgm_core.releases.descents import Descent
-    from dpgm_core.releases.steps import Choice, NoisyScores
-    from dpgm_core.releases.verdict import Verdict
-
-    cost = step.cost.to_dict()
-    if isinstance(step, Descent):
-        moved = [list(clique) for clique in step.cliques]
-        return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, Verdict):
-        edges = None if step.edges is None else [list(pair) for pair in step.edges]
-        facts = {"kind": "vote", "cliques": edges or [], "stable": edges is not None}
-        return {**facts, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, Choice):
-        chosen = [list(clique) for clique in step.cliques]
-        return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, NoisyScores):
-        return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
-    kind = "check" if step.check else "measure"
-    return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
-
-
-def _selector(model: Model) -> str | None:
-    """Who chose the structure; None where nobody did, or a release was learned from later."""
-    return dict(model.provenance.get("selector") or {}).get("name")
-
-
-def _selection(model: Model) -> dict[str, Any]:
-    """The selector's own trace and notes, where the model came with them."""
-    return dict(model.provenance.get("selection") or {})
-
-
-def _told(step: Step) -> list[object]:
-    """A step as a row of a table."""
-    facts = _step(step)
-    tables = [" x ".join(clique) for clique in facts["cliques"]]
-    more = f", and {len(tables) - _MOST_SHOWN} more" if len(tables) > _MOST_SHOWN else ""
-    return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MOST_SHOWN]) + more]
-
-
-def _scores(model: Model) -> list[dict[str, Any]]:
-    """How far each table is from the model; nothing where exact answers do not fit."""
-    from dpgm_core.errors import InferenceError, TooLarge
-
-    try:
-        return [{"table": list(clique), "standard_errors": score} for clique, score in model.misfit().items()]
-    except (TooLarge, InferenceError):
-        return []
-
-
-def _structure_error(model: Model) -> dict[str, float] | None:
-    """What the structure misses, total variation; None without a check."""
-    from dpgm_core.errors import InferenceError, TooLarge
-
-    try:
-        found = model.structure_error() if model.checked else None
-    except (TooLarge, InferenceError):
-        return None
-    if found is None:
-        return None
-    return {"tv": float(found.estimate), "low": float(found.low), "high": float(found.high), "level": found.level}
-
-
-def _cost(done: Fit) -> Budget:
-    assert done.model.cost is not None  # `run` refuses a fit to nothing
-    return done.model.cost
-
-
-def _surest(done: Fit) -> NoisyTables:
-    """The release that tells the number of records best."""
-
-    def variance(release: NoisyTables) -> float:
-        return release.total_variance / float(1 if release.round is None else release.round.sampling_rate) ** 2
-
-    return min(done.model.seen, key=variance)  # all in one where they were pooled: it is surer than each
-
-
-def _records(release: NoisyTables) -> float:
-    """The number of records behind a release; a round's own total is that of its subsample."""
-    return release.total / float(1 if release.round is None else release.round.sampling_rate)
-
-
-def print_fit(
-    done: Fit,
-    path: Path,
-    saved: Sequence[Path],
-    left: Any,
-    *,
-    verbose: bool,
-    learned_again: bool = False,
-    level: float | None = None,
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.option("-o", "--output", type=_file, help="The .html file to write; MODEL's name with .html if left out.")
+@click.option("--ledger", "ledger_file", type=_file, help="The ledger that paid: its state and charges are told.")
+@click.option("--level", type=float, default=0.9, show_default=True, help="Of the intervals.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
+@click.option(
+    "--annex",
+    "records",
+    type=RECORDS,
+    help="Records, or the spec that says how to read them: a second page that compares, exact and NOT PRIVATE.",
+)
+@click.option("--allow-non-private", is_flag=True, help="Say that the page of --annex may be written.")
+def report(
+    model_file: Path,
+    output: Path | None,
+    ledger_file: Path | None,
+    level: float,
+    inference: str,
+    records: Path | str | None,
+    allow_non_private: bool,
 ) -> None:
-    """A fit for people: files, cost, structure if it was chosen, margins, guarantee."""
-    from dpgm_core.errors import TooLarge
-    from dpgm_core.learning.judgement import verdicts
+    """One page about MODEL for a review board and for its readers: guarantee, noise, distributions, how sure, origin.
+
+    An HTML file that needs nothing else and loads nothing. It is made from MODEL alone, and so as private as that is;
+    only an earlier report is replaced. With --annex the owner gets OUTPUT-annex.html besides, for no eyes but theirs.
+    """
+    from dpgm_core.errors import OptionError, require_non_private
+    from dpgm_core.files import ANNEX_FILE, REPORT_FILE, atomic_write, check_writable
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.models.reading import load_model
     from dpgm_core.releases.stamps import caveats_of
-    from dpgm_core.releases.totals import contradictions
+    from dpgm_core.report import make, make_annex
 
-    stamp(path, caveats_of(done.model.releases))
-    surest, cost = _surest(done), _cost(done)
-    say(f"model:   {path}")
-    for file in saved:
-        say(f"release: {file}")
-    paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
-    say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
-    print_labels(done.model.releases)
-    if _sessions(done.model.releases):
-        print_chosen(
-            done.model.structure,
-            done.model.releases,
-            verbose=verbose,
-            selector=_selector(done.model),
-            notes=_selection(done.model).get("notes", []),
-        )
-    what = "records: " if surest.contributions is None else "persons: "
-    say(f"{what}{_records(surest):,.0f} ({surest.total_policy})")
-    if not done.converged:
-        say("WARNING: the learner did not converge; the model carries this flag")
-    if not done.model.potentials.values.any():
-        say("WARNING: the model is uniform: the learner found nothing in the noisy tables that noise does not explain")
-    misfit, missed = verdicts(done.model)
-    for note in misfit:
-        talk(f"dpgm: {note}")
-    for note in missed:
-        say(f"check:   {note}")
-    told = _selection(done.model).get("notes", [])
-    for note in done.notes if verbose or not done.converged else contradictions(done.releases):
-        if note not in told:  # they stand beside the structure
-            talk(f"note: {note}")
-    say()
-    try:
-        _print_margins(done.model, level if done.model.replicates else None)
-    except TooLarge:
-        say("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = _swamped(done.model.seen)
-    if swamped:
-        talk(
-            f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
-            "detail there is noise; use fewer or smaller tables, or more budget"
-        )
-    say()
-    say(done.model.guarantee())
-
-
-def print_chosen(
-    structure: Structure,
-    releases: Sequence[NoisyTables],
-    *,
-    verbose: bool,
-    selector: str | None = None,
-    notes: Sequence[str] = (),
-) -> None:
-    """The structure that a session chose and why, the bins that it found and what was merged in it, and with `verbose`
-    each of its steps; of cliques that were named the bins only.
-
-    Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
-    """
-    sessions = _sessions(releases)
-    for bins in _bins(sessions):
-        count, found = len(bins.edges) - 1, bins.attribute
-        if found.values.is_temporal:
-            at = list(found.labels[:count])
-        else:
-            at = [f"{edge:g}" for edge in bins.edges]
-        shown = ", ".join(at if len(at) <= _MOST_SHOWN else [*at[: _MOST_SHOWN - 1], "...", at[-1]])
-        say(f"bins:    {bins.name} in {_several(count, 'bin')} found for {bins.cost}, at {shown}")
-    if all(one.session is not None and one.session.named for one in sessions):
-        return
-    steps = [step for one in sessions for step in one.steps]
-    inside = [set(clique) for clique in structure.cliques]
-    cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
-    more = f", and {len(cliques) - _MOST_SHOWN} more (--json has all)" if len(cliques) > _MOST_SHOWN else ""
-    by = "" if selector is None else f" by {selector}"
-    of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
-    say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")
-    say(f"         {', '.join(cliques[:_MOST_SHOWN])}{more}")
-    for note in notes:
-        say(f"note:    {note}")
-    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in _merges(sessions).items()]
-    if merged:
-        say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
-    if verbose:
-        rows = [[number, *_told(step)] for number, step in enumerate(steps, start=1)]
-        print_table(["step", "what", "of", "cost", "tables"], rows)
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def _swamped(releases: Sequence[NoisyTables]) -> tuple[int, int]:
-    """How many tables have more noise in a cell than records in the average one, and of how many; public facts alone.
-
-    A table that was released more than once counts once, with the least noise.
-    """
-    found: dict[tuple[Clique, ...], bool] = {}
-    for release in releases:
-        structure = release.structure
-        for group, variance, cells, total in zip(
-            structure.groups, release.variances.tolist(), structure.sizes, release.totals, strict=True
-        ):
-            found[group] = found.get(group, True) and variance * cells**2 > total**2
-    return sum(found.values()), len(found)
-
-
-def _print_margins(model: Model, level: float | None) -> None:
-    """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
-
-    What was not measured is named, and what was measured in tied tables alone.
-    """
-    from dpgm_core.models.standing import BY_STRUCTURE
-
-    rows, tied = [], []
-    unmeasured = set(model.unmeasured)
-    for attribute in model.domain:
-        if attribute.name in unmeasured:
-            continue
-        if model.standing(attribute.name) == BY_STRUCTURE:
-            tied.append(attribute.name)
-        found = None if level is None else model.intervals(attribute.name, level=level)
-        shares = model.marginal(attribute.name) if found is None else found.estimate
-        if attribute.size > 1 and shares[attribute.unknown] > 0.95:
-            talk(
-                f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
-                "values go; if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
-            )
-        order = (
-            sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
-            if attribute.size > 6
-            else range(attribute.size)
-        )
-        text = ", ".join(
-            f"{attribute.labels[code]}: {100 * shares[code]:.1f}%"
-            + ("" if found is None else f" ({100 * found.low[code]:.1f}-{100 * found.high[code]:.1f})")
-            for code in order
-        )
-        rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
-    sure = "" if level is None else f" ({100 * level:g}% interval)"
-    print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
-    if tied:
-        say(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
-    if unmeasured:
-        say(unmeasured_note(model.unmeasured))
+    page = model_file.with_suffix(".html") if output is None else output
+    if page.suffix not in (".html", ".htm"):
+        raise OptionError(f"cannot write {page.name}: a report is a page, so the name must end in .html")
+    if allow_non_private and records is None:
+        raise OptionError("--allow-non-private is for --annex RECORDS; the report itself is made from released things")
+    annex = page.with_name(f"{page.stem}-annex{page.suffix}")
+    check_writable(page, REPORT_FILE)
+    if records is not None:
+        require_non_private("an annex, which compares the model with records,", allow_non_private)
+        check_writable(annex, ANNEX_FILE)
+    model = load_model(model_file).using(inference)
+    ledger = None if ledger_file is None else Ledger.open(ledger_file)
+    made = make(model, file=model_file, ledger=ledger, level=level).encode()
+    beside = None
+    if records is not None:
+        owned = make_annex(model, records_of(records), file=model_file, allow_non_private=allow_non_private)
+        beside = owned.encode()
+    atomic_write(page, made, REPORT_FILE)
+    stamp(model_file, caveats_of(model.releases))
+    say(f"report: {page}")
+    if beside is not None:
+        atomic_write(annex, beside, ANNEX_FILE, mode=0o600)  # for its owner alone, and not named in the report
+        talk("dpgm: NOT PRIVATE: the annex holds exact functions of the records; keep it where the records are")
+        say(f"annex:  {annex}")

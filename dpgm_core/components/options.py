@@ -102,7 +102,7 @@ def component_option(default: str, *, kind: str, help: str) -> Any:
 
 @attrs.frozen(kw_only=True)
 class OptionInfo:
-    """One option as `dpgm show` prints it."""
+    """One option as `dpgm plugins NAME` prints it."""
 
     name: str
     type: str

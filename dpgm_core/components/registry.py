@@ -32,7 +32,9 @@ from dpgm_core.errors import (
     UnknownComponent,
     did_you_mean,
 )
+from dpgm_core.markup import Html, card, first
 from dpgm_core.plugin import KINDS, Component
+from dpgm_core.printable import clipped
 
 __all__ = ["Broken", "Offer", "Registry", "default_registry", "make", "normal_name"]
 
@@ -138,6 +140,15 @@ class Registry:
             sorted(self._offers, key=lambda offer: (list(KINDS).index(offer.component.kind), offer.component.name))
         )
 
+    def __repr__(self) -> str:
+        return f"Registry({len(self._offers)} components, {len(self.broken)} broken)"
+
+    def _repr_html_(self) -> Html:
+        rows = ((one.component.kind, one.component.name, str(one), one.component.summary) for one in self)
+        broken = ((one.distribution, clipped(one.cause, 200)) for one in self.broken)
+        offers = first(["kind", "name", "distribution", "what it is"], rows, len(self._offers))
+        return card("Registry", [], offers, first(["broken", "why"], broken, len(self.broken)))
+
     def find(self, kind: str, name: str) -> Offer:
         """The one offer of a name. Raises UnknownComponent or ContestedComponent."""
         if kind not in KINDS:
@@ -158,6 +169,16 @@ class Registry:
         if (kind, name) in _DEFAULTS:
             message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
         raise UnknownComponent(message + self._troubles())
+
+    def kinds_of(self, name: str) -> list[str]:
+        """The kinds of which a component has this name; several may. Raises UnknownComponent."""
+        known = [offer.component for offer in self]
+        # One that is not installed counts too, if it is ours: who asks for it by kind is told what it comes with.
+        offered = dict.fromkeys(str(one.kind) for one in known if one.name == name)
+        if kinds := list(offered) or [kind for kind, default in _DEFAULTS if default == name]:
+            return kinds
+        guess = did_you_mean(name, dict.fromkeys([*KINDS, *(one.name for one in known)]))
+        raise UnknownComponent(f"no component is called {name!r}{guess}{self._troubles()}")
 
     def _troubles(self) -> str:
         """Why something that is installed may not be there."""
@@ -271,8 +292,8 @@ def default_registry() -> Registry:
 def make(kind: str, name: object, /, **options: Any) -> Any:
     """Make a component by kind and name from everything installed.
 
-    kind: mechanism, inference, collective, learner, selector or source. options: the fields of its class; see
-    `dpgm show`.
+    kind: mechanism, inference, collective, learner, selector or source. options: the fields of its class, as
+    `dpgm plugins NAME` shows them.
     Raises OptionError, UnknownComponent and other PluginErrors.
 
     >>> make("inference", "junction-tree")

@@ -50,6 +50,18 @@ def test_linear_algebra_has_one_thread_unless_asked_for_more(asked, expected):
     assert found.stdout.split()[-4:] == [expected] * 4
 
 
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [(["show", "source", "csv"], ["plugins", "source", "csv"]), (["select", "-h"], ["release", "-h"])],
+)
+def test_former_names_still_work(dpgm_command, former, now):
+    """The same result, and one line on stderr that says the name of today; --help knows them no more."""
+    code, out, err = dpgm_command(*former)
+    assert (code, err) == (0, f"dpgm: dpgm {former[0]} is dpgm {now[0]} now\n")
+    assert out == dpgm_command(*now)[1]
+    assert f"  {former[0]} " not in dpgm_command("--help")[1]
+
+
 def test_there_are_fewer_than_twenty_commands():
     """Those of groups counted one by one: nobody finds their way among more."""
     context = click.Context(cli)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -58,9 +59,10 @@ def hostile_model(tmp_path) -> Path:
 
 
 def test_models_and_releases_are_shown_harmlessly(hostile_model, dpgm_command):
-    """query, sample, evaluate and learn, and their refusals, which name what is known; --debug too."""
+    """query, sample, compare and learn, and their refusals, which name what is known; --debug too."""
     folder, release = hostile_model.parent, hostile_model.with_name("m.release.dpgm")
     (folder / "d.csv").write_text("age\nold\n")
+    copied = Path(shutil.copy(hostile_model, folder / "copy.dpgm"))
     shown = 0
     for expected, words in (
         (0, ("query", hostile_model)),
@@ -77,9 +79,12 @@ def test_models_and_releases_are_shown_harmlessly(hostile_model, dpgm_command):
         (2, (HOSTILE,)),
         (0, ("sample", hostile_model, "-n", 3, "-o", folder / "s.csv", "--datasets", 2)),
         (2, ("sample", hostile_model, "-n", 3, "-o", folder / f"{HOSTILE}.txt")),
-        (0, ("evaluate", hostile_model)),
-        (0, ("evaluate", hostile_model, "--against", hostile_model)),
-        (2, ("evaluate", hostile_model, "--data", folder / "d.csv", "--allow-non-private")),
+        (0, ("compare", hostile_model)),
+        (0, ("compare", hostile_model, copied)),
+        (0, ("compare", release, hostile_model)),
+        (2, ("compare", hostile_model, hostile_model)),
+        (2, ("compare", hostile_model, folder / "d.csv")),
+        (2, ("compare", hostile_model, "--data", folder / "d.csv", "--allow-non-private")),
         (0, ("-v", "learn", release)),
         (2, ("learn", release, "--set", f"learner.{HOSTILE}=1")),
     ):  # fmt: skip
@@ -139,13 +144,13 @@ class Sly:
 
 
 def test_the_words_of_plugins_are_shown_harmlessly(dpgm_command, monkeypatch):
-    """plugins, show, the message of whoever fails with --debug or without, and of whoever asks for a broken one."""
+    """plugins, the message of whoever fails with --debug or without, and of whoever asks for a broken one."""
     registry = Registry([], [Broken(distribution="sly", version=HOSTILE, cause=HOSTILE)], [HOSTILE])
     sly = Component(kind="mechanism", name="sly", target="sly:Sly", summary="said ")
     object.__setattr__(sly, "summary", HOSTILE)  # whatever a declaration lets pass
     registry.add(sly, Sly, distribution=HOSTILE)
     monkeypatch.setattr("dpgm_core.components.registry.default_registry", lambda: registry)
-    for words in (("plugins",), ("show", "mechanism", "sly"), ("show", "mechanism", "other"), ("show", HOSTILE, "sly")):
+    for words in (("plugins",), ("plugins", "sly"), ("plugins", "mechanism", "other"), ("plugins", HOSTILE, "sly")):
         _, out, err = dpgm_command(*words)
         assert_harmless(out + err)
         assert "\\x1b]0;owned" in out + err

@@ -85,7 +85,7 @@ def test_validate_notes_the_domain_whatever_it_finds(spec, dpgm_command, refused
     assert code == 0 and "a domain edited after looking at records is outside of this guarantee" in out
     (spec.parent / "domain.toml").write_text((spec.parent / "domain.toml").read_text().replace("40", "41"))
     before = (spec.parent / "out" / "visits.ledger").read_bytes()
-    for command in ("fit", "release", "select"):
+    for command in ("fit", "release"):
         assert "names another domain than this run has" in refused(command, spec, "--validated", note)
     assert "names another domain" in refused("fit", spec, "--set", "validated=visits.validated.json")
     assert (spec.parent / "out" / "visits.ledger").read_bytes() == before

@@ -68,7 +68,7 @@ def test_a_file_in_another_dialect_is_answered_with_the_line_to_write(spec, refu
 
 
 @pytest.mark.parametrize(
-    "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("evaluate",), ("export", "--bif", "x.bif")]
+    "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("compare",), ("export", "--bif", "x.bif")]
 )
 def test_records_are_no_model(spec, refused, command):
     """Whatever the command, it says what was named and what makes a model."""
@@ -113,15 +113,14 @@ def test_files_in_each_others_place(spec, refused, dpgm_command):
     assert refused("query", folder / "out/visits") == (
         f"dpgm: there is no file {folder}/out/visits; did you mean {folder}/out/visits.dpgm?"
     )
-    assert refused("show", model) == (
-        f"dpgm: dpgm show needs the kind and the name of a component, such as: dpgm show source csv; got '{model}' "
-        "alone (dpgm plugins lists all of them, and dpgm query MODEL says what a model is)"
+    assert refused("plugins", model) == (
+        f"dpgm: dpgm plugins shows components, and {model} is a file; dpgm query MODEL says what a model is"
     )
     assert refused("smaple", model) == "dpgm: there is no command 'smaple'; did you mean 'sample'? (try dpgm --help)"
 
 
 def test_a_name_that_is_spent_is_explained(spec, dpgm_command, refused):
-    """Where it is printed, by fit, release and select; not by a run that is refused."""
+    """Where it is printed, by fit and release; not by a run that is refused."""
     assert "earlier run" not in dpgm_command("fit", spec)[2]
     said = (
         "dpgm: visits.dpgm is there from an earlier run, or its release is; what was paid for is never replaced, so "

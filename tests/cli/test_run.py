@@ -40,11 +40,13 @@ REMARKS = (
 )
 
 
-@pytest.mark.parametrize("command", ["fit", "release", "plan", "select", "plan of a selection", "validate"])
+@pytest.mark.parametrize(
+    "command", ["fit", "release", "plan", "release of a selection", "plan of a selection", "validate"]
+)
 def test_every_command_says_what_was_made_of_a_spec(command, spec, dpgm_command):
     """A BIF file's remarks, each once, on standard error; among the notes of JSON where there are notes."""
     (spec.parent / "net.bif").write_text(NET)
-    chosen = command in ("select", "plan of a selection")
+    chosen = command.endswith("of a selection")
     settings = ["budget.epsilon=0.5", "domain=net.bif"]
     settings.append("structure={select='mst'}" if chosen else "structure={bif='net.bif'}")
     words = [command.split()[0], spec]

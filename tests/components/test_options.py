@@ -85,7 +85,7 @@ def test_refusals_say_what_would_do(wrong, words):
 
 
 def test_describe_lists_every_option():
-    """Name, type, default, unit and help, as `dpgm show` prints them."""
+    """Name, type, default, unit and help, as `dpgm plugins NAME` prints them."""
     shown = {one.name: (one.type, one.default, one.unit, one.help) for one in describe(Mine)}
     assert shown["strength"] == ("number", "0.5", "nats", "how much")
     assert shown["exact"][1] == "true"

@@ -41,7 +41,7 @@ def test_a_plugin_for_a_newer_core_is_explained_and_not_imported(requirement, tm
     assert listed.returncode == 0, listed.stderr
     assert f"broken: too-new 2.0: it needs {requirement}, but this is dpgm-core {__version__}" in listed.stdout
     assert "junction-tree" in listed.stdout and "imported" not in listed.stdout
-    asked = dpgm(tmp_path, "show", "mechanism", "too-new-noise")
+    asked = dpgm(tmp_path, "plugins", "too-new-noise")
     assert asked.returncode == 2 and "too-new 2.0 is broken: it needs" in asked.stderr
 
 

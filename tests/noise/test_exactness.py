@@ -31,7 +31,7 @@ def test_a_number_is_no_flag(name):
 
 
 def test_both_are_options_of_the_mechanism():
-    """`dpgm show` lists them with their help."""
+    """`dpgm plugins NAME` lists them with their help."""
     assert [(one.name, one.default) for one in describe(Wide)] == [("exact", "true"), ("allow_unsafe", "false")]
     assert all(one.help for one in describe(Wide))
 

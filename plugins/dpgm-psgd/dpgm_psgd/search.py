@@ -110,7 +110,7 @@ def _evolved(base: Psgd, settings: Mapping[str, Any]) -> Psgd:
     try:
         return evolve(base, **settings)
     except TypeError:
-        raise OptionError(f"psgd has no such options: {', '.join(settings)}; see dpgm show learner psgd") from None
+        raise OptionError(f"psgd has no such options: {', '.join(settings)}; see dpgm plugins psgd") from None
 
 
 def _score(model: Model, truth: Model | None, records: object) -> float:

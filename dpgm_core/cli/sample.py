@@ -1,0 +1,173 @@
+"""dpgm sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpgm_core.cli.common import (
+    given_option,
+    json_option,
+    print_json,
+    read_given,
+    say,
+    say_bins,
+    say_left_out,
+    stamp,
+    talk,
+)
+from dpgm_core.cli.dialect import is_csv, written
+from dpgm_core.cli.records import check_output, write_records
+from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
+from dpgm_core.components.builtins import INFERENCE
+
+if TYPE_CHECKING:
+    from dpgm_core.models.drawing import Form
+    from dpgm_core.models.merged import SampleMethod
+    from dpgm_core.models.model import Model
+    from dpgm_core.models.standing import Unmeasured
+
+__all__ = ["sample"]
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.option("-n", "--count", type=click.IntRange(0), required=True, help="How many records.")
+@click.option("-o", "--output", type=_file, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
+@click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; sampling is free in privacy.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that draws.")
+@click.option(
+    "--method",
+    type=click.Choice(["independent", "rounded"]),
+    default="independent",
+    show_default=True,
+    help="Records drawn one by one, or so that their tables are the expected counts, rounded.",
+)
+@click.option(
+    "--datasets",
+    type=click.IntRange(2, 1000),
+    default=None,
+    help="That many files, OUTPUT-1 and so on, that differ as much as the model is uncertain.",
+)
+@click.option(
+    "--unmeasured",
+    type=click.Choice(["omit", "uniform"]),
+    default="omit",
+    show_default=True,
+    help="Leave out the attributes that no release measured, or draw them uniformly.",
+)
+@given_option
+@click.option(
+    "--dialect",
+    "dialects",
+    multiple=True,
+    metavar="SPEC|KEY=VALUE",
+    help="Write CSV as the data of SPEC are, or by delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
+)
+@click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
+@json_option
+def sample(
+    model_file: Path,
+    count: int,
+    output: Path,
+    seed: int | None,
+    inference: str,
+    method: SampleMethod,
+    datasets: int | None,
+    unmeasured: Unmeasured,
+    given: tuple[str, ...],
+    dialects: tuple[str, ...],
+    labels: bool,
+    as_json: bool,
+) -> None:
+    """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
+
+    Values have their column's own type and format: numbers and dates are drawn inside their bins, and what the domain
+    says is never null (null_values = []) has a value in each record, unless they are rounded. Attributes that no
+    release measured are left out, and named on stderr. Of a .csv file the guarantee is in OUTPUT.dpgm.json. Rounded
+    records are for tables, independent ones for whatever looks at how much data vary.
+    """
+    from dpgm_core.errors import OptionError
+    from dpgm_core.models.given import given_of
+    from dpgm_core.randomness import SeededRandomness
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
+
+    if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):
+        raise OptionError(f"cannot write {output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
+    if dialects and not is_csv(output):
+        raise OptionError(f"--dialect is for CSV, and {output.name} is not by its name; leave it out")
+    dialect = written(dialects)
+    if datasets is not None and method != "independent":
+        raise OptionError(
+            "--datasets go with independent records, whose spread the analysis allows for; leave --method"
+        )
+    model = _load(model_file).using(inference, unmeasured=unmeasured)
+    randomness = None if seed is None else SeededRandomness(seed)
+    form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
+    fixed = read_given(given)
+    files = _numbered(output, datasets)
+    for file in files:
+        check_output(file)
+    texts = _texts(model, form)
+    dialect.check(texts)
+    drawn = [model]
+    if datasets is not None:
+        if len(model.replicates) < datasets:
+            made = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
+            model = made.using(inference, unmeasured=unmeasured)
+        drawn = list(model.replicates[:datasets])
+    for one, file in zip(drawn, files, strict=True):
+        tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
+        write_records(tables, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
+    if as_json:
+        facts = stamp_of(model.releases, model.guarantee())
+        named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
+        taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
+        how = {"inference": inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
+        print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    say_left_out(model.left_out)
+    say_bins(given_of(model.domain, fixed).bins(model.domain), fixed)
+    if unmeasured == "uniform" and model.unmeasured:
+        talk(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
+    if not model.engine.exact:
+        talk(f"dpgm: approximate: {inference} draws records by chains, which follow the model as far as they converge")
+    for caveat in model.caveats:
+        talk(f"dpgm: {caveat}")
+    for file in files:
+        say(f"{count} synthetic records: {file}")
+
+
+def _numbered(output: Path, datasets: int | None) -> list[Path]:
+    """The file of one data set, or those of several: x.csv.gz -> x-1.csv.gz, x-2.csv.gz, ..."""
+    if datasets is None:
+        return [output]
+    stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
+    return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
+
+
+def _needs_quotes(texts: Sequence[str], delimiter: str) -> bool:
+    """Whether some text of a CSV file may hold what ends a field."""
+    return any(letter in text for text in texts for letter in (delimiter, '"', "\r", "\n"))
+
+
+def _texts(model: Model, form: Form) -> list[str]:
+    """What the fields of a CSV file may hold besides digits and signs."""
+    texts = []
+    for one in model.domain:
+        if one.name not in model.left_out:
+            written = one.labels if form == "labels" or one.edges is None else (one.matching.decimal,)
+            texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
+    return texts
+
+
+def _load(path: Path) -> Model:
+    from dpgm_core.models.reading import load_model
+
+    return load_model(path)

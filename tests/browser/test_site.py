@@ -1,0 +1,27 @@
+"""Three pages of the site and a fourth with code, as a desk and as a phone show them."""
+
+import pytest
+
+from tests.browser.pages import named
+
+PAGES = ["", "tutorial/", "my-csv/", "cli/", "reference/privacy/"]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_asks_nobody_and_can_be_read(opened, site, page, width, dark):
+    one = opened(site + page, site, width, dark=dark)
+    one.shoot(f"site-{named(page) or 'front'}-{width}-{'dark' if dark else 'light'}")
+    assert one.page.title()
+    assert one.overflowing() == []
+    assert one.violations() == []
+    assert one.faults == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_tab_key_goes_through_the_front_page_in_order(opened, site, width):
+    one = opened(site, site, width)
+    stops = one.tab_stops(12)
+    assert len(stops) == 12 and len({stop["at"] for stop in stops}) == 12
+    assert stops[0]["at"] == min(stop["at"] for stop in stops)  # the link that skips to the text comes first

@@ -1,0 +1,131 @@
+"""`dpgm sample`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core.sources import as_source
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_sample(model, dpgm_command, refused, suffix):
+    """Records with labels in each format; a seed repeats them; another suffix is refused."""
+    made = []
+    for name in ("one", "two"):
+        path = model.with_name(name + suffix)
+        code, out, _ = dpgm_command("sample", model, "-n", 50, "-o", path, "--seed", 3, "--json")
+        assert (code, json.loads(out)["records"]) == (0, 50)
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+    assert "must end in" in refused("sample", model, "-n", 1, "-o", model.with_name("x.txt"))
+    refused("sample", model, "-n", -1, "-o", model.with_name("x.csv"))
+
+
+@pytest.fixture
+def typed(tmp_path):
+    """A model of whole numbers, dates and labels."""
+    table = {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": "quarter", "format": "%d.%m.%Y"}
+    domain = dpgm.Domain.from_dict(
+        {"age": {"type": "integer", "min": 0, "max": 99, "bins": 5}, "seen": table, "sex": ["F", "M,X"]}
+    )
+    structure = dpgm.Structure.chain(domain)
+    theta = np.random.default_rng(0).normal(size=structure.cells)
+    dpgm.Model(structure, dpgm.Tables(structure, theta)).save(tmp_path / "t.dpgm")
+    return tmp_path / "t.dpgm"
+
+
+def test_samples_have_the_columns_own_types(typed, dpgm_command):
+    """Values in a typed file, as they are written in a CSV file, and labels where asked for; the same codes in each."""
+    domain = dpgm.load_model(typed).domain
+    for name, words in (("s.parquet", ()), ("s.csv", ()), ("l.parquet", ("--labels",))):
+        assert dpgm_command("sample", typed, "-n", 200, "-o", typed.with_name(name), "--seed", 1, *words)[0] == 0
+    values = pyarrow.parquet.read_table(typed.with_name("s.parquet"))
+    assert values.schema.types == [pa.int64(), pa.date32(), pa.string()]
+    convert = pyarrow.csv.ConvertOptions(
+        column_types={"age": pa.string(), "seen": pa.string()},
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    texts = pyarrow.csv.read_csv(typed.with_name("s.csv"), convert_options=convert)
+    labels = pyarrow.parquet.read_table(typed.with_name("l.parquet"))
+    for one in domain:
+        codes = [one.labels.index(label) for label in labels[one.name].to_pylist()]
+        assert [one.code(text) for text in texts[one.name].to_pylist()] == codes
+    days = [None if day is None else day.strftime("%d.%m.%Y") for day in values["seen"].to_pylist()]
+    assert days == texts["seen"].to_pylist()
+
+
+def test_samples_of_what_is_given(typed, dpgm_command, refused):
+    """The value that was given stands in every row, stderr says its bin, the stamp too; what is no value is refused."""
+    path = typed.with_name("g.csv")
+    code, _, err = dpgm_command("sample", typed, "-n", 40, "-o", path, "-g", "age=37", "-g", "sex=M,X")
+    assert code == 0 and "age=37 is in the bin 20-39" in err
+    lines = path.read_text().splitlines()[1:]
+    assert all(line.replace('"', "").startswith("37,") and "M,X" in line for line in lines)
+    assert json.loads(path.with_name("g.csv.dpgm.json").read_text())["given"] == {"age": "20-39", "sex": "M,X"}
+    assert "outside of its bins" in refused("sample", typed, "-n", 1, "-o", path, "-g", "age=137")
+    assert "no label 'X'" in refused("sample", typed, "-n", 1, "-o", path, "-g", "sex=X")
+    assert "must look like" in refused("sample", typed, "-n", 1, "-o", path, "-g", "sex")
+
+
+def test_rounded_samples(model, dpgm_command, refused):
+    """Other rows than independent ones; said in JSON; not for several data sets."""
+    path, files = model.with_name("r.csv"), []
+    for method in ("rounded", "independent"):
+        words = ("sample", model, "-n", 400, "-o", path, "--seed", 3, "--method", method, "--json")
+        assert json.loads(dpgm_command(*words)[1])["method"] == method
+        files.append(path.read_bytes())
+    assert files[0] != files[1]
+    assert "go with independent records" in refused(
+        "sample", model, "-n", 1, "-o", path, "--datasets", 2, "--method", "rounded"
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_sampled_files_leave_out_what_was_not_measured(partial, dpgm_command, suffix):
+    """stderr, JSON and the stamp say which; a label with a comma that is left out needs no quotes."""
+    path = partial.with_name(f"s{suffix}")
+    code, _, err = dpgm_command("sample", partial, "-n", 5, "-o", path)
+    assert code == 0 and "left out, as no release measured them: town" in err
+    assert as_source(path).names() == ("sex", "age", "job")
+    shown = json.loads(dpgm_command("sample", partial, "-n", 5, "-o", path, "--datasets", 2, "--json")[1])
+    assert (shown["unmeasured"], shown["unmeasured_as"]) == (["town"], "omit")
+    assert all(as_source(file).names() == ("sex", "age", "job") for file in shown["files"])
+    if suffix == ".csv":
+        assert '"' not in path.read_text()
+        stamp = json.loads(path.with_name("s.csv.dpgm.json").read_text())
+        assert (stamp["unmeasured"], stamp["unmeasured_as"]) == (["town"], "omit")
+    code, _, err = dpgm_command("sample", partial, "-n", 5, "-o", path, "--unmeasured", "uniform")
+    assert code == 0 and "uniform, as no release measured them: town" in err
+    drawn = dpgm.make("source", {"name": "csv", "path": path, "quoting": True}) if suffix == ".csv" else path
+    assert as_source(drawn).names() == ("sex", "town", "age", "job")
+    shown = json.loads(dpgm_command("sample", partial, "-n", 5, "-o", path, "--unmeasured", "uniform", "--json")[1])
+    assert (shown["unmeasured"], shown["unmeasured_as"]) == (["town"], "uniform")
+
+
+def test_samples_of_what_was_measured_say_nothing(model, dpgm_command):
+    """No note where nothing is left out."""
+    for how in ("omit", "uniform"):
+        words = ("sample", model, "-n", 5, "-o", model.with_name("s.csv"), "--unmeasured", how)
+        assert "measured" not in dpgm_command(*words)[2]
+
+
+def test_sample_replaces_samples_only(model, refused):
+    """Neither the model nor what may be the records; nothing is drawn, and of several files none is written."""
+    records = model.with_name("people.csv")
+    records.write_text("sex,age\nF,old\n")
+    model.rename(hidden := model.with_suffix(".csv"))
+    for path in (records, hidden):
+        before = path.read_bytes()
+        assert "nothing is replaced there: name another file" in refused("sample", hidden, "-n", 3, "-o", path)
+        assert path.read_bytes() == before
+    model.with_name("s-2.csv").write_text("sex,age\n")
+    assert "s-2.csv exists" in refused("sample", hidden, "-n", 3, "--datasets", 2, "-o", model.with_name("s.csv"))
+    assert not model.with_name("s-1.csv").exists()
