@@ -125,17 +125,21 @@ def framed(
     title: str,
     description: str,
     notes: Sequence[Note],
+    bare: bool = False,
 ) -> Html:
-    """The whole `<svg>`: a title, the content below it, which is (width, height) large, and notes under it."""
+    """The whole `<svg>`: a title, the content below it, which is (width, height) large, and notes under it.
+
+    bare: without a title and notes to be seen, for a page that has its own.
+    """
     room = width - 2 * _MARGIN
     y = _MARGIN + _TITLE
     parts = []
-    for line in wrapped(title, _TITLE, room):
+    for line in () if bare else wrapped(title, _TITLE, room):
         parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(_TITLE), font_weight="bold"))
         y += 1.3 * _TITLE
     parts.append(tag("g", *content, transform=f"translate(0 {number(y - 0.6 * _TITLE)})"))
     y += height + _SMALL
-    for text, warns in notes:
+    for text, warns in () if bare else notes:
         lines = wrapped(text, _SMALL, 0.95 * room if warns else room)
         look = {**painted(WARNING), "font_weight": "bold"} if warns else {"fill_opacity": 0.85}
         for line in lines:

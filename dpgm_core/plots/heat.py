@@ -68,7 +68,7 @@ class Heat:
         """Of a number; of one that is unknown none."""
         return "none" if math.isnan(value) else sequential(value / self.top if self.top > 0 else 0.0)
 
-    def svg(self) -> Html:
+    def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         size = self._size()
         left, top = (8.0, 18.0) if self.paired else (_LEFT, _TOP + 22)
@@ -85,6 +85,7 @@ class Heat:
             title=self.title,
             description=self.described(),
             notes=self.notes,
+            bare=bare,
         )
 
     def _size(self) -> float:
