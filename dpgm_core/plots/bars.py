@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import BAR, Note, cut, framed, label, number, painted
+from dpgm_core.plots.canvas import BAR, Note, cut, framed, label, number, painted, percent
 from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
 from dpgm_core.plots.vega import specification
 from dpgm_core.printable import printable
@@ -125,15 +125,3 @@ class Bars:
 
     def __repr__(self) -> str:
         return f"Bars({self.title!r}, {len(self.labels)} bars, {self.standing})"
-
-
-def percent(share: float) -> str:
-    """A share as a text; small ones keep a digit that says something.
-
-    >>> percent(0.1234), percent(0.00012), percent(0.0)
-    ('12.3 %', '0.012 %', '0 %')
-    """
-    hundredths = 100 * share
-    if hundredths >= 1 or hundredths == 0:
-        return f"{hundredths:.1f} %" if hundredths else "0 %"
-    return f"{hundredths:.2g} %" if hundredths >= 1e-4 else "< 0.0001 %"

@@ -21,7 +21,9 @@ __all__ = [
     "cut",
     "framed",
     "label",
+    "number",
     "painted",
+    "percent",
     "width_of",
     "wrapped",
 ]
@@ -34,7 +36,7 @@ BOX, BOX_INK = ("box", "#dce8f4"), ("box-ink", "#12263a")
 #: A line under a picture, and whether it is a warning.
 Note = tuple[str, bool]
 
-_TITLE, _SMALL, _MARGIN = 14.0, 11.0, 8.0
+_TITLE, _SMALL, _MARGIN, _PAGE = 14.0, 11.0, 8.0, 720.0
 _NARROW, _WIDE = frozenset("iIjlftr.,:;|!'()[]{}/\\ "), frozenset("mwMW@%—")
 
 
@@ -117,6 +119,18 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if value else "0"
 
 
+def percent(share: float) -> str:
+    """A share as a text; small ones keep a digit that says something.
+
+    >>> percent(0.1234), percent(0.00012), percent(0.0)
+    ('12.3 %', '0.012 %', '0 %')
+    """
+    hundredths = 100 * share
+    if hundredths >= 1 or hundredths == 0:
+        return f"{hundredths:.1f} %" if hundredths else "0 %"
+    return f"{hundredths:.2g} %" if hundredths >= 1e-4 else "< 0.0001 %"
+
+
 def framed(
     content: Sequence[Html],
     *,
@@ -132,20 +146,22 @@ def framed(
     bare: without a title and notes to be seen, for a page that has its own.
     """
     room = width - 2 * _MARGIN
-    y = _MARGIN + _TITLE
+    # What is wider than a page is drawn smaller on it.
+    large, small = (size * max(1.0, width / _PAGE) for size in (_TITLE, _SMALL))
+    y = _MARGIN + large
     parts = []
-    for line in () if bare else wrapped(title, _TITLE, room):
-        parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(_TITLE), font_weight="bold"))
-        y += 1.3 * _TITLE
-    parts.append(tag("g", *content, transform=f"translate(0 {number(y - 0.6 * _TITLE)})"))
-    y += height + _SMALL
+    for line in () if bare else wrapped(title, large, room):
+        parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(large), font_weight="bold"))
+        y += 1.3 * large
+    parts.append(tag("g", *content, transform=f"translate(0 {number(y - 0.8 * large)})"))
+    y += height + 0.4 * small
     for text, warns in () if bare else notes:
-        lines = wrapped(text, _SMALL, 0.95 * room if warns else room)
+        lines = wrapped(text, small, 0.95 * room if warns else room)
         look = {**painted(WARNING), "font_weight": "bold"} if warns else {"fill_opacity": 0.85}
         for line in lines:
-            parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(_SMALL), **look))
-            y += 1.35 * _SMALL
-    tall = y - _SMALL + _MARGIN
+            parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(small), **look))
+            y += 1.35 * small
+    tall = y - small + _MARGIN
     return tag(
         "svg",
         tag("title", title),

@@ -16,16 +16,16 @@ from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.model import Model
 from dpgm_core.models.questions import named
 from dpgm_core.models.standing import MEASURED
-from dpgm_core.plots.bars import Bars, percent
-from dpgm_core.plots.canvas import width_of
+from dpgm_core.plots.bars import Bars
+from dpgm_core.plots.canvas import percent, width_of
 from dpgm_core.plots.groups import checked_most, grouped, shares_of
-from dpgm_core.plots.heat import Cell, Heat
+from dpgm_core.plots.heat import SHARE, Cell, Heat
 from dpgm_core.plots.layout import placed
 from dpgm_core.plots.network import FONT, Line, Network, Node
 from dpgm_core.plots.picture import Picture
 from dpgm_core.plots.words import intervals_of, notes_of, summed, titled
 
-__all__ = ["dependence", "graph", "marginal", "pair"]
+__all__ = ["dependence", "graph", "marginal", "matrix_of", "pair"]
 
 _MEASURES = {"cramers-v": "Cramer's V", "mutual-information": "nats"}
 #: Labels of each side of a pair; letters of a name in a box, and names in a cluster's.
@@ -98,7 +98,7 @@ def pair(
         columns=columns,
         cells=tuple(cells),
         top=float(table.max()),
-        unit="of all records",
+        unit=SHARE,
         row_title=first,
         column_title=second,
         notes=notes_of(model, standing, intervals_of(model, None if found is None else level)),
@@ -124,8 +124,17 @@ def dependence(
     """
     if measure not in _MEASURES:
         raise OptionError(f"dependence is measured by 'cramers-v' or 'mutual-information', got {measure!r}")
-    most = checked_most(most)
-    found = dependence_of(model, attributes, level=level)
+    return matrix_of(model, dependence_of(model, attributes, level=level), measure=measure, most=checked_most(most))
+
+
+def matrix_of(
+    model: Model,
+    found: Dependence,
+    *,
+    measure: Literal["cramers-v", "mutual-information"] = "cramers-v",
+    most: int = 60,
+) -> Picture:
+    """The matrix of what was computed before; arguments as of `dependence`."""
     values = found.cramers_v if measure == "cramers-v" else found.mutual_information
     names, title = found.names, "dependence of all pairs"
     if len(names) > most:

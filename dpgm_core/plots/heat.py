@@ -9,17 +9,19 @@ from typing import Any
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.plots.canvas import LINE, Note, cut, framed, label, number, painted
+from dpgm_core.plots.canvas import LINE, Note, cut, framed, label, number, painted, percent, width_of
 from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
 from dpgm_core.plots.palette import ink, sequential
 from dpgm_core.plots.vega import finite, specification
 from dpgm_core.printable import printable
 
-__all__ = ["Cell", "Heat"]
+__all__ = ["SHARE", "Cell", "Heat"]
 
+#: The unit of probabilities, which are written as percentages.
+SHARE = "share"
 #: Pixels: the room of row labels, and of column labels above; the width that cells share.
-_LEFT, _TOP, _CELLS = 118.0, 84.0, 290.0
-_LEGEND = 34.0
+_LEFT, _TOP, _CELLS, _RIGHT = 118.0, 84.0, 290.0, 118.0
+_LEGEND = 16.0
 
 
 @frozen(kw_only=True)
@@ -71,8 +73,9 @@ class Heat:
     def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         size = self._size()
-        left, top = (8.0, 18.0) if self.paired else (_LEFT, _TOP + 22)
-        width = left + size * len(self.columns) + (118.0 if self.paired else 14.0)
+        turned = max((width_of(name, self._font(size)) for name in self.columns), default=0.0)
+        left, top = (8.0, 0.0) if self.paired else (_LEFT, min(turned + 8, _TOP) + 22)
+        width = left + size * len(self.columns) + (_RIGHT if self.paired else 14.0)
         width = max(width, 300.0)
         words = self._paired_labels(left, top, size) if self.paired else self._labels(left, top, size)
         cells = [self._cell(one, left, top, size) for one in self.cells]
@@ -90,7 +93,10 @@ class Heat:
 
     def _size(self) -> float:
         room = _CELLS * (1 if len(self.columns) <= 12 else 1.6 if len(self.columns) <= 40 else 2.0)
-        return min(max(room / max(len(self.columns), 1), 9.0), 54.0)
+        return min(max(room / max(len(self.columns), 1), 9.0), 62.0)
+
+    def _font(self, size: float) -> float:
+        return min(12.0, max(size * 0.8, 8.0))
 
     def _cell(self, one: Cell, left: float, top: float, size: float) -> Html:
         x, y, colour = left + size * one.column, top + size * one.row, self.colour(one.value)
@@ -118,7 +124,7 @@ class Heat:
         return tag("g", *parts)
 
     def _labels(self, left: float, top: float, size: float) -> list[Html]:
-        font = min(12.0, max(size * 0.8, 8.0))
+        font = self._font(size)
         found = [
             label(self.column_title, left, 14, size * len(self.columns), size=12, font_style="italic"),
             label(self.row_title, left - 8, top - 6, left - 12, size=12, font_style="italic", text_anchor="end"),
@@ -133,8 +139,8 @@ class Heat:
 
     def _paired_labels(self, left: float, top: float, size: float) -> list[Html]:
         """On the diagonal: a name stands at the end of its row and on top of its column."""
-        font = min(12.0, max(size * 0.8, 8.0))
-        width = left + size * len(self.columns) + 112
+        font = self._font(size)
+        width = left + size * len(self.columns) + _RIGHT - 6
         found = []
         for at, name in enumerate(self.rows):
             x = left + size * at + 4
@@ -147,7 +153,7 @@ class Heat:
             tag("rect", x=number(x + 12 * at), y=number(y), width=12, height=10, fill=sequential(at / 9))
             for at in range(10)
         ]
-        words = f"0 to {self.top:.3g} {self.unit}"
+        words = f"0 to {percent(self.top)}" if self.unit == SHARE else f"0 to {self.top:.3g} {self.unit}"
         return [*steps, label(words, x + 128, y + 9, width - x - 132, size=11)]
 
     def vega(self) -> dict[str, Any]:

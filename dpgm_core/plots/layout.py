@@ -1,7 +1,7 @@
 """Where the boxes of a graph go: the same graph gets the same picture, no box lies on another.
 
-Each component is laid out by stress majorisation, which makes distances on the page those in the graph (Gansner, Koren
-and North 2004); then boxes that overlap are pushed apart, and components are packed in rows.
+Each component is laid out by stress majorisation, which makes distances on the page follow those in the graph (Gansner,
+Koren and North 2004); then boxes that overlap are pushed apart, and components are packed in rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ __all__ = ["placed"]
 
 #: Pixels between boxes, at least and, along an edge, as it should be.
 _GAP, _EDGE = 14.0, 40.0
+#: Of distances in the graph: far ones are drawn nearer, or a long chain would leave most of the page empty.
+_POWER = 0.75
 _ROUNDS, _PUSHES = 150, 200
 #: Width over height of the whole.
 _ASPECT = 1.4
@@ -42,7 +44,7 @@ def placed(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatAr
     pieces = []
     for group in sorted(groups, key=lambda one: (-len(one), one[0])):
         steps = shortest_path(graph[group][:, group], directed=False, unweighted=True)
-        pieces.append((group, _apart(_stressed(steps) * _unit(boxes[group]), boxes[group])))
+        pieces.append((group, _apart(_stressed(steps**_POWER) * _unit(boxes[group]), boxes[group])))
     return _packed(pieces, boxes)
 
 
@@ -58,7 +60,8 @@ def _stressed(steps: FloatArray) -> FloatArray:
         return np.zeros((1, 2))
     places = _started(steps)
     weights = np.divide(1.0, steps**2, out=np.zeros(steps.shape), where=steps > 0)
-    inverse = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
+    # V^+ but for a shift of all places: V + 1/n has the constants as one more direction.
+    inverse = np.linalg.inv(np.diag(weights.sum(axis=1)) - weights + 1 / count)
     for _ in range(_ROUNDS):
         distances = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
         # x <- V^+ B(x) x, where B has -w d / |x_i - x_j| off its diagonal.

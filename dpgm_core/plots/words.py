@@ -16,7 +16,7 @@ _SAID = {
     MEASURED: "Measured: a released table holds it.",
     BY_STRUCTURE: "By structure: no released table holds it; the independences of the model tell it.",
     NOT_MEASURED: "Not measured: as the model's potentials have it, which no release informed.",
-    BY_DEFINITION: "By definition: no release is behind it.",
+    BY_DEFINITION: "By definition: it is as the model was written.",
 }
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from attrs import frozen
@@ -35,6 +36,8 @@ __all__ = [
 _LONGEST = 120
 #: Letters of a cell that is set in several lines.
 _WIDE = 32
+#: Pixels from which on a picture scrolls.
+_SHEET = 1200
 
 
 @frozen
@@ -132,11 +135,14 @@ def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Htm
     bare: without its own title and notes.
     """
     try:
-        svg = draw().svg(bare=bare)
+        svg = Html(draw().svg(bare=bare))
     except (TooLarge, InferenceError):
         return Html("")
     if len(svg.encode()) > most:
         return paragraph("The picture is left out: the names and labels in it are too long.", class_="note")
+    wide = re.match(r'[^>]* width="(\d+)', svg)
+    if wide is not None and int(wide[1]) > _SHEET:  # shrunk to the sheet nobody could read it
+        return tag("div", tag("figure", svg), class_="scroll wide", role="group", aria_label="A picture", tabindex="0")
     return tag("figure", svg)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core import plots
 from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.markup import Html
 from dpgm_core.models.dependence import Dependence, dependence
+from dpgm_core.plots.drawn import matrix_of
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import Section, cut, data_table, figure, joined, paragraph
 
@@ -29,7 +29,7 @@ def _parts(material: Material) -> list[object]:
         found = dependence(material.model, level=material.level)
     except (TooLarge, InferenceError) as error:
         return [paragraph(f"Exact answers about pairs do not fit: {error}")]
-    picture = figure(lambda: plots.dependence(material.model, level=material.level), most=_BYTES)
+    picture = figure(lambda: matrix_of(material.model, found), most=_BYTES)
     words = (
         "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
         "measured where one released table holds both. All others are answered by structure: they follow from the "
