@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpgm_core.arrays import Array
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.counting.kernel import count
+from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, require_non_private
 from dpgm_core.models.conditioning import expectation
 from dpgm_core.models.model import Model
@@ -17,7 +18,16 @@ from dpgm_core.sources.contract import NamedColumns
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["columns_of", "distance", "kl_divergence", "log_likelihood", "normalised", "tabulated", "total_variation"]
+__all__ = [
+    "columns_of",
+    "distance",
+    "kl_divergence",
+    "log_likelihood",
+    "normalised",
+    "tabulated",
+    "total_variation",
+    "true_shares",
+]
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
@@ -94,6 +104,26 @@ def total_variation(
         ours = np.mean([model.marginal(member) for member in group], axis=0)
         distances[clique] = distance(ours, normalised(tables.group(number)))
     return distances
+
+
+def true_shares(
+    domain: Domain, records: object, cliques: Iterable[Clique], *, allow_non_private: bool = False
+) -> tuple[dict[Clique, FloatArray], int]:
+    """The records' own shares in the cells of each clique's table, axes in its order, and their number. NOT PRIVATE.
+
+    Raises NonPrivateError unless `allow_non_private` is True. Of no records all shares of a table are equal.
+
+    >>> shares, count = true_shares(
+    ...     Domain.from_sizes({"a": 2}), np.array([[0], [1], [1], [1]]), [("a",)], allow_non_private=True
+    ... )
+    >>> shares["a",].tolist(), count
+    ([0.25, 0.75], 4)
+    """
+    structure = Structure(domain, cliques)
+    tables = tabulated(records, structure, allow_non_private=allow_non_private).arrays()
+    found = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
+    number = next((round(float(table.sum())) for table in found.values()), 0)
+    return {clique: normalised(table) for clique, table in found.items()}, number
 
 
 def tabulated(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:

@@ -74,7 +74,8 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     terms: what is protected and how (see `Terms`); neighbours: short for terms that state only the relation,
     "add-remove" or "replace-one", in persons. One of the two; no default. randomness: None takes the operating
     system's; SeededRandomness is for simulations and is stamped. ledger: a Ledger or its path, charged before any noise
-    is drawn. save_release: file for the release, written before learning. split: how the budget is divided over tables,
+    is drawn. save_release: file for the release, written before learning. progress: told the step, how far it is and of
+    how much; says nothing while records are counted. split: how the budget is divided over tables,
     "even" or "optimal" (see `optimal_split`), or "contrasts": of binary attributes one noisy sum of products for each
     set inside a clique is measured in place of tables; "sharper": the one of "contrasts" and "even" that tells the
     cliques' products better. With {"tables": "even", "check": 0.05} a share is set aside for noisy tables of random
@@ -236,7 +237,7 @@ def learn(
     how little noise they have. That of a structure check is kept with the model and not learned from. structure: the
     model's cliques, each measured clique inside one of them; when None the first release's own, with what the others
     measured outside of it. conversion_delta: where the releases cost different kinds of budget, the delta at which the
-    zCDP part is converted.
+    zCDP part is converted. learner, inference, randomness, progress: as in `fit`.
 
     >>> import numpy as np
     >>> from dpgm_core import Budget, Domain, Structure

@@ -2,11 +2,14 @@
 
 With --check it only compares.
 
-Everything below the line `<!-- generated -->` of a page is generated; edit what stands above it, or the code.
+Everything below the line `<!-- generated -->` of a page is generated, and so is what stands between `<!-- list -->` and
+`<!-- end -->` above it; edit the rest, or the code.
 """
 
+import html
 import importlib
 import inspect
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,6 +30,17 @@ from dpgm_core.testing.runner import checks_of
 DOCS = Path(__file__).parents[1]
 FIRST_PARTY = {"dpgm-core", *(path.parent.name for path in DOCS.parent.glob("plugins/*/pyproject.toml"))}
 MARK = "<!-- generated -->"
+LIST = re.compile(r"(?<=<!-- list -->\n\n).*?(?=<!-- end -->)", re.DOTALL)
+
+# What a component of each kind does, for the list of all of them.
+DOES = {
+    "mechanism": "draws the noise of a release",
+    "inference": "computes marginals from potentials",
+    "collective": "infers the hidden true tables from noisy ones",
+    "learner": "makes a model of releases",
+    "selector": "chooses privately what to measure",
+    "source": "reads records, or sums them where they are",
+}
 
 # Why the checks of each kind are there, at the head of its table.
 WHY = {
@@ -71,7 +85,18 @@ def commands(
         for below in command.list_commands(context):
             found = command.get_command(context, below)
             assert found is not None
-            yield from commands(found, below, context)
+            if not found.hidden:
+                yield from commands(found, below, context)
+
+
+def command_list() -> str:
+    """A line for each command, with the first sentence of its help."""
+    rows = [
+        f"| [`{path}`](#{path.replace(' ', '-')}) | {cell(context.command.get_short_help_str(limit=200))} |"
+        for path, context in commands(cli, "dpgm")
+        if not isinstance(context.command, click.Group)
+    ]
+    return "\n".join(["| command | |", "|---|---|", *rows, ""])
 
 
 def command_section(path: str, context: click.Context) -> str:
@@ -86,8 +111,19 @@ def command_section(path: str, context: click.Context) -> str:
     options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
     rows = [record for option in options if (record := option.get_help_record(context))]
     if rows:
-        lines += ["| option | |", "|---|---|", *(f"| `{cell(name)}` | {cell(text)} |" for name, text in rows), ""]
+        lines += ["| option | |", "|---|---|", *(f"| {code(name)} | {cell(text)} |" for name, text in rows), ""]
     return "\n".join(lines)
+
+
+def component_list() -> str:
+    """The names of each kind, linked to their sections."""
+    names = defaultdict(list)
+    for offer in Registry.discover():
+        if offer.distribution in FIRST_PARTY:
+            kind, name = offer.component.kind, offer.component.name
+            names[kind].append(f"[`{name}`](#{kind}-{name})")
+    rows = [f"| {kind} | {DOES[kind]} | {', '.join(names[kind])} |" for kind in KINDS]
+    return "\n".join(["| kind | what it does | names |", "|---|---|---|", *rows, ""])
 
 
 def component_sections() -> Iterator[str]:
@@ -107,13 +143,14 @@ def component_sections() -> Iterator[str]:
                 rows = [row for row in rows if row not in known]
                 lines += [f"All options of {name}, above{', and:' if rows else '.'}", ""]
             if rows:
-                lines += ["| option | type | default | unit | |", "|---|---|---|---|---|", *rows]
+                lines += ["| option | default | meaning |", "|---|---|---|", *rows]
             yield "\n".join([*lines, ""])
 
 
 def option_row(option: OptionInfo) -> str:
     """One option as a line of a table."""
-    return f"| `{option.name}` | {' | '.join(map(cell, (option.type, option.default, option.unit, option.help)))} |"
+    form = f"{option.type}, in {option.unit}" if option.unit else option.type
+    return f"| `{option.name}` | {cell(option.default)} | {cell(option.help)} (*{cell(form)}*) |"
 
 
 def check_sections() -> Iterator[str]:
@@ -167,7 +204,7 @@ def contract_section(name: str) -> str:
             shown = member + str(signature.replace(parameters=list(signature.parameters.values())[1:])).replace("'", "")
         else:
             continue
-        lines.append(f"| `{cell(shown)}` | {cell(sentence(value))} |")
+        lines.append(f"| {code(shown)} | {cell(sentence(value))} |")
     return "\n".join([*lines, ""])
 
 
@@ -186,6 +223,13 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def code(text: str) -> str:
+    """Code that may stand in a Markdown table: a bar inside backticks would show its backslash."""
+    if "|" not in text:
+        return f"`{' '.join(text.split())}`"
+    return f"<code>{html.escape(' '.join(text.split()), quote=False).replace('|', '&#124;')}</code>"
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Each page with the text it should have."""
     bodies = {
@@ -194,8 +238,10 @@ def pages() -> Iterator[tuple[Path, str]]:
         "conformance.md": check_sections(),
         "reference/contracts.md": contract_sections(),
     }
+    lists = {"cli.md": command_list(), "components.md": component_list()}
     for name, sections in bodies.items():
         head = (DOCS / name).read_text(encoding="utf-8").split(MARK)[0]
+        head = f"{lists.get(name)}\n".join(LIST.split(head))
         yield DOCS / name, head + MARK + "\n\n" + "\n".join(sections)
 
 

@@ -9,6 +9,7 @@ import click
 
 from dpgm_core.cli.common import RECORDS, json_option, print_json, print_table, say, stamp, talk
 from dpgm_core.cli.compared import print_comparison
+from dpgm_core.cli.records import records_of
 
 if TYPE_CHECKING:
     from dpgm_core.models.model import Model
@@ -78,7 +79,7 @@ def _print_distances(
         kl = kl_divergence(other, model)  # first: it says when the two are over different domains
         distances = total_variation(model, other)
     elif data is not None:
-        distances = total_variation(model, _records_of(data), allow_non_private=allow_non_private)
+        distances = total_variation(model, records_of(data), allow_non_private=allow_non_private)
         talk(f"dpgm: {_EXACT}")
     else:
         distances = _own_tables(model)
@@ -119,12 +120,3 @@ def _own_tables(model: Model) -> dict[Clique, float]:
     for one in sorted(model.seen, key=lambda one: -float(max(one.variances)) / one.total**2):
         distances |= total_variation(model, one.tables)
     return distances
-
-
-def _records_of(data: Path | str) -> object:
-    """Records named by a file or a URL, or by the spec that says how to read them."""
-    if isinstance(data, str) or data.suffix != ".toml":
-        return data
-    from dpgm_core.spec import load_spec
-
-    return load_spec(data).data

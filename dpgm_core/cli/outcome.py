@@ -13,19 +13,16 @@ if TYPE_CHECKING:
     from dpgm_core.learning.contract import Fit
     from dpgm_core.models.model import Model
     from dpgm_core.privacy.budget import Budget
-    from dpgm_core.releases.bins import FoundBins
     from dpgm_core.releases.release import NoisyTables
     from dpgm_core.releases.session import Step
     from dpgm_core.structure import Clique, Structure
 
 __all__ = [
-    "labels_facts",
     "print_chosen",
     "print_fit",
     "print_labels",
     "_print_margins",
     "_records",
-    "session_facts",
     "summary",
     "_swamped",
 ]
@@ -37,6 +34,7 @@ _MOST_SHOWN = 20
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
     """A fit as plain values, for `--json`. saved: the files of its releases. remarks: those of its spec."""
     from dpgm_core.releases.stamps import stamp_of
+    from dpgm_core.releases.told import labels_facts, session_facts
 
     surest, cost, chosen = _surest(done), _cost(done), session_facts(done.model.releases)
     return {
@@ -61,24 +59,6 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
     }
 
 
-def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
-    """The labels that were found privately before, by column; nothing without any. All of it is released."""
-    from dpgm_core.releases.release import discoveries
-
-    found = [one for discovery in discoveries(releases) for one in discovery.columns]
-    facts = [
-        {
-            "column": one.column,
-            "labels": list(one.labels),
-            "counts": list(one.counts),
-            "threshold": one.noise.threshold,
-            "cost": one.budget.to_dict(),
-        }
-        for one in found
-    ]
-    return {"labels": facts} if facts else {}
-
-
 def print_labels(releases: Sequence[NoisyTables]) -> None:
     """What was found of each open column, a line each; nothing without any."""
     from dpgm_core.releases.release import discoveries
@@ -89,52 +69,6 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
             about = f"{_several(len(one.labels), 'label')} found for {one.budget}, each of about "
             about += f"{one.noise.threshold:,} persons or more"
             say(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
-
-
-def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
-    """What sessions did, step by step, and which codes they merged; nothing without one. All of it is released."""
-    sessions = _sessions(releases)
-    if not sessions:
-        return {}
-    bins = {one.name: list(one.attribute.labels[: len(one.places) - 1]) for one in _bins(sessions)}
-    facts = {"trace": [_step(step) for one in sessions for step in one.steps], "merges": _merges(sessions)}
-    return facts | ({"bins": bins} if bins else {})
-
-
-def _sessions(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
-    return [one for one in releases if one.session is not None]
-
-
-def _bins(sessions: Sequence[NoisyTables]) -> list[FoundBins]:
-    return [bins for one in sessions if one.session is not None for bins in one.session.bins]
-
-
-def _merges(sessions: Sequence[NoisyTables]) -> dict[str, list[int]]:
-    """Attribute -> the new code of each of its codes; sessions that are learned from together agree on them."""
-    told = [one.session.merges for one in sessions if one.session is not None]
-    return {name: list(codes) for merges in told for name, codes in merges.items()}
-
-
-def _step(step: Step) -> dict[str, Any]:
-    from dpgm_core.releases.descents import Descent
-    from dpgm_core.releases.steps import Choice, NoisyScores
-    from dpgm_core.releases.verdict import Verdict
-
-    cost = step.cost.to_dict()
-    if isinstance(step, Descent):
-        moved = [list(clique) for clique in step.cliques]
-        return {"kind": "descend", "cliques": moved, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, Verdict):
-        edges = None if step.edges is None else [list(pair) for pair in step.edges]
-        facts = {"kind": "vote", "cliques": edges or [], "stable": edges is not None}
-        return {**facts, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, Choice):
-        chosen = [list(clique) for clique in step.cliques]
-        return {"kind": "select", "cliques": chosen, "candidates": len(step.candidates), "cost": cost}
-    if isinstance(step, NoisyScores):
-        return {"kind": "score", "cliques": [], "candidates": len(step.candidates), "cost": cost}
-    kind = "check" if step.check else "measure"
-    return {"kind": kind, "cliques": [list(clique) for clique in step.structure.cliques], "cost": cost}
 
 
 def _selector(model: Model) -> str | None:
@@ -149,7 +83,9 @@ def _selection(model: Model) -> dict[str, Any]:
 
 def _told(step: Step) -> list[object]:
     """A step as a row of a table."""
-    facts = _step(step)
+    from dpgm_core.releases.told import step_facts
+
+    facts = step_facts(step)
     tables = [" x ".join(clique) for clique in facts["cliques"]]
     more = f", and {len(tables) - _MOST_SHOWN} more" if len(tables) > _MOST_SHOWN else ""
     return [facts["kind"], facts.get("candidates", "-"), step.cost, ", ".join(tables[:_MOST_SHOWN]) + more]
@@ -211,6 +147,7 @@ def print_fit(
     from dpgm_core.errors import TooLarge
     from dpgm_core.learning.judgement import verdicts
     from dpgm_core.releases.stamps import caveats_of
+    from dpgm_core.releases.told import sessions_of
     from dpgm_core.releases.totals import contradictions
 
     stamp(path, caveats_of(done.model.releases))
@@ -221,7 +158,7 @@ def print_fit(
     paid = "" if learned_again else "" if left is None else f"; left in the ledger: {left}"
     say(("paid before: " if learned_again else "spent:   ") + f"{cost}{paid}")
     print_labels(done.model.releases)
-    if _sessions(done.model.releases):
+    if sessions_of(done.model.releases):
         print_chosen(
             done.model.structure,
             done.model.releases,
@@ -272,8 +209,10 @@ def print_chosen(
 
     Cliques inside others are not listed. selector: who chose it, if that is known; notes: its own.
     """
-    sessions = _sessions(releases)
-    for bins in _bins(sessions):
+    from dpgm_core.releases.told import bins_of, merges_of, sessions_of
+
+    sessions = sessions_of(releases)
+    for bins in bins_of(sessions):
         count, found = len(bins.edges) - 1, bins.attribute
         if found.values.is_temporal:
             at = list(found.labels[:count])
@@ -293,7 +232,7 @@ def print_chosen(
     say(f"         {', '.join(cliques[:_MOST_SHOWN])}{more}")
     for note in notes:
         say(f"note:    {note}")
-    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in _merges(sessions).items()]
+    merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in merges_of(sessions).items()]
     if merged:
         say(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
     if verbose:

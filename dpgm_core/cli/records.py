@@ -16,7 +16,7 @@ from dpgm_core.models.stamped import beside, stamp_in
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_output", "take_over", "write_records"]
+__all__ = ["check_output", "records_of", "take_over", "write_records"]
 
 
 def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, how: Written = PLAIN) -> None:
@@ -104,6 +104,15 @@ def _write_lines(table: pa.Table, lines: IO[bytes], delimiter: str) -> None:
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(joined)], pa.int64()), joined)
     lines.write(pc.binary_join(whole, pa.scalar("\n", pa.large_string()))[0].as_buffer())
     lines.write(b"\n")
+
+
+def records_of(data: Path | str) -> object:
+    """Records named by a file or a URL, or by the spec that says how to read them."""
+    if isinstance(data, str) or data.suffix != ".toml":
+        return data
+    from dpgm_core.spec import load_spec
+
+    return load_spec(data).data
 
 
 def check_output(path: Path) -> None:

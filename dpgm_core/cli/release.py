@@ -18,7 +18,7 @@ from dpgm_core.cli.common import (
     unmeasured_note,
     validated_option,
 )
-from dpgm_core.cli.outcome import labels_facts, print_chosen, print_labels, session_facts
+from dpgm_core.cli.outcome import print_chosen, print_labels
 from dpgm_core.cli.output import reserved
 from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
 
@@ -48,6 +48,7 @@ def release(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validat
     from dpgm_core.errors import OptionError
     from dpgm_core.releases.release import total_cost
     from dpgm_core.releases.stamps import caveats_of, stamp_of
+    from dpgm_core.releases.told import labels_facts
     from dpgm_core.releases.totals import contradictions
     from dpgm_core.spec import load_spec
 
@@ -108,6 +109,8 @@ def _chosen_facts(
     run: Spec, noisy: NoisyTables, selection: Selection, spent: Budget, left: Budget | None
 ) -> dict[str, Any]:
     """A release of chosen tables, for `--json`: with the steps that chose them."""
+    from dpgm_core.releases.told import session_facts
+
     return {
         "release": str(noisy.saved_as),
         "spent": spent.to_dict(),

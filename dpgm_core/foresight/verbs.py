@@ -79,7 +79,8 @@ def plan(
 ) -> Plan:
     """What a release would cost and how accurate it would be, without touching any data (see `dpgm plan`).
 
-    records: a publicly known or guessed number of records, for relative errors. split: as in `fit`. learner: what it
+    structure, budget, mechanism, inference, terms, neighbours, split: as in `fit`. records: a publicly known or guessed
+    number of records, for relative errors. learner: what it
     refuses to learn is refused, and tables and split are those that it says it will measure (see `Foreseen`); where it
     says nothing and does not take one release of all, a note says so. None: the structure's tables, whoever learns.
     data: the records, of which nothing is read: where they are summed elsewhere a note says in how many passes.

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import OptionError, StructureError, TooLarge
+from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
+from dpgm_core.models.intervals import checked_level, interval
 from dpgm_core.models.model import Model
+from dpgm_core.models.pairwise import pair_tables
+from dpgm_core.models.questions import listed, named
+from dpgm_core.models.standing import refuse
 from dpgm_core.structure import Clique
+from dpgm_core.structure.graphs import components
 
 __all__ = ["Dependence", "dependence"]
+
+#: Cells of the clusters' tables of the model and its replicates together, 256 MiB; and multiply-adds of all walks.
+_CELLS, _WORK = 2**25, 2 * 10**9
+#: Pairs, times the models that are asked: so many are answered in a few seconds.
+_ANSWERS = 1_000_000
+#: Pairs that an engine answers which makes a structure of its own for each.
+_ONE_BY_ONE = 100
+
+#: (a, b, p(a, b)), the table of each model: (B, labels of a, labels of b).
+_Pairs = Iterable[tuple[str, str, FloatArray]]
 
 
 @frozen(kw_only=True, eq=False)
 class Dependence:
     """Pairs of attributes, each once, and what a model says of them.
 
-    names: the K attributes that were looked at. pairs: (P,) of names. mutual_information: (P,), nats. cramers_v: (P,),
-    of 0 to 1. low, high: intervals of the mutual information, (P,), of a model with replicates; None without. standing:
-    (P,), of `Model.standing`.
+    names: the K attributes that were looked at. pairs: (P,) of names, in the order of `itertools.combinations`.
+    mutual_information: (P,), nats. cramers_v: (P,), of 0 to 1: the square root of (sum of (p - p_a p_b)^2 / (p_a p_b))
+    over the least number of labels with any probability, less one. NaN where nothing could be computed. standing: (P,),
+    of `Model.standing`. low, high: intervals of the mutual information, (P,), v_low, v_high: of V; of a model with
+    replicates, None without. level: of the intervals.
     """
 
     names: Clique
@@ -29,9 +51,212 @@ class Dependence:
     standing: tuple[str, ...]
     low: FloatArray | None = None
     high: FloatArray | None = None
+    v_low: FloatArray | None = None
+    v_high: FloatArray | None = None
     level: float | None = None
 
+    def matrix(self, values: FloatArray) -> FloatArray:
+        """(K, K): values of the pairs, (P,), at both of their places; NaN on the diagonal.
 
-def dependence(model: Model, attributes: Sequence[str] | None = None, *, level: float = 0.9) -> Dependence:
-    """All pairs of `attributes`, by default of all that were measured. Free in privacy: computed from the model."""
-    raise NotImplementedError
+        >>> from dpgm_core import Domain, Structure, Tables
+        >>> model = Model(s := Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")]), Tables.zeros(s))
+        >>> (found := dependence(model)).matrix(found.cramers_v).round(3).tolist()
+        [[nan, 0.0], [0.0, nan]]
+        """
+        square = np.full((len(self.names), len(self.names)), math.nan)
+        above = np.triu_indices(len(self.names), 1)
+        square[above] = values
+        square.T[above] = values
+        return square
+
+    def __repr__(self) -> str:
+        return f"Dependence({len(self.names)} attributes, {len(self.pairs)} pairs)"
+
+
+def dependence(
+    model: Model,
+    attributes: Sequence[str] | None = None,
+    *,
+    pairs: Iterable[Sequence[str]] | None = None,
+    level: float = 0.9,
+) -> Dependence:
+    """All pairs of `attributes`, by default of all that were measured. Free in privacy: computed from the model.
+
+    pairs: only these, of two attributes each; then `attributes` is left out. Attributes in different components of the
+    structure are independent: 0 exactly. Where the model has merged codes the numbers are those of the codes as they
+    were. The clusters' tables of a junction tree answer for all pairs at once; where they do not fit, or where the
+    engine is not exact and there are more than 100 pairs that no clique holds, those are NaN. Intervals are as in
+    `Model.intervals`, without the structure's error; they cost as many answers as there are replicates. Where that is
+    more than a million (200 attributes, 50 replicates), or where the replicates' tables do not fit, all intervals are
+    NaN: ask for fewer. Raises StructureError for attributes that the model lacks or did not measure, TooLarge where not
+    even the marginals of the model's cliques fit (of `pairs`: where one of them does not), OptionError for a level that
+    is none.
+
+    >>> from dpgm_core import Domain, Structure, Tables
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("c",)])
+    >>> law = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
+    >>> found = dependence(Model(structure, Tables.from_arrays(structure, law)))
+    >>> found.pairs, found.mutual_information.round(3).tolist(), found.cramers_v.round(3).tolist()
+    ((('a', 'b'), ('a', 'c'), ('b', 'c')), [0.693, 0.0, 0.0], [1.0, 0.0, 0.0])
+    """
+    level = checked_level(level)
+    names, asked = _questions(model, attributes, pairs)
+    # Given its block, a merged code tells nothing: what blocks tell of each other is what their codes do.
+    here = model.coarse.using(unmeasured="uniform")
+    models, answers = _asked(here, names, len(asked)) if pairs is None else _each(here, asked)
+    information, squares = _numbers(models, answers, asked)
+    v = _cramers(model, names, asked, squares)
+    bounds: dict[str, FloatArray] = {}
+    if model.replicates:
+        for key, found, most in (("", information, _most(model, asked)), ("v_", v, np.ones(v.shape[1]))):
+            bounds[f"{key}low"], bounds[f"{key}high"] = _interval(found, level, most)
+    return Dependence(
+        names=names,
+        pairs=asked,
+        mutual_information=information[0],
+        cramers_v=v[0],
+        standing=tuple(model.standing(pair) for pair in asked),
+        level=level if bounds else None,
+        **bounds,
+    )
+
+
+def _questions(
+    model: Model, attributes: Sequence[str] | None, pairs: Iterable[Sequence[str]] | None
+) -> tuple[Clique, tuple[Clique, ...]]:
+    """The attributes and the pairs that are asked for, checked."""
+    if pairs is not None:
+        if attributes is not None:
+            raise OptionError("say either attributes, all of whose pairs are looked at, or the pairs themselves")
+        asked = tuple(dict.fromkeys(named(model.domain, pair, {}) for pair in listed(pairs)))
+        wrong = next((pair for pair in asked if len(pair) != 2), None)
+        if wrong is not None:
+            raise StructureError(f"dependence is between two attributes, got {wrong!r}")
+        names = tuple(dict.fromkeys(itertools.chain.from_iterable(asked)))
+    elif attributes is None:
+        left_out = set(model.left_out)
+        names = tuple(name for name in model.domain.names if name not in left_out)
+    else:
+        names = named(model.domain, attributes, {})
+    refuse(names, model.left_out)
+    return names, tuple(itertools.combinations(names, 2)) if pairs is None else asked
+
+
+def _numbers(models: Sequence[Model], answers: _Pairs, pairs: Sequence[Clique]) -> tuple[FloatArray, FloatArray]:
+    """Mutual information and phi squared, (B, P), of the models."""
+    index = {frozenset(pair): at for at, pair in enumerate(pairs)}
+    information = np.full((len(models), len(pairs)), math.nan)
+    squares = information.copy()
+    parts = components(models[0].structure.constrained.adjacency)
+    where = {name: at for at, one in enumerate(parts) for name in one}
+    apart = [at for at, (one, two) in enumerate(pairs) if where[one] != where[two]]
+    for one, two, table in answers:
+        at = index[frozenset((one, two))]
+        information[:, at], squares[:, at] = _of_table(table)
+    information[:, apart] = squares[:, apart] = 0.0
+    return information, squares
+
+
+def _each(model: Model, pairs: Sequence[Clique]) -> tuple[Sequence[Model], _Pairs]:
+    """The pairs asked for, of the model and of its replicates."""
+    models = (model, *model.replicates) if len(pairs) * (1 + len(model.replicates)) <= _ANSWERS else (model,)
+    found = [one.marginals_of(pairs) for one in models]
+    return models, ((pair[0], pair[1], np.stack([one[pair] for one in found])) for pair in pairs)
+
+
+def _asked(model: Model, names: Clique, pairs: int) -> tuple[Sequence[Model], _Pairs]:
+    """Who answers, the model first, and the answers of all pairs that can be had."""
+    engine = model.engine
+    if not engine.exact:
+        return (model,), _approximate(model, names, "query" in engine.capabilities)
+    tree = cluster_tree(model.structure.constrained)
+    for models in ((model, *model.replicates), (model,)):
+        count = len(models)
+        if count == 1 or (count * pairs <= _ANSWERS and _fits(tree, names, count)):
+            break
+    if _fits(tree, names, count):
+        try:
+            found = [one.marginals_of(tree.structure.cliques) for one in models]
+        except TooLarge:
+            pass
+        else:
+            tables = [np.stack([one[clique] for one in found]) for clique in tree.structure.cliques]
+            return models, pair_tables(tree, tables, names)
+    return (model,), _inside(model, names)
+
+
+def _fits(tree: ClusterTree, names: Clique, models: int) -> bool:
+    """Whether tables and walks are small enough."""
+    sizes = tree.structure.domain.sizes
+    cells: int = tree.structure.cells
+    return models * cells <= _CELLS and models * cells * sum(sizes[name] for name in names) <= _WORK
+
+
+def _inside(model: Model, names: Clique) -> _Pairs:
+    """Pairs within the cliques, from the beliefs that the model has anyway."""
+    asked = set(names)
+    held = {pair for clique in model.structure.cliques for pair in itertools.combinations(clique, 2)}
+    once = {frozenset(pair): pair for pair in held if asked.issuperset(pair)}
+    return _answered(model, sorted(once.values()))
+
+
+def _approximate(model: Model, names: Clique, at_once: bool) -> _Pairs:
+    """Pairs by an engine that is not exact: those of one component where it can, else those within cliques."""
+    reached = components(model.structure.constrained.adjacency)
+    every = [pair for one in reached for pair in itertools.combinations([name for name in names if name in one], 2)]
+    others = sum(model.structure.covering(pair) is None for pair in every)
+    return _answered(model, every) if at_once or others <= _ONE_BY_ONE else _inside(model, names)
+
+
+def _answered(model: Model, pairs: Sequence[Clique]) -> _Pairs:
+    return ((pair[0], pair[1], table[None]) for pair, table in model.marginals_of(pairs).items())
+
+
+def _of_table(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mutual information and phi squared of p(a, b), (B, labels, labels); each (B,)."""
+    one, two = table.sum(axis=2), table.sum(axis=1)
+    # I = H(a) + H(b) - H(a, b)
+    information = _entropy(one) + _entropy(two) - _entropy(table.reshape(len(table), -1))
+    # Divided root by root, so that products of rare labels cannot underflow.
+    apart = (table - one[:, :, None] * two[:, None, :]) * _over_root(one)[:, :, None] * _over_root(two)[:, None, :]
+    return np.maximum(information, 0.0), np.sum(apart**2, axis=(1, 2))
+
+
+def _entropy(shares: FloatArray) -> FloatArray:
+    logs = np.log(shares, out=np.zeros(shares.shape), where=shares > 0)
+    return np.asarray(-np.einsum("ij,ij->i", shares, logs))
+
+
+def _over_root(shares: FloatArray) -> FloatArray:
+    roots = np.sqrt(np.maximum(shares, 0.0))
+    found: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
+    return found
+
+
+def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: FloatArray) -> FloatArray:
+    """V from phi squared: of a table with r and c labels that have any probability, phi^2 <= min(r, c) - 1."""
+    if not pairs:
+        return squares
+    try:
+        alone = model.marginals_of([(name,) for name in names])
+        labels = {name: int(np.count_nonzero(alone[name,] > 0)) for name in names}
+    except TooLarge:
+        labels = {name: model.domain[name].size for name in names}
+    most = np.array([max(min(labels[one], labels[two]) - 1, 1) for one, two in pairs])
+    return np.asarray(np.minimum(np.sqrt(squares / most), 1.0))
+
+
+def _most(model: Model, pairs: Sequence[Clique]) -> FloatArray:
+    """The largest mutual information that each pair can have, nats."""
+    sizes = model.domain.sizes
+    return np.array([math.log(min(sizes[one], sizes[two])) for one, two in pairs])
+
+
+def _interval(found: FloatArray, level: float, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends from the model's row and those of its replicates; NaN where there are none."""
+    low, high = np.full(most.shape, math.nan), np.full(most.shape, math.nan)
+    known = np.isfinite(found).all(axis=0)
+    if len(found) > 1:
+        ends = interval(found[0, known], found[1:, known], level=level, within=(0.0, math.inf))
+        low[known], high[known] = ends.low, np.minimum(ends.high, most[known])
+    return low, high

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from dpgm_core.plots.drawn import dependence, graph, marginal, pair
     from dpgm_core.plots.picture import Picture
 
+_LAZY = {
+    "drawn": ["dependence", "graph", "marginal", "pair"],
+    "picture": ["Picture"],
+}
+
 __all__ = ["Picture", "dependence", "graph", "marginal", "pair"]
 
-__getattr__, __dir__ = face(__name__, {"drawn": ["dependence", "graph", "marginal", "pair"], "picture": ["Picture"]})
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from dpgm_core.markup import Html
-
 __all__ = ["Picture"]
 
 
@@ -23,7 +21,7 @@ class Picture(Protocol):
         """What it rests on: of all that is shown where that is one thing, else in words."""
         ...
 
-    def svg(self) -> Html:
+    def svg(self) -> str:
         """One `<svg>` element with a title and a description in words, in `currentColor` and CSS variables with
         defaults (`--dpgm-bar`, ...), so that a page's light and dark mode apply; no script, no font, no link."""
         ...

@@ -7,11 +7,12 @@ import json
 import numpy as np
 
 import dpgm_core as dpgm
-from dpgm_core.cli.outcome import print_chosen, session_facts
+from dpgm_core.cli.outcome import print_chosen
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.privacy.gradients import NodeGradients
 from dpgm_core.privacy.regressions import Regressions
 from dpgm_core.privacy.scores import TableDistance
+from dpgm_core.releases.told import session_facts
 from dpgm_core.sources import as_source
 from dpgm_core.workload import Workload
 

@@ -102,7 +102,7 @@ def test_momentum_and_schedules_converge(schedule):
     """Each schedule, with momentum, gets to the same optimum."""
     done = climbed(
         records(), CHAIN, dpgm.Budget.approx(10**7, 1e-6),
-        epochs=300, sampling_rate=1, learning_rate=1.0, momentum=0.8, schedule=schedule, averaging=0.0,
+        epochs=100, sampling_rate=1, learning_rate=1.0, momentum=0.8, schedule=schedule, averaging=0.0,
     )  # fmt: skip
     assert mle(records(), CHAIN).kl(done.model) < 1e-3
 
@@ -118,7 +118,7 @@ def test_it_runs_over_loopy_inference():
 def test_an_estimated_total_learns_as_well():
     """q N from the noisy rounds: close to the model learned with the declared total."""
     budget = dpgm.Budget.approx(10**6, 1e-6)
-    settings = {"epochs": 40, "sampling_rate": 0.1, "schedule": "inverse-sqrt"}
+    settings = {"epochs": 35, "sampling_rate": 0.1, "schedule": "inverse-sqrt"}
     estimated = climbed(records(), CHAIN, budget, total="estimated", **settings)
     assert mle(records(), CHAIN).kl(estimated.model) < 20 / (2 * 2000)
 

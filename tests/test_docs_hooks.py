@@ -1,0 +1,58 @@
+"""What docs/hooks makes of docstrings for the reference."""
+
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import dpgm_core
+
+pytest.importorskip("griffe")
+HOOKS = Path(__file__).resolve().parents[1] / "docs" / "hooks"
+
+
+def hook(name):
+    """A module of docs/hooks, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, HOOKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tabled = hook("parameters").tabled
+
+
+def test_sentences_about_parameters_become_a_section_where_the_first_one_stood():
+    """Names in a row share their meaning, prose before and after stays, and an example is not read."""
+    text = "Do it.\n\nSlowly. size: in\nbytes; low, high: codes (low: first).\n\nRaises.\n\n>>> size: 1"
+    assert tabled(text, ["low", "high", "size", "other"], "Args") == (
+        "Do it.\n\nSlowly.\n\nArgs:\n    low: codes (low: first).\n    high: codes (low: first).\n    size: in bytes"
+        "\n\nRaises.\n\n>>> size: 1"
+    )
+
+
+def test_a_docstring_that_explains_none_of_the_names_stays_as_it_is():
+    """Other words before a colon, lists and code are no parameters."""
+    text = "Note: all of it.\n\n* size: in a list\n\n```\nsize: 1\n```"
+    assert tabled(text, ["size"], "Args") == text
+    assert tabled("Do it. size: 1", [], "Args") == "Do it. size: 1"
+
+
+@pytest.mark.parametrize("verb", ["fit", "learn", "plan"])
+def test_the_verbs_explain_all_their_parameters(verb):
+    """Each one is a row of the table in the reference; `release` and `select` point at those of `fit`."""
+    function = getattr(dpgm_core, verb)
+    names = list(inspect.signature(function).parameters)
+    rows = re.findall(r"^    (\w+): ", tabled(inspect.getdoc(function), names, "Args"), re.MULTILINE)
+    assert rows == names and len(rows) > 6
+
+
+@pytest.mark.parametrize("path", sorted((HOOKS.parent / "pictures").glob("*.svg")), ids=lambda path: path.stem)
+def test_pictures_are_read_aloud_scale_and_take_the_colours_of_the_page(path):
+    """Each has a title, a description and a view box, and states a colour as a fallback only."""
+    text = path.read_text(encoding="utf-8")
+    assert 'role="img"' in text and " viewBox=" in text and "max-width:100%" in text
+    assert re.search(r"<title[^>]*>[^<]+</title>\s*<desc[^>]*>[^<]+</desc>", text)
+    assert not re.search(r"#[0-9a-f]{3,6}\b", re.sub(r"var\([^)]*\)", "", text))
