@@ -61,3 +61,17 @@ def test_synthetic_files_by_a_model_or_a_domain(model, dpgm_command, refused):
     (folder / "people.csv").write_text("sex,age\nF,old\n")
     said = refused("compare", model, folder / "people.csv")
     assert f"dpgm compare MODEL --data {folder / 'people.csv'} --allow-non-private" in said
+
+
+def test_a_page_replaces_a_page_only(model, partial, dpgm_command, refused):
+    """An earlier one of its kind; another ending, another file or one model alone is refused before any work."""
+    page = model.with_name("c.html")
+    for _ in range(2):
+        code, out, err = dpgm_command("compare", model, partial, "-o", page)
+        assert code == 0 and f"page: {page}" in err and "against" in out
+        assert page.read_text().startswith("<!doctype html>\n<!-- dpgm comparison -->")
+    other = model.with_name("other.html")
+    other.write_text("<!doctype html>\n")
+    assert "only a dpgm comparison is replaced" in refused("compare", model, partial, "-o", other)
+    assert "must end in .html" in refused("compare", model, partial, "-o", model.with_name("c.pdf"))
+    assert "dpgm report MODEL" in refused("compare", model, "-o", page)
