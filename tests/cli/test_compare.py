@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 
 import dpgm_core as dpgm
+from tests.pages import DOCS, run_here
 
 
 def test_one_model_and_records(model, dpgm_command, refused):
@@ -75,3 +78,13 @@ def test_a_page_replaces_a_page_only(model, partial, dpgm_command, refused):
     assert "only a dpgm comparison is replaced" in refused("compare", model, partial, "-o", other)
     assert "must end in .html" in refused("compare", model, partial, "-o", model.with_name("c.pdf"))
     assert "dpgm report MODEL" in refused("compare", model, "-o", page)
+
+
+def test_the_page_of_the_documentation_runs(tmp_path, monkeypatch, capfd):
+    """Its commands and its Python, beside a copy of the example: every table of the two models has a score."""
+    shutil.copytree(DOCS / "examples/health", tmp_path / "docs/examples/health", ignore=shutil.ignore_patterns("out"))
+    monkeypatch.chdir(tmp_path)
+    run_here(DOCS / "compare.md")
+    out = capfd.readouterr().out
+    assert "half.dpgm against health.dpgm" in out and " of 30 tables differ by more than errors explain" in out
+    assert "half.dpgm against health.dpgm" in Path("compare.html").read_text()
