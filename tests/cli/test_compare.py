@@ -75,7 +75,8 @@ def test_a_page_replaces_a_page_only(model, partial, dpgm_command, refused):
         assert page.read_text().startswith("<!doctype html>\n<!-- dpgm comparison -->")
     other = model.with_name("other.html")
     other.write_text("<!doctype html>\n")
-    assert "only a dpgm comparison is replaced" in refused("compare", model, partial, "-o", other)
+    missing = model.with_name("none.dpgm")  # not looked for yet
+    assert "only a dpgm comparison is replaced" in refused("compare", model, missing, "-o", other)
     assert "must end in .html" in refused("compare", model, partial, "-o", model.with_name("c.pdf"))
     assert "dpgm report MODEL" in refused("compare", model, "-o", page)
 

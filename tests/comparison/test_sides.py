@@ -6,6 +6,7 @@ import dpgm_core as dpgm
 from dpgm_core import DataError
 from dpgm_core.cli import main
 from dpgm_core.comparison import compare
+from dpgm_core.comparison.sides import ModelSide
 from tests.comparison.made import model_of
 
 
@@ -38,3 +39,10 @@ def test_a_csv_file_is_read_as_it_was_written(tmp_path, fitted):
     (tmp_path / "s.csv").write_text(text.replace(",", ";"))
     with pytest.raises(DataError, match="without, or as Parquet"):
         compare(tmp_path / "m.dpgm", tmp_path / "s.csv")
+
+
+def test_a_models_errors_are_those_of_its_intervals(fitted):
+    """Of tables in any order, asked at once."""
+    cliques = [("job", "sex"), ("age",), ("sex", "age")]
+    for names, error in zip(cliques, ModelSide(model=fitted[0]).errors(cliques), strict=True):
+        assert error == pytest.approx(fitted[0].intervals(names).standard_error)
