@@ -388,7 +388,6 @@ def test_types_are_seen_wherever_they_are_named():
 #: Modules without a test file of their own, and what holds them instead.
 HELD_ELSEWHERE = {
     "arrays.py": "types alone",
-    "progress.py": "a type, and a function that does nothing",
     # what checks are made of: a fault in them lets a mutant live
     "testing/check.py": "tests/mutants",
     "testing/core_sources.py": "tests/testing/test_kit_first_party.py",
