@@ -282,7 +282,7 @@ ASKED = {
     "strerror", "sqlite_errorcode", "release", "__notes__", "__name__", "O_DIRECTORY",
     "__arrow_c_stream__", "__arrow_c_array__", "__array_interface__", "to_arrow_reader", "iloc", "columns",
     "categories", "cat", "storage", "kind", "tzinfo", "to_datetime64", "to_timedelta64",
-    "compile", "for_conformance",
+    "compile", "for_conformance", "kernel",
 }  # fmt: skip
 
 

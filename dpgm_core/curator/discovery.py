@@ -25,7 +25,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.labels import AskedLabels, asked_labels
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms, charge_conditions
-from dpgm_core.progress import Progress, silent
+from dpgm_core.progress import Progress, silent, unfailing
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
 from dpgm_core.sources.arrow import ArrowSource
@@ -131,6 +131,7 @@ def found_first(
     check()
     progress("counting: labels of open columns", 0, None)
     discovery = _discovered(source, domain, asked, terms, randomness, ledger)
+    unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
     with Found(domain=domain, budget=budget, discovery=discovery).kept():
         settled = discovery.domain(domain)
         if saved is not None:

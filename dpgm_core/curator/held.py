@@ -82,6 +82,7 @@ class HeldRecords(Single):
             rows = by_person(source, own.person, own.rows_per_person)
             self._progress("counting: the records are read", 0, None)
             self._rows = held = shielded(source, lambda: read_persons(rows, own.domain, own.columns))
+            self._progress("counting: the records are read", 1, 1)
             self._counted.records = held.records
         if grids:
             counted = shielded(source, lambda: count_grids(grids, self.rows, own.domain))

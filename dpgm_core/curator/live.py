@@ -250,6 +250,7 @@ class LiveCurator(Single, SetsAside):
             rows = by_person(source, terms.person, terms.rows_per_person)
             self._progress("counting: the records are read", 0, None)
             persons = shielded(source, lambda: read_persons(rows, measured.domain, columns))
+            self._progress("counting: the records are read", 1, 1)
             check = self._check if receipt.beside is not None else None
             counted = None if check is None else self._count(check.structure)
         if check is not None and counted is not None:

@@ -98,13 +98,19 @@ class Steps:
         self._screen: Screen | None = screen
         self._clock = clock
         self._steps: dict[str, Step] = {}
+        self._step: Step | None = None  # the last one, of which nothing is due before `_due_at`
+        self._due_at = math.inf
 
     def __call__(self, task: str, done: int, total: int | None) -> None:
         """As `Progress` has it."""
         screen = self._screen
         if screen is None:
             return
-        now, work = self._clock(), task.partition(":")[0]
+        now, last = self._clock(), self._step
+        if last is not None and now < self._due_at and task == last.task and last.done <= done != total:
+            last.done, last.total = done, total  # most calls of a tight loop end here
+            return
+        work = task.partition(":")[0]
         step = self._steps.get(work)
         if step is None:
             step = self._steps[work] = Step(task, now, done, done, total, -math.inf if screen.after == 0 else now)
@@ -118,6 +124,7 @@ class Steps:
                 screen.show(work, step, now)
             except (OSError, ValueError):  # nobody reads it any more
                 self._screen = None
+        self._step, self._due_at = step, max(step.told + screen.every, step.begun + screen.after)
 
     def _due(self, screen: Screen, step: Step, changed: bool, now: float) -> bool:
         if step.timeless:
