@@ -29,10 +29,13 @@ from dpgm_core.errors import DpgmError, ModelFileError, PluginError
 from dpgm_core.mistaken import in_place_of_model
 
 __all__ = [
+    "ANNEX_FILE",
     "BIF_FILE",
     "MODEL_FILE",
     "NAMES_FILE",
+    "PICTURE_FILE",
     "RELEASE_FILE",
+    "REPORT_FILE",
     "UAI_FILE",
     "VALIDATED_FILE",
     "Archive",
@@ -54,8 +57,11 @@ BIF_FILE = "a BIF network"
 MODEL_FILE = "a dpgm model"
 RELEASE_FILE = "a dpgm release"
 UAI_FILE = "a UAI model"
+PICTURE_FILE = "a picture"
 NAMES_FILE = "a names file"
 VALIDATED_FILE = "a note of dpgm validate"
+REPORT_FILE = "a dpgm report"
+ANNEX_FILE = "an annex of a dpgm report"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -133,6 +139,12 @@ def _kind(path: Path) -> str:
         b"MPE\n": "a UAI result",
         b'{"domain"': NAMES_FILE,
         b'{"dpgm-validated"': VALIDATED_FILE,
+        b"<!doctype html>\n<!-- dpgm report -->": REPORT_FILE,
+        b"<!doctype html>\n<!-- dpgm annex -->": ANNEX_FILE,
+        b"<svg ": PICTURE_FILE,
+        b'{\n "$schema": "https://vega.github.io/schema/vega-lite/': PICTURE_FILE,
+        b"\x89PNG\r\n": PICTURE_FILE,
+        b"%PDF-": PICTURE_FILE,
     }
     return next((kind for start, kind in starts.items() if head.startswith(start)), "another file")
 
@@ -164,19 +176,20 @@ def check_writable(path: str | Path, replaces: str | None = None) -> None:
         raise ModelFileError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def atomic_write(path: str | Path, content: bytes, replaces: str | None = None) -> None:
+def atomic_write(path: str | Path, content: bytes, replaces: str | None = None, *, mode: int | None = None) -> None:
     """Write a whole file or nothing, as `atomic_file` does. Raises ModelFileError."""
-    with atomic_file(path, replaces) as file:
+    with atomic_file(path, replaces, mode=mode) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def atomic_file(path: str | Path, replaces: str | None = None) -> Iterator[IO[bytes]]:
+def atomic_file(path: str | Path, replaces: str | None = None, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, there as a whole or not at all: a temporary one beside it, synced, then given its name.
 
     replaces: the kind of file that may give way, see `check_writable`; such a file hands on its permissions. A file of
-    this very content may stand there as well. Whatever is raised inside leaves nothing behind. Raises ModelFileError
-    for any other file, and when none can be written.
+    this very content may stand there as well. mode: its permissions, from before anything is written to it and
+    whatever stood there. Whatever is raised inside leaves nothing behind. Raises ModelFileError for any other file, and
+    when none can be written.
     """
     path = Path(path)
     temporary = path.with_name(f".{secrets.token_hex(8)}.part")
@@ -185,12 +198,15 @@ def atomic_file(path: str | Path, replaces: str | None = None) -> Iterator[IO[by
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
+            if mode is not None:
+                temporary.chmod(mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if not _named(temporary, path) and not _holds(path, temporary):
+        if not _named(temporary, path) and (mode is not None or not _holds(path, temporary)):
             check_writable(path, replaces)
-            shutil.copymode(path, temporary)
+            if mode is None:
+                shutil.copymode(path, temporary)
             temporary.replace(path)
         synced(path.parent)
     except OSError as error:

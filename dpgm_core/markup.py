@@ -34,7 +34,7 @@ def text(value: object) -> Html:
     return value if isinstance(value, Html) else Html(html.escape(printable(value)))
 
 
-def tag(name: str, *children: object, **attributes: object) -> Html:
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element of HTML or SVG. children: markup, or anything else as a text.
 
     attributes: `class_` is class, other underlines are hyphens; True stands alone, None and False are left out. Names

@@ -176,8 +176,8 @@ class Answers(Facts):
         p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
         drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
         value, except rounded ones; "texts" for these as the columns write them. The schema
-        has `stamp()` as JSON under the metadata key `dpgm`. randomness: None takes the operating system's. Raises
-        OptionError, InferenceError.
+        has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. randomness: None takes the operating
+        system's. Raises OptionError, InferenceError.
         """
         import pyarrow as pa
 
@@ -199,7 +199,9 @@ class Answers(Facts):
         """
         fixed = given_of(self.domain, given)
         refuse(fixed.codes, self.left_out)
-        write = writer(self.domain, self._answered(), form, self.stamp() | fixed.stamp(self.domain))
+        write = writer(
+            self.domain, self._answered(), form, {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
+        )
         return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
 
     def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:

@@ -10,12 +10,12 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.errors import TooLarge
+from dpgm_core.errors import OptionError, StructureError, TooLarge
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.models.intervals import checked_level, interval
 from dpgm_core.models.model import Model
 from dpgm_core.models.pairwise import pair_tables
-from dpgm_core.models.questions import named
+from dpgm_core.models.questions import listed, named
 from dpgm_core.models.standing import refuse
 from dpgm_core.structure import Clique
 from dpgm_core.structure.graphs import components
@@ -73,16 +73,24 @@ class Dependence:
         return f"Dependence({len(self.names)} attributes, {len(self.pairs)} pairs)"
 
 
-def dependence(model: Model, attributes: Sequence[str] | None = None, *, level: float = 0.9) -> Dependence:
+def dependence(
+    model: Model,
+    attributes: Sequence[str] | None = None,
+    *,
+    pairs: Iterable[Sequence[str]] | None = None,
+    level: float = 0.9,
+) -> Dependence:
     """All pairs of `attributes`, by default of all that were measured. Free in privacy: computed from the model.
 
-    Attributes in different components of the structure are independent: 0 exactly. Where the model has merged codes
-    the numbers are those of the codes as they were. The clusters' tables of a junction tree answer for all pairs at
-    once; where they do not fit, or where the engine is not exact and there are more than 100 pairs that no clique
-    holds, those are NaN. Intervals are as in `Model.intervals`, without the structure's error; they cost as many
-    answers as there are replicates. Where these are too many (200 attributes, 40 replicates), all intervals are NaN:
-    ask for fewer attributes. Raises StructureError for attributes that the model lacks or did not measure, TooLarge
-    where not even the marginals of the model's cliques fit, OptionError for a level that is none.
+    pairs: only these, of two attributes each; then `attributes` is left out. Attributes in different components of the
+    structure are independent: 0 exactly. Where the model has merged codes the numbers are those of the codes as they
+    were. The clusters' tables of a junction tree answer for all pairs at once; where they do not fit, or where the
+    engine is not exact and there are more than 100 pairs that no clique holds, those are NaN. Intervals are as in
+    `Model.intervals`, without the structure's error; they cost as many answers as there are replicates. Where that is
+    more than a million (200 attributes, 50 replicates), or where the replicates' tables do not fit, all intervals are
+    NaN: ask for fewer. Raises StructureError for attributes that the model lacks or did not measure, TooLarge where not
+    even the marginals of the model's cliques fit (of `pairs`: where one of them does not), OptionError for a level that
+    is none.
 
     >>> from dpgm_core import Domain, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("c",)])
@@ -92,45 +100,68 @@ def dependence(model: Model, attributes: Sequence[str] | None = None, *, level: 
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), [0.693, 0.0, 0.0], [1.0, 0.0, 0.0])
     """
     level = checked_level(level)
-    if attributes is None:
-        left_out = set(model.left_out)
-        names: Clique = tuple(name for name in model.domain.names if name not in left_out)
-    else:
-        names = named(model.domain, attributes, {})
-        refuse(names, model.left_out)
-    pairs = tuple(itertools.combinations(names, 2))
+    names, asked = _questions(model, attributes, pairs)
     # Given its block, a merged code tells nothing: what blocks tell of each other is what their codes do.
     here = model.coarse.using(unmeasured="uniform")
-    information, squares = _numbers(here, names, pairs)
-    v = _cramers(model, names, pairs, squares)
+    models, answers = _asked(here, names, len(asked)) if pairs is None else _each(here, asked)
+    information, squares = _numbers(models, answers, asked)
+    v = _cramers(model, names, asked, squares)
     bounds: dict[str, FloatArray] = {}
     if model.replicates:
-        for key, found, most in (("", information, _most(model, pairs)), ("v_", v, np.ones(v.shape[1]))):
+        for key, found, most in (("", information, _most(model, asked)), ("v_", v, np.ones(v.shape[1]))):
             bounds[f"{key}low"], bounds[f"{key}high"] = _interval(found, level, most)
     return Dependence(
         names=names,
-        pairs=pairs,
+        pairs=asked,
         mutual_information=information[0],
         cramers_v=v[0],
-        standing=tuple(model.standing(pair) for pair in pairs),
+        standing=tuple(model.standing(pair) for pair in asked),
         level=level if bounds else None,
         **bounds,
     )
 
 
-def _numbers(model: Model, names: Clique, pairs: Sequence[Clique]) -> tuple[FloatArray, FloatArray]:
-    """Mutual information and phi squared, (B, P): of the model, and of its replicates where they are not too many."""
+def _questions(
+    model: Model, attributes: Sequence[str] | None, pairs: Iterable[Sequence[str]] | None
+) -> tuple[Clique, tuple[Clique, ...]]:
+    """The attributes and the pairs that are asked for, checked."""
+    if pairs is not None:
+        if attributes is not None:
+            raise OptionError("say either attributes, all of whose pairs are looked at, or the pairs themselves")
+        asked = tuple(dict.fromkeys(named(model.domain, pair, {}) for pair in listed(pairs)))
+        wrong = next((pair for pair in asked if len(pair) != 2), None)
+        if wrong is not None:
+            raise StructureError(f"dependence is between two attributes, got {wrong!r}")
+        names = tuple(dict.fromkeys(itertools.chain.from_iterable(asked)))
+    elif attributes is None:
+        left_out = set(model.left_out)
+        names = tuple(name for name in model.domain.names if name not in left_out)
+    else:
+        names = named(model.domain, attributes, {})
+    refuse(names, model.left_out)
+    return names, tuple(itertools.combinations(names, 2)) if pairs is None else asked
+
+
+def _numbers(models: Sequence[Model], answers: _Pairs, pairs: Sequence[Clique]) -> tuple[FloatArray, FloatArray]:
+    """Mutual information and phi squared, (B, P), of the models."""
     index = {frozenset(pair): at for at, pair in enumerate(pairs)}
-    models, answers = _asked(model, names, len(pairs))
     information = np.full((len(models), len(pairs)), math.nan)
     squares = information.copy()
-    where = {name: at for at, one in enumerate(components(model.structure.constrained.adjacency)) for name in one}
+    parts = components(models[0].structure.constrained.adjacency)
+    where = {name: at for at, one in enumerate(parts) for name in one}
     apart = [at for at, (one, two) in enumerate(pairs) if where[one] != where[two]]
-    information[:, apart] = squares[:, apart] = 0.0
     for one, two, table in answers:
         at = index[frozenset((one, two))]
         information[:, at], squares[:, at] = _of_table(table)
+    information[:, apart] = squares[:, apart] = 0.0
     return information, squares
+
+
+def _each(model: Model, pairs: Sequence[Clique]) -> tuple[Sequence[Model], _Pairs]:
+    """The pairs asked for, of the model and of its replicates."""
+    models = (model, *model.replicates) if len(pairs) * (1 + len(model.replicates)) <= _ANSWERS else (model,)
+    found = [one.marginals_of(pairs) for one in models]
+    return models, ((pair[0], pair[1], np.stack([one[pair] for one in found])) for pair in pairs)
 
 
 def _asked(model: Model, names: Clique, pairs: int) -> tuple[Sequence[Model], _Pairs]:
@@ -178,7 +209,7 @@ def _approximate(model: Model, names: Clique, at_once: bool) -> _Pairs:
 
 
 def _answered(model: Model, pairs: Sequence[Clique]) -> _Pairs:
-    return ((*pair, table[None]) for pair, table in model.marginals_of(pairs).items())
+    return ((pair[0], pair[1], table[None]) for pair, table in model.marginals_of(pairs).items())
 
 
 def _of_table(table: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -193,7 +224,7 @@ def _of_table(table: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _entropy(shares: FloatArray) -> FloatArray:
     logs = np.log(shares, out=np.zeros(shares.shape), where=shares > 0)
-    return -np.einsum("ij,ij->i", shares, logs)
+    return np.asarray(-np.einsum("ij,ij->i", shares, logs))
 
 
 def _over_root(shares: FloatArray) -> FloatArray:
@@ -212,7 +243,7 @@ def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: Floa
     except TooLarge:
         labels = {name: model.domain[name].size for name in names}
     most = np.array([max(min(labels[one], labels[two]) - 1, 1) for one, two in pairs])
-    return np.minimum(np.sqrt(squares / most), 1.0)
+    return np.asarray(np.minimum(np.sqrt(squares / most), 1.0))
 
 
 def _most(model: Model, pairs: Sequence[Clique]) -> FloatArray:

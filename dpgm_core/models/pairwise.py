@@ -6,8 +6,8 @@ behind it
     p(a, t) = sum over S of p(a | S) p(S, t)
 
 for every t of D that is not in S; the message to the next separator comes the same way. Clusters are taken as sources
-from the last of the tree's order to the first, and walks only enter those before their source: so each pair is met once.
-`TreeQueries` answers any sets of attributes; this answers all pairs, ten times faster, of several models at once.
+from the last of the tree's order to the first, and walks only enter those before their source: so each pair is met
+once. `TreeQueries` answers any sets of attributes; this answers all pairs, ten times faster, of several models at once.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Walk:
         held = (*shared, *new)
         product = product.reshape(count, *middle, rows, *(sizes[name] for name in new))
         places = [1 + at + (at >= len(shared)) for at in (held.index(name) for name in out)]
-        return product.transpose([0, 1 + len(shared), *places])
+        return np.asarray(product.transpose([0, 1 + len(shared), *places]))
 
 
 def _conditional(table: FloatArray, mass: FloatArray) -> FloatArray:

@@ -2,27 +2,107 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+
+from dpgm_core.errors import OptionError, TooLarge
+from dpgm_core.models.dependence import Dependence
+from dpgm_core.models.dependence import dependence as dependence_of
+from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.model import Model
+from dpgm_core.models.questions import named
+from dpgm_core.models.standing import MEASURED
+from dpgm_core.plots.bars import Bars
+from dpgm_core.plots.canvas import percent, width_of
+from dpgm_core.plots.groups import checked_most, grouped, shares_of
+from dpgm_core.plots.heat import SHARE, Cell, Heat
+from dpgm_core.plots.layout import placed
+from dpgm_core.plots.network import FONT, Line, Network, Node
 from dpgm_core.plots.picture import Picture
+from dpgm_core.plots.words import intervals_of, notes_of, summed, titled
 
 __all__ = ["dependence", "graph", "marginal", "pair"]
+
+_MEASURES = {"cramers-v": "Cramer's V", "mutual-information": "nats"}
+#: Labels of each side of a pair; letters of a name in a box, and names in a cluster's.
+_SIDE, _LETTERS, _NAMES = 30, 14, 5
 
 
 def marginal(
     model: Model, attribute: str, given: Mapping[str, object] | None = None, *, level: float = 0.9, most: int = 40
 ) -> Picture:
-    """Bars of p(attribute | given), with intervals from replicates. most: labels shown; the rest is one bar."""
-    raise NotImplementedError
+    """Bars of p(attribute | given), with intervals from replicates. most: labels shown; the rest is one bar.
+
+    Bins are in their order; where there are more than `most`, neighbours share a bar. Raises what `Model.marginal`
+    does, OptionError for a level or a `most` that is none.
+
+    >>> from dpgm_core import Domain, Structure, Tables
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> marginal(Model(structure, Tables(structure, np.log([0.25, 0.75]))), "a")
+    Bars('a', 2 bars, by definition)
+    """
+    level, most = checked_level(level), checked_most(most)
+    (name,) = named(model.domain, (attribute,) if isinstance(attribute, str) else attribute, given or {})
+    groups = {name: grouped(model.domain[name], model.marginal(name, given), most)}
+    shares, found = shares_of(model, groups, given, level)
+    standing = model.standing(name, given)
+    return Bars(
+        title=titled((name,), given),
+        standing=standing,
+        labels=groups[name].labels,
+        shares=tuple(shares.tolist()),
+        low=() if found is None else tuple(found.low.tolist()),
+        high=() if found is None else tuple(found.high.tolist()),
+        level=None if found is None else level,
+        notes=notes_of(model, standing, intervals_of(model, None if found is None else level)),
+    )
 
 
 def pair(
     model: Model, first: str, second: str, given: Mapping[str, object] | None = None, *, level: float = 0.9
 ) -> Picture:
-    """A heat map of p(first, second | given)."""
-    raise NotImplementedError
+    """A heat map of p(first, second | given). Of more than 30 labels of one the rest is one row or column.
+
+    Raises what `Model.marginal` does, OptionError for a level that is none.
+
+    >>> from dpgm_core import Domain, Structure, Tables
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
+    >>> pair(Model(structure, Tables.zeros(structure)), "a", "b")
+    Heat('a and b', 2 x 3, by definition)
+    """
+    level = checked_level(level)
+    names = named(model.domain, (first, second), given or {})
+    alone = model.marginals_of([(name,) for name in names], given)
+    groups = {name: grouped(model.domain[name], alone[name,], _SIDE) for name in names}
+    table, found = shares_of(model, groups, given, level)
+    rows, columns = (groups[name].labels for name in names)
+    cells = []
+    for at in itertools.product(range(len(rows)), range(len(columns))):
+        share, said = float(table[at]), f"{first} {rows[at[0]]}, {second} {columns[at[1]]}: "
+        shown: tuple[str, ...] = (percent(share),)
+        said += shown[0]
+        if found is not None:
+            low, high = float(found.low[at]), float(found.high[at])
+            said += f" ({100 * level:g} % interval {percent(low)} to {percent(high)})"
+            shown += (f"{100 * low:.1f} - {100 * high:.1f}",)
+        cells.append(Cell(row=at[0], column=at[1], value=share, said=said, shown=shown))
+    standing = model.standing(names, given)
+    return Heat(
+        title=titled(names, given),
+        standing=standing,
+        rows=rows,
+        columns=columns,
+        cells=tuple(cells),
+        top=float(table.max()),
+        unit=SHARE,
+        row_title=first,
+        column_title=second,
+        notes=notes_of(model, standing, intervals_of(model, None if found is None else level)),
+    )
 
 
 def dependence(
@@ -33,10 +113,192 @@ def dependence(
     level: float = 0.9,
     most: int = 60,
 ) -> Picture:
-    """A matrix of all pairs, measured ones marked; of more than `most` attributes the most dependent ones."""
-    raise NotImplementedError
+    """A matrix of all pairs, measured ones outlined; of more than `most` attributes the most dependent ones.
+
+    Raises what `dpgm_core.models.dependence.dependence` does, OptionError for a measure that is none.
+
+    >>> from dpgm_core import Domain, Structure, Tables
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
+    >>> dependence(Model(structure, Tables.zeros(structure)))
+    Heat('dependence of all pairs', 2 x 2, by definition)
+    """
+    if measure not in _MEASURES:
+        raise OptionError(f"dependence is measured by 'cramers-v' or 'mutual-information', got {measure!r}")
+    most = checked_most(most)
+    found = dependence_of(model, attributes, level=level)
+    values = found.cramers_v if measure == "cramers-v" else found.mutual_information
+    names, title = found.names, "dependence of all pairs"
+    if len(names) > most:
+        strongest = np.nan_to_num(np.nanmax(np.nan_to_num(found.matrix(values)), axis=1))
+        kept = sorted(np.argsort(-strongest, kind="stable")[:most].tolist())
+        names, title = (
+            tuple(names[at] for at in kept),
+            f"dependence: the {most} most dependent of {len(names)} attributes",
+        )
+    place = {name: at for at, name in enumerate(names)}
+    shown = [at for at, (one, two) in enumerate(found.pairs) if one in place and two in place]
+    cells = []
+    for at in shown:
+        row, column = sorted((place[name] for name in found.pairs[at]), reverse=True)
+        cells.append(
+            Cell(
+                row=row,
+                column=column,
+                value=float(values[at]),
+                said=_said(found, at),
+                shown=() if math.isnan(values[at]) else (f"{values[at]:.2f}",),
+                outlined=found.standing[at] == MEASURED,
+            )
+        )
+    known = [float(values[at]) for at in shown if not math.isnan(values[at])]
+    standing = summed([found.standing[at] for at in shown])
+    outlined = "Outlined: measured together." if any(one.outlined for one in cells) else ""
+    return Heat(
+        title=title,
+        standing=standing,
+        rows=names,
+        columns=names,
+        cells=tuple(cells),
+        top=max([*known, 0.0]),
+        unit=_MEASURES[measure],
+        paired=True,
+        notes=notes_of(model, standing, outlined, intervals_of(model, found.level)),
+    )
+
+
+def _said(found: Dependence, at: int) -> str:
+    """A pair in words."""
+    one, two = found.pairs[at]
+    if math.isnan(found.cramers_v[at]):
+        return f"{one} and {two}: not computed, the model is too wide for it; {found.standing[at]}"
+    words = f"{one} and {two}: V {_v(found, at)}, mutual information {found.mutual_information[at]:.3g} nats"
+    if found.low is not None and found.high is not None and not math.isnan(found.low[at]):
+        words += f" ({found.low[at]:.3g} to {found.high[at]:.3g})"
+    return f"{words}; {found.standing[at]}"
+
+
+def _v(found: Dependence, at: int) -> str:
+    if found.v_low is None or found.v_high is None or math.isnan(found.v_low[at]):
+        return f"{found.cramers_v[at]:.2f}"
+    return f"{found.cramers_v[at]:.2f} ({found.v_low[at]:.2f} to {found.v_high[at]:.2f})"
 
 
 def graph(model: Model, *, junction_tree: bool = False) -> Picture:
-    """The attributes and what joins them, lines as wide as the dependence; or the clusters of the junction tree."""
-    raise NotImplementedError
+    """The attributes and what joins them, lines as wide as the dependence; or the clusters of the junction tree.
+
+    A line joins two attributes of one clique; it is dashed where no released table holds both. Attributes that no
+    release measured are dashed too. Between clusters a line is as wide as they share attributes.
+
+    >>> from dpgm_core import Domain, Structure, Tables
+    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
+    >>> graph(Model(structure, Tables.zeros(structure)))
+    Network('what depends directly on what', 3 nodes, 2 lines, by definition)
+    """
+    return _clusters(model) if junction_tree else _attributes(model)
+
+
+def _attributes(model: Model) -> Network:
+    names = model.domain.names
+    place = {name: at for at, name in enumerate(names)}
+    held = {
+        tuple(sorted(two, key=place.__getitem__))
+        for one in model.structure.constrained.cliques
+        for two in itertools.combinations(one, 2)
+    }
+    pairs = sorted(held, key=lambda two: (place[two[0]], place[two[1]]))
+    found = _known(model, pairs)
+    lines = []
+    for one, two in pairs:
+        at = found.get((one, two))
+        weight = 0.0 if at is None else float(np.nan_to_num(at[0].cramers_v[at[1]]))
+        said = f"{one} and {two}: {model.standing((one, two))}" if at is None else _said(*at)
+        dashed = model.standing((one, two)) not in (MEASURED, "by definition")
+        lines.append(Line(first=place[one], second=place[two], weight=weight, said=said, dashed=dashed))
+    unmeasured = set(model.unmeasured)
+    texts = [(name,) for name in names]
+    labels = [
+        f"{name}: {model.domain[name].size} labels" + (", not measured" if name in unmeasured else "") for name in names
+    ]
+    standing = summed([model.standing(two) for two in pairs])
+    level = next((at[0].level for at in found.values()), None)
+    notes = notes_of(model, standing, "Lines: as wide as Cramer's V.", intervals_of(model, level))
+    nodes, width, height = _nodes(
+        texts, labels, [(one.first, one.second) for one in lines], [n in unmeasured for n in names]
+    )
+    return Network(
+        title="what depends directly on what",
+        standing=standing,
+        nodes=nodes,
+        lines=tuple(lines),
+        width=width,
+        height=height,
+        notes=notes,
+    )
+
+
+def _known(model: Model, pairs: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], tuple[Dependence, int]]:
+    """What the model says of pairs; nothing of those it does not answer."""
+    left_out = set(model.left_out)
+    try:
+        found = dependence_of(model, pairs=[two for two in pairs if left_out.isdisjoint(two)])
+    except TooLarge:
+        return {}
+    return {two: (found, at) for at, two in enumerate(found.pairs)}
+
+
+def _clusters(model: Model) -> Network:
+    clusters, edges = model.structure.constrained.junction_tree
+    texts = [
+        one if len(one) <= _NAMES else (*one[: _NAMES - 1], f"and {len(one) - _NAMES + 1} more") for one in clusters
+    ]
+    standings = [model.standing(one) for one in clusters]
+    cells = [math.prod(model.domain.shape(one)) for one in clusters]
+    said = [
+        f"{', '.join(one)}: {size} cells; {standing}"
+        for one, size, standing in zip(clusters, cells, standings, strict=True)
+    ]
+    shared = [sorted(set(clusters[one]) & set(clusters[two])) for one, two in edges]
+    widest = max(map(len, shared), default=1)
+    lines = tuple(
+        Line(first=one, second=two, weight=len(both) / widest, said=f"shared: {', '.join(both)}")
+        for (one, two), both in zip(edges, shared, strict=True)
+    )
+    dashed = [standing not in (MEASURED, "by definition") for standing in standings]
+    nodes, width, height = _nodes(texts, said, edges, dashed)
+    standing = summed(standings)
+    return Network(
+        title="the junction tree",
+        standing=standing,
+        nodes=nodes,
+        lines=lines,
+        width=width,
+        height=height,
+        notes=notes_of(model, standing, "Lines: as wide as two clusters share attributes."),
+    )
+
+
+def _nodes(
+    texts: Sequence[Sequence[str]], said: Sequence[str], edges: Sequence[tuple[int, int]], dashed: Sequence[bool]
+) -> tuple[tuple[Node, ...], float, float]:
+    """Boxes for texts of some lines each, in their places, and the width and height of all."""
+    widest = 0.62 * FONT * _LETTERS
+    boxes = np.array(
+        [
+            (min(max(width_of(text, FONT) for text in lines), widest) + 14, 1.2 * FONT * len(lines) + 8)
+            for lines in texts
+        ]
+    )
+    centres, width, height = placed(boxes, edges)
+    nodes = tuple(
+        Node(
+            lines=tuple(lines),
+            said=words,
+            x=float(centre[0]),
+            y=float(centre[1]),
+            width=float(box[0]),
+            height=float(box[1]),
+            dashed=apart,
+        )
+        for lines, words, centre, box, apart in zip(texts, said, centres, boxes, dashed, strict=True)
+    )
+    return nodes, width, height

@@ -102,18 +102,21 @@ class _Bars:
         )
         # What is printed meanwhile belongs to standard output, not to where the bars are.
         self._bars = Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        self._tasks: dict[str, Any] = {}
+        self._tasks: dict[str, tuple[Any, Step]] = {}
         self._bars.start()
 
     def show(self, work: str, step: Step, now: float) -> None:
-        """In the line of its name; what stands behind a colon changes from one step to the next."""
-        total = None if step.timeless else step.total
+        """In the line of its name; what is finished goes when something else is told."""
         if work not in self._tasks:
-            self._tasks[work] = self._bars.add_task("", total=None, words="")
+            self._tasks[work] = self._bars.add_task("", total=None, words=""), step
+        for task, other in self._tasks.values():
+            if other is not step and other.finished:
+                self._bars.update(task, visible=False)
         self._bars.update(
-            self._tasks[work],
+            self._tasks[work][0],
+            visible=True,
             description=clipped(step.task, 120),
-            total=total,
+            total=None if step.timeless else step.total,
             completed=step.done,
             words=step.words(now),
         )
@@ -129,13 +132,13 @@ class _Notebook:
     after, every = 0.0, 0.2
 
     def __init__(self) -> None:
-        self._lines: dict[str, str] = {}
+        self._lines: dict[str, tuple[str, Step]] = {}
         self._handle: Any = None
 
     def show(self, work: str, step: Step, now: float) -> None:
-        """In the line of its name."""
-        self._lines[work] = step.line(now)
-        self._write("\n".join(self._lines.values()))
+        """In the line of its name; what is finished goes when something else is told."""
+        self._lines[work] = step.line(now), step
+        self._write("\n".join(line for line, one in self._lines.values() if one is step or not one.finished))
 
     def _write(self, text: str) -> None:
         if self._handle is None:

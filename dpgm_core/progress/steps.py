@@ -61,7 +61,8 @@ class Step:
         parts = [f"{self.done:,}" if self.total is None else f"{self.done:,} of {self.total:,}"]
         rate = self.rate(now)
         if rate is not None:
-            parts += [f"{rate:.3g} a second" if rate >= 1 else f"{1 / rate:.3g} s each"]
+            pace = f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+            parts += [f"{pace} a second" if rate >= 1 else f"{1 / rate:.3g} s each"]
             parts += [f"{duration((self.total - self.done) / rate)} left"] if self.total and not self.finished else []
         return ", ".join(parts)
 

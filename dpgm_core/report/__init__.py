@@ -1,1 +1,18 @@
-"""The report that a steward brings to a review board: one page, made of released things only."""
+"""A report about a model, for a review board and for whoever looks at it first: one page that needs nothing else.
+
+`make(model)` gives the page; `dpgm report MODEL` writes it. An owner's annex, NOT PRIVATE, is `make_annex`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.report.annex import make_annex
+    from dpgm_core.report.making import make
+
+__all__ = ["make", "make_annex"]
+
+__getattr__, __dir__ = face(__name__, {"annex": ["make_annex"], "making": ["make"]})

@@ -83,6 +83,7 @@ def test_one_line_for_each_kind_of_work(stderr):
         report("choosing: a x b", 1, 9)
         report("choosing: b x c", 9, 9)
         report("learning", 1, None)
+        report("choosing: c x d", 2, 9)
     assert "choosing: b x c" in terminal.getvalue() and "9 of 9" in terminal.getvalue()
     assert "\x1b[2A" not in terminal.getvalue()  # never three lines
     assert terminal.getvalue().count("\x1b[?25l") == terminal.getvalue().count("\x1b[?25h") == 1  # the cursor is back
@@ -113,8 +114,10 @@ def test_a_notebook_shows_a_text_that_changes(stderr, notebook):
     stream = stderr(False)
     with shown() as report:
         report("counting", 0, None)
+        report("counting", 1, 1)
         report("learning", 1, 4)
-    assert notebook == ["counting", "counting\nlearning: 1 of 4", ""]
+        report("simulating", 0, 2)
+    assert notebook == ["counting", "learning: 1 of 4", "learning: 1 of 4\nsimulating: 0 of 2", ""]
     assert stream.getvalue() == ""
     assert type(_screen("plain", stream)) is _Lines and type(_screen("bar", stream)) is _Notebook
 

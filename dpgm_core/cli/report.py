@@ -1,0 +1,75 @@
+"""dpgm report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpgm_core.cli.common import RECORDS, say, stamp, talk
+from dpgm_core.cli.records import records_of
+from dpgm_core.components.builtins import INFERENCE
+
+__all__ = ["report"]
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("model_file", metavar="MODEL", type=_file)
+@click.option("-o", "--output", type=_file, help="The .html file to write; MODEL's name with .html if left out.")
+@click.option("--ledger", "ledger_file", type=_file, help="The ledger that paid: its state and charges are told.")
+@click.option("--level", type=float, default=0.9, show_default=True, help="Of the intervals.")
+@click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
+@click.option(
+    "--annex",
+    "records",
+    type=RECORDS,
+    help="Records, or the spec that says how to read them: a second page that compares, exact and NOT PRIVATE.",
+)
+@click.option("--allow-non-private", is_flag=True, help="Say that the page of --annex may be written.")
+def report(
+    model_file: Path,
+    output: Path | None,
+    ledger_file: Path | None,
+    level: float,
+    inference: str,
+    records: Path | str | None,
+    allow_non_private: bool,
+) -> None:
+    """One page about MODEL for a review board and for its readers: guarantee, noise, distributions, how sure, origin.
+
+    An HTML file that needs nothing else and loads nothing. It is made from MODEL alone, and so as private as that is;
+    only an earlier report is replaced. With --annex the owner gets OUTPUT-annex.html besides, for no eyes but theirs.
+    """
+    from dpgm_core.errors import OptionError, require_non_private
+    from dpgm_core.files import ANNEX_FILE, REPORT_FILE, atomic_write, check_writable
+    from dpgm_core.ledger.ledger import Ledger
+    from dpgm_core.models.reading import load_model
+    from dpgm_core.releases.stamps import caveats_of
+    from dpgm_core.report import make, make_annex
+
+    page = model_file.with_suffix(".html") if output is None else output
+    if page.suffix not in (".html", ".htm"):
+        raise OptionError(f"cannot write {page.name}: a report is a page, so the name must end in .html")
+    if allow_non_private and records is None:
+        raise OptionError("--allow-non-private is for --annex RECORDS; the report itself is made from released things")
+    annex = page.with_name(f"{page.stem}-annex{page.suffix}")
+    check_writable(page, REPORT_FILE)
+    if records is not None:
+        require_non_private("an annex, which compares the model with records,", allow_non_private)
+        check_writable(annex, ANNEX_FILE)
+    model = load_model(model_file).using(inference)
+    ledger = None if ledger_file is None else Ledger.open(ledger_file)
+    made = make(model, file=model_file, ledger=ledger, level=level).encode()
+    beside = None
+    if records is not None:
+        owned = make_annex(model, records_of(records), file=model_file, allow_non_private=allow_non_private)
+        beside = owned.encode()
+    atomic_write(page, made, REPORT_FILE)
+    stamp(model_file, caveats_of(model.releases))
+    say(f"report: {page}")
+    if beside is not None:
+        atomic_write(annex, beside, ANNEX_FILE, mode=0o600)  # for its owner alone, and not named in the report
+        talk("dpgm: NOT PRIVATE: the annex holds exact functions of the records; keep it where the records are")
+        say(f"annex:  {annex}")

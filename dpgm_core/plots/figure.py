@@ -1,0 +1,87 @@
+"""matplotlib, where it is installed: axes to draw on, notes under them, and files by their names."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dpgm_core.errors import OptionError
+from dpgm_core.files import PICTURE_FILE, atomic_write
+from dpgm_core.plots.canvas import WARNING, Note, cut, wrapped
+from dpgm_core.plots.picture import Picture
+from dpgm_core.plots.vega import as_json
+from dpgm_core.printable import printable
+
+__all__ = ["finished", "matplotlib", "new_axes", "saved", "worded"]
+
+
+def matplotlib(part: str = "figure") -> ModuleType:
+    """A module of matplotlib. Raises OptionError, with what to install, where it is missing."""
+    try:
+        return importlib.import_module(f"matplotlib.{part}")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise OptionError(
+            "drawing with matplotlib needs it: pip install 'dpgm-core[plots]'; without it, svg() gives the picture, "
+            "and save writes .svg and .json"
+        ) from None
+
+
+def new_axes(axes: Any, width: float, height: float) -> Any:
+    """The axes that are given, or those of a new figure, inches; shown as figures of pyplot are."""
+    if axes is not None:
+        return axes
+    return matplotlib("pyplot").subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def worded(texts: Sequence[Any]) -> None:
+    """Take matplotlib texts as they are: dollars in a label start no formula."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def finished(axes: Any, title: str, notes: Sequence[Note], *, below: str = "") -> Any:
+    """Axes with the title above, and below them a name and the notes, red where one warns."""
+    lines = [printable(below)] if below else []
+    for text, _ in notes:
+        lines += wrapped(text, 8, 460)
+    colour = WARNING[1] if any(warns for _, warns in notes) else "black"
+    words = axes.set_xlabel("\n".join(lines), fontsize=8, color=colour)
+    worded([words, axes.set_title(cut(title, 11, 460), loc="left", fontsize=11)])
+    return axes
+
+
+def saved(picture: Picture, path: str | Path) -> None:
+    """Write a picture as its name says; one that stands there is replaced, any other file is refused.
+
+    Raises OptionError for a kind of file that nobody writes, ModelFileError.
+    """
+    place = Path(path)
+    kind = place.suffix.lower()
+    if kind == ".svg":
+        content = f"{picture.svg()}\n".encode()
+    elif kind == ".json":
+        content = as_json(picture.vega()).encode()
+    else:
+        content = _drawn(picture, place, kind)
+    atomic_write(place, content, PICTURE_FILE)
+
+
+def _drawn(picture: Picture, place: Path, kind: str) -> bytes:
+    """What matplotlib makes of it, without pyplot: nothing is shown and nothing stays open."""
+    figure = matplotlib().Figure(layout="constrained", figsize=(7, 5))
+    known = figure.canvas.get_supported_filetypes()
+    if kind[1:] not in known:
+        raise OptionError(
+            f"cannot save a picture as {place.name!r}: name a file .svg, .json (Vega-Lite) or, with matplotlib, one of "
+            + ", ".join(f".{one}" for one in sorted(known))
+        )
+    picture.draw(figure.subplots())
+    held = io.BytesIO()
+    figure.savefig(held, format=kind[1:], dpi=200, bbox_inches="tight")
+    return held.getvalue()

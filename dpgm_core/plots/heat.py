@@ -1,0 +1,211 @@
+"""Heat maps: a table of two attributes, or one number for each pair of attributes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from dpgm_core.markup import Html, tag
+from dpgm_core.plots.canvas import LINE, Note, cut, framed, label, number, painted, percent, width_of
+from dpgm_core.plots.figure import finished, matplotlib, new_axes, saved, worded
+from dpgm_core.plots.palette import ink, sequential
+from dpgm_core.plots.vega import finite, specification
+from dpgm_core.printable import printable
+
+__all__ = ["SHARE", "Cell", "Heat"]
+
+#: The unit of probabilities, which are written as percentages.
+SHARE = "share"
+#: Pixels: the room of row labels, and of column labels above; the width that cells share.
+_LEFT, _TOP, _CELLS, _RIGHT = 118.0, 84.0, 290.0, 118.0
+_LEGEND = 16.0
+
+
+@frozen(kw_only=True)
+class Cell:
+    """One cell. row, column: its place, from 0. value: NaN where nothing is known. shown: texts to stand in it.
+
+    said: the cell in words, with interval and standing. outlined: whether it is marked.
+    """
+
+    row: int
+    column: int
+    value: float
+    said: str
+    shown: tuple[str, ...] = ()
+    outlined: bool = False
+
+
+@frozen(kw_only=True)
+class Heat:
+    """Cells by rows and columns. paired: rows and columns are the same attributes, and cells lie below the diagonal.
+
+    top: the number that the darkest colour stands for. unit: what numbers are. standing: of all cells where that is
+    one, else in words. notes: lines under the picture, and whether they warn.
+    """
+
+    title: str
+    standing: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    top: float
+    unit: str
+    row_title: str = ""
+    column_title: str = ""
+    paired: bool = False
+    notes: tuple[Note, ...] = ()
+
+    def described(self) -> str:
+        """The picture in words, for those who do not see it."""
+        known = sorted((one for one in self.cells if not math.isnan(one.value)), key=lambda one: -one.value)
+        words = "; ".join(one.said for one in known[:10])
+        more = f"The largest of {len(self.cells)}: " if len(self.cells) > 10 else ""
+        return " ".join([f"{more}{words}.", *(text for text, _ in self.notes)])
+
+    def colour(self, value: float) -> str:
+        """Of a number; of one that is unknown none."""
+        return "none" if math.isnan(value) else sequential(value / self.top if self.top > 0 else 0.0)
+
+    def svg(self) -> Html:
+        """One `<svg>` element; see `Picture`."""
+        size = self._size()
+        turned = max((width_of(name, self._font(size)) for name in self.columns), default=0.0)
+        left, top = (8.0, 0.0) if self.paired else (_LEFT, min(turned + 8, _TOP) + 22)
+        width = left + size * len(self.columns) + (_RIGHT if self.paired else 14.0)
+        width = max(width, 300.0)
+        words = self._paired_labels(left, top, size) if self.paired else self._labels(left, top, size)
+        cells = [self._cell(one, left, top, size) for one in self.cells]
+        height = top + size * len(self.rows) + 10
+        legend = self._legend(8.0, height, width)
+        return framed(
+            [*words, *cells, *legend],
+            width=width,
+            height=height + _LEGEND,
+            title=self.title,
+            description=self.described(),
+            notes=self.notes,
+        )
+
+    def _size(self) -> float:
+        room = _CELLS * (1 if len(self.columns) <= 12 else 1.6 if len(self.columns) <= 40 else 2.0)
+        return min(max(room / max(len(self.columns), 1), 9.0), 62.0)
+
+    def _font(self, size: float) -> float:
+        return min(12.0, max(size * 0.8, 8.0))
+
+    def _cell(self, one: Cell, left: float, top: float, size: float) -> Html:
+        x, y, colour = left + size * one.column, top + size * one.row, self.colour(one.value)
+        look: dict[str, object] = {"fill": colour}
+        inset = 0.5
+        if one.outlined:
+            inset = 1.25
+            look |= {"stroke": "currentColor", "stroke_width": 1.5}
+        elif math.isnan(one.value):
+            look |= {"stroke_dasharray": 2, **painted(LINE, "stroke"), "fill": "none"}
+        side = number(size - 2 * inset)
+        parts = [
+            tag("title", one.said),
+            tag("rect", x=number(x + inset), y=number(y + inset), width=side, height=side, **look),
+        ]
+        large = min(12.0, size / 4.2)
+        for at, text in enumerate(one.shown if large >= 7 else ()):
+            lines = len(one.shown)
+            place = y + size / 2 + large * (0.36 + 1.15 * (at - (lines - 1) / 2))
+            scale = 1.0 if at == 0 else 0.8
+            fill = "currentColor" if colour == "none" else ink(colour)
+            parts.append(
+                label(text, x + size / 2, place, size - 2, size=scale * large, text_anchor="middle", fill=fill)
+            )
+        return tag("g", *parts)
+
+    def _labels(self, left: float, top: float, size: float) -> list[Html]:
+        font = self._font(size)
+        found = [
+            label(self.column_title, left, 14, size * len(self.columns), size=12, font_style="italic"),
+            label(self.row_title, left - 8, top - 6, left - 12, size=12, font_style="italic", text_anchor="end"),
+        ]
+        for at, name in enumerate(self.rows):
+            found.append(label(name, left - 6, top + size * (at + 0.5) + 4, left - 12, size=font, text_anchor="end"))
+        for at, name in enumerate(self.columns):
+            x = number(left + size * (at + 0.5) + 0.35 * font)
+            turned = f"translate({x} {number(top - 6)}) rotate(-90)"
+            found.append(tag("g", label(name, 0, 0, _TOP - 8, size=font), transform=turned))
+        return found
+
+    def _paired_labels(self, left: float, top: float, size: float) -> list[Html]:
+        """On the diagonal: a name stands at the end of its row and on top of its column."""
+        font = self._font(size)
+        width = left + size * len(self.columns) + _RIGHT - 6
+        found = []
+        for at, name in enumerate(self.rows):
+            x = left + size * at + 4
+            found.append(label(name, x, top + size * at + size - max(3.0, (size - font) / 2), width - x, size=font))
+        return found
+
+    def _legend(self, x: float, y: float, width: float) -> list[Html]:
+        """The scale: ten steps of colour, and the numbers at its ends."""
+        steps = [
+            tag("rect", x=number(x + 12 * at), y=number(y), width=12, height=10, fill=sequential(at / 9))
+            for at in range(10)
+        ]
+        words = f"0 to {percent(self.top)}" if self.unit == SHARE else f"0 to {self.top:.3g} {self.unit}"
+        return [*steps, label(words, x + 128, y + 9, width - x - 132, size=11)]
+
+    def vega(self) -> dict[str, Any]:
+        """A Vega-Lite specification with the values in it."""
+        rows, columns = [printable(one) for one in self.rows], [printable(one) for one in self.columns]
+        values = [
+            {
+                "row": rows[one.row],
+                "column": columns[one.column],
+                "value": finite(one.value),
+                "said": printable(one.said),
+            }
+            for one in self.cells
+        ]
+        scale = {"domain": [0, self.top or 1.0], "range": [sequential(at / 9) for at in range(10)]}
+        encoding = {
+            "x": {"field": "column", "type": "nominal", "sort": columns, "title": printable(self.column_title) or None},
+            "y": {"field": "row", "type": "nominal", "sort": rows, "title": printable(self.row_title) or None},
+            "color": {"field": "value", "type": "quantitative", "title": self.unit, "scale": scale},
+            "tooltip": {"field": "said", "type": "nominal"},
+        }
+        return specification(self.title, self.notes, values, mark="rect", encoding=encoding)
+
+    def draw(self, axes: Any = None) -> Any:
+        """Draw with matplotlib; see `Picture`."""
+        axes = new_axes(axes, 1.8 + 0.32 * len(self.columns), 1.8 + 0.32 * len(self.rows))
+        table = [[math.nan] * len(self.columns) for _ in self.rows]
+        for one in self.cells:
+            table[one.row][one.column] = one.value
+        colours = matplotlib("colors").LinearSegmentedColormap.from_list(
+            "dpgm", [sequential(at / 32) for at in range(33)]
+        )
+        image = axes.imshow(table, cmap=colours, vmin=0, vmax=self.top or 1.0)
+        axes.figure.colorbar(image, ax=axes, label=self.unit)
+        for one in self.cells:
+            if one.outlined:
+                place = (one.column - 0.47, one.row - 0.47)
+                axes.add_patch(matplotlib("patches").Rectangle(place, 0.94, 0.94, fill=False, linewidth=1.0))
+            if one.shown and len(self.cells) <= 64:
+                words = axes.text(one.column, one.row, "\n".join(one.shown), ha="center", va="center", fontsize=6)
+                words.set_color("black" if math.isnan(one.value) else ink(self.colour(one.value)))
+        axes.set_xticks(range(len(self.columns)), [cut(one, 8, 100) for one in self.columns], rotation=90, fontsize=8)
+        axes.set_yticks(range(len(self.rows)), [cut(one, 8, 100) for one in self.rows], fontsize=8)
+        axes.set_ylabel(printable(self.row_title))
+        worded([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
+        return finished(axes, self.title, self.notes, below=self.column_title)
+
+    def save(self, path: str | Path) -> None:
+        """Write a file; see `Picture`."""
+        saved(self, path)
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def __repr__(self) -> str:
+        return f"Heat({self.title!r}, {len(self.rows)} x {len(self.columns)}, {self.standing})"

@@ -1,0 +1,130 @@
+"""Where the boxes of a graph go: the same graph gets the same picture, no box lies on another.
+
+Each component is laid out by stress majorisation, which makes distances on the page follow those in the graph (Gansner,
+Koren and North 2004); then boxes that overlap are pushed apart, and components are packed in rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpgm_core.arrays import Array, FloatArray
+
+__all__ = ["placed"]
+
+#: Pixels between boxes, at least and, along an edge, as it should be.
+_GAP, _EDGE = 14.0, 40.0
+#: Of distances in the graph: far ones are drawn nearer, or a long chain would leave most of the page empty.
+_POWER = 0.75
+_ROUNDS, _PUSHES = 150, 200
+#: Width over height of the whole.
+_ASPECT = 1.4
+
+
+def placed(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatArray, float, float]:
+    """The centres of boxes, (n, 2), and the width and height of it all, pixels.
+
+    boxes: (n, 2), width and height of each. edges: pairs of boxes that belong together.
+
+    >>> centres, width, height = placed(np.array([[40.0, 20.0], [40.0, 20.0]]), [(0, 1)])
+    >>> bool(np.abs(centres[0] - centres[1]).max() > 40), width > 80
+    (True, True)
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components, shortest_path
+
+    count = len(boxes)
+    one, two = np.array(edges, dtype=int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(one)), (one, two)), shape=(count, count)).tocsr()
+    _, part = connected_components(graph, directed=False)
+    groups = [np.flatnonzero(part == number) for number in range(part.max() + 1)]
+    pieces = []
+    for group in sorted(groups, key=lambda one: (-len(one), one[0])):
+        steps = shortest_path(graph[group][:, group], directed=False, unweighted=True)
+        pieces.append((group, _apart(_stressed(steps**_POWER) * _unit(boxes[group]), boxes[group])))
+    return _packed(pieces, boxes)
+
+
+def _unit(boxes: FloatArray) -> FloatArray:
+    """Pixels of one step in the graph: wide boxes need more room sideways."""
+    return np.asarray(boxes.mean(axis=0) * 0.75 + _EDGE * np.array([1.0, 0.8]))
+
+
+def _stressed(steps: FloatArray) -> FloatArray:
+    """(n, 2): places whose distances are near `steps`, (n, n), weighted by 1 / steps^2."""
+    count = len(steps)
+    if count == 1:
+        return np.zeros((1, 2))
+    places = _started(steps)
+    weights = np.divide(1.0, steps**2, out=np.zeros(steps.shape), where=steps > 0)
+    # V^+ but for a shift of all places: V + 1/n has the constants as one more direction.
+    inverse = np.linalg.inv(np.diag(weights.sum(axis=1)) - weights + 1 / count)
+    for _ in range(_ROUNDS):
+        distances = np.hypot(*(places[:, None] - places[None]).transpose(2, 0, 1))
+        # x <- V^+ B(x) x, where B has -w d / |x_i - x_j| off its diagonal.
+        ratio = -np.divide(weights * steps, distances, out=np.zeros(steps.shape), where=distances > 1e-9)
+        np.fill_diagonal(ratio, ratio.diagonal() - ratio.sum(axis=1))
+        before, places = places, inverse @ (ratio @ places)
+        if np.abs(places - before).max() < 1e-3:
+            break
+    return places
+
+
+def _started(steps: FloatArray) -> FloatArray:
+    """Classical scaling: the two main axes of the distances, a little disturbed so that they are never ambiguous."""
+    count = len(steps)
+    uneven = 0.05 * np.sin(np.outer(np.arange(1.0, count + 1), np.arange(1.0, count + 1)) * math.pi * math.sqrt(5))
+    squares = (steps + (uneven + uneven.T) * (steps > 0)) ** 2
+    centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    axes = vectors[:, -1:-3:-1]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    return np.asarray(axes * np.sqrt(np.maximum(values[-1:-3:-1], 1e-2)))
+
+
+def _apart(places: FloatArray, boxes: FloatArray) -> FloatArray:
+    """Push boxes that overlap apart, along the axis where less is needed; what is left over is spread as a whole."""
+    needed = (boxes[:, None] + boxes[None]) / 2 + _GAP
+    for _ in range(_PUSHES):
+        overlap = _overlaps(places, needed)
+        if not overlap.any():
+            return places
+        away = places[:, None] - places[None]
+        lack = needed - np.abs(away)
+        narrow = lack.argmin(axis=2)[..., None] == np.arange(2)
+        # Two at one place go apart by their order.
+        order = np.sign(np.arange(len(places))[:, None] - np.arange(len(places))[None])[..., None]
+        side = np.where(away == 0, order, np.sign(away))
+        push = np.where(narrow & overlap[..., None], side * lack / 2, 0.0)
+        places = places + push.sum(axis=1) / np.maximum(overlap.sum(axis=1), 1)[:, None] * 1.05
+    while _overlaps(places, needed - 1).any():
+        places = places * 1.05
+    return places
+
+
+def _overlaps(places: FloatArray, needed: FloatArray) -> Array:
+    """(n, n): which boxes are too near each other."""
+    found = np.asarray((np.abs(places[:, None] - places[None]) < needed - 1e-6).all(axis=2))
+    np.fill_diagonal(found, False)
+    return found
+
+
+def _packed(pieces: Sequence[tuple[Array, FloatArray]], boxes: FloatArray) -> tuple[FloatArray, float, float]:
+    """Components side by side in rows, the largest first."""
+    centres = np.zeros((len(boxes), 2))
+    corners = [((at - boxes[group] / 2).min(axis=0), (at + boxes[group] / 2).max(axis=0)) for group, at in pieces]
+    area = sum(float(np.prod(high - low + _GAP)) for low, high in corners)
+    limit = max(math.sqrt(area * _ASPECT), *(float((high - low)[0]) for low, high in corners)) + 2 * _GAP
+    x = y = _GAP
+    row = width = 0.0
+    for (group, at), (low, high) in zip(pieces, corners, strict=True):
+        wide, tall = high - low
+        if x > _GAP and x + wide + _GAP > limit:
+            x, y, row = _GAP, y + row + _GAP, 0.0
+        centres[group] = at - low + (x, y)
+        x, row = x + wide + _GAP, max(row, float(tall))
+        width = max(width, float(x))
+    return centres, width, y + row + _GAP

@@ -1,0 +1,74 @@
+"""A report from a model: the sections in their order, and what is above them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpgm_core._version import __version__
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.markup import Html
+from dpgm_core.models.intervals import checked_level
+from dpgm_core.models.model import Model
+from dpgm_core.report.material import Material
+from dpgm_core.report.opening import opening
+from dpgm_core.report.page import page
+from dpgm_core.report.parts import cut, joined, stamp
+from dpgm_core.report.sections import attributes, charges, chosen, fit, graph, guarantee, measured, origin, pairs, use
+
+__all__ = ["make"]
+
+#: In their order.
+_SECTIONS = (
+    guarantee.section,
+    charges.section,
+    measured.section,
+    chosen.section,
+    attributes.section,
+    pairs.section,
+    graph.section,
+    fit.section,
+    use.section,
+    origin.section,
+)
+
+
+def make(model: Model, *, file: str | Path | None = None, ledger: Ledger | None = None, level: float = 0.9) -> Html:
+    """A page about a model: its guarantee in words, what was measured and chosen, what it says and how sure that is.
+
+    Post-processing of the releases behind the model: free in privacy, and as private as they are. The page needs
+    nothing else and may load nothing; equal models, files and ledgers give equal pages. file: where the model is
+    saved, whose name is in the commands of the page and whose SHA-256 is told. ledger: what its releases were charged
+    to; what is told of it are its terms and charges, without the owner's notes. level: of the intervals, which a model
+    with replicates has. Raises BudgetError for a ledger of others, OptionError for a level that is none.
+
+    >>> from dpgm_core import Domain, Model, Structure, Tables
+    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    >>> page = make(Model(structure, Tables.zeros(structure)))
+    >>> page.startswith("<!doctype html>"), "NO GUARANTEE" in page
+    (True, True)
+    """
+    path = None if file is None else Path(file)
+    material = Material(
+        model,
+        file="model.dpgm" if path is None else path.name,
+        digest=None if path is None else hashlib.sha256(path.read_bytes()).hexdigest(),
+        ledger=ledger,
+        level=checked_level(level),
+    )
+    charges.check_ledger(material)
+    what = "the model" if path is None else path.stem
+    return page(
+        kind="dpgm report",
+        title=f"Report on {cut(what)}",
+        opening=opening(material),
+        sections=[section(material) for section in _SECTIONS],
+        mark=marks(material.flaws),
+        footer=f"Made by dpgm {__version__} from {cut(material.file)} alone: post-processing of what was released.",
+    )
+
+
+def marks(flaws: Sequence[str]) -> Html | None:
+    """A stamp for each; None for none."""
+    return joined(stamp(flaw) for flaw in flaws) if flaws else None

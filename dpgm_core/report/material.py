@@ -1,0 +1,107 @@
+"""What the sections are written from: a model, its file and ledger, and what is computed from it, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from attrs import frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.ledger.ledger import Ledger
+from dpgm_core.models.intervals import Interval
+from dpgm_core.models.model import Model
+from dpgm_core.privacy.terms import flaws
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.stamps import UNKNOWN
+
+__all__ = ["Material", "Shares"]
+
+
+@frozen(kw_only=True, eq=False)
+class Shares:
+    """p(attribute), entry by entry: (labels,) each. low, high: None without replicates."""
+
+    estimate: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+class Material:
+    """A model and what a report says of it. file: its name; digest: the SHA-256 of the file, if there is one.
+
+    ledger: what its releases were charged to, if it may be told. level: of all intervals.
+    """
+
+    def __init__(self, model: Model, *, file: str, digest: str | None, ledger: Ledger | None, level: float) -> None:
+        self.model, self.file, self.digest, self.ledger, self.level = model, file, digest, ledger, level
+
+    @property
+    def releases(self) -> tuple[NoisyTables, ...]:
+        """All that was paid for."""
+        return self.model.releases
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes of which something was measured, in the domain's order."""
+        unknown = set(self.model.unmeasured)
+        return tuple(name for name in self.model.domain.names if name not in unknown)
+
+    @cached_property
+    def flaws(self) -> tuple[str, ...]:
+        """Why the guarantee does not hold to the letter, or at all; empty where it does."""
+        if not self.releases:
+            return (f"NO GUARANTEE: {UNKNOWN}",)
+        return flaws(unsafe=(one.unsafe for one in self.releases), private=bool(self.model.private))
+
+    @property
+    def promises(self) -> bool:
+        """Whether there is a budget that binds: releases, and no seed."""
+        return bool(self.releases) and bool(self.model.private)
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        """What the guarantee is conditional on."""
+        return tuple(dict.fromkeys(filter(None, (one.terms.condition for one in self.releases))))
+
+    @cached_property
+    def surest(self) -> NoisyTables | None:
+        """The release that tells the number of records best."""
+        return min(self.model.seen, key=_variance_of_total, default=None)
+
+    @property
+    def counted(self) -> tuple[float, float] | None:
+        """The number of records (of persons, with normalised contributions) and its standard error."""
+        if self.surest is None:
+            return None
+        return self.surest.total / _rate(self.surest), _variance_of_total(self.surest) ** 0.5
+
+    @property
+    def counted_as(self) -> str:
+        """What is counted."""
+        return "records" if self.surest is None or self.surest.contributions is None else "persons"
+
+    @cached_property
+    def shares(self) -> Mapping[str, Shares] | None:
+        """Of each measured attribute; None where exact answers do not fit."""
+        try:
+            if not self.model.replicates:
+                found = self.model.marginals_of([(name,) for name in self.names])
+                return {names[0]: Shares(estimate=table) for names, table in found.items()}
+            return {name: _sure(self.model.intervals(name, level=self.level)) for name in self.names}
+        except (TooLarge, InferenceError):
+            return None
+
+
+def _sure(found: Interval) -> Shares:
+    return Shares(estimate=found.estimate, low=found.low, high=found.high)
+
+
+def _rate(release: NoisyTables) -> float:
+    """Of the subsample of a round; 1 otherwise."""
+    return float(1 if release.round is None else release.round.sampling_rate)
+
+
+def _variance_of_total(release: NoisyTables) -> float:
+    return release.total_variance / _rate(release) ** 2

@@ -1,0 +1,96 @@
+"""A matrix of attributes as SVG: which pairs a released table holds, and how much noise its cells have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from dpgm_core.markup import Html, tag
+from dpgm_core.report.noise import Measured
+from dpgm_core.report.parts import cut, joined, per_cent
+
+__all__ = ["noise_matrix"]
+
+_MOST = 60
+_SIDE, _LETTER = 16, 6.2
+#: Up to which relative noise a shade goes; the last is beyond them.
+_SHADES = (0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | None:
+    """The matrix with its key; None where no table holds a pair. names: of at most 60 the first that are in pairs."""
+    noise = _best(tables)
+    if not noise:
+        return None
+    held = {one for pair in noise for one in pair}
+    shown = [one for one in names if one in held]
+    left, shown = len(shown) - _MOST, shown[:_MOST]
+    labels = [_short(one) for one in shown]
+    # A name stands at the end of its row, which is the top of its column: one label serves both.
+    wide = max(_SIDE * number + _LETTER * len(label) + 8 for number, label in enumerate(labels))
+    place = {one: number for number, one in enumerate(shown)}
+    cells: dict[int, list[str]] = {}
+    for pair, relative in noise.items():
+        if pair <= place.keys():
+            low, high = sorted(place[one] for one in pair)
+            cells.setdefault(_shade(relative), []).append(_square(low, high))
+    grid = "".join(_square(low, high) for low, high in combinations(range(len(shown)), 2))
+    drawn = [tag("path", d=grid, fill="none", stroke="var(--rule)", stroke_width="1")]
+    drawn += [tag("path", d="".join(parts), fill=f"var(--shade-{shade + 1})") for shade, parts in sorted(cells.items())]
+    for number, label in enumerate(labels):
+        drawn.append(tag("text", label, x=_SIDE * number + 4, y=f"{(number + 0.5) * _SIDE + 4:g}"))
+    words = f"{len(noise)} pairs of attributes lie in a released table."
+    svg = tag(
+        "svg",
+        tag("title", "Pairs of attributes that a released table holds"),
+        tag("desc", words),
+        *drawn,
+        viewBox=f"0 0 {wide:g} {_SIDE * len(shown) + 2:g}",
+        width=f"{wide:g}",
+        role="img",
+        font_size="11",
+        fill="currentColor",
+    )
+    more = f" The first {_MOST} attributes are shown, of {_MOST + left}." if left > 0 else ""
+    caption = "Each square is a pair: the attribute at the end of its row, and the one at the top of its column. "
+    return joined([tag("figure", svg, _key(cells), tag("figcaption", f"{caption}{words}{more}"))])
+
+
+def _best(tables: Sequence[Measured]) -> dict[frozenset[str], float]:
+    """The least relative noise of a table that holds the pair, of those that are learned from."""
+    found: dict[frozenset[str], float] = {}
+    for table in tables:
+        if table.check or len(table.group) > 1:
+            continue
+        for pair in combinations(table.group[0], 2):
+            key = frozenset(pair)
+            found[key] = min(found.get(key, table.relative), table.relative)
+    return found
+
+
+def _shade(relative: float) -> int:
+    return sum(relative > limit for limit in _SHADES)
+
+
+def _square(low: int, high: int) -> str:
+    return f"M{_SIDE * low + 1} {_SIDE * high + 1}h{_SIDE - 2}v{_SIDE - 2}h-{_SIDE - 2}z"
+
+
+def _key(cells: dict[int, list[str]]) -> Html:
+    limits = [*(f"up to {per_cent(limit, 0)}" for limit in _SHADES), "more than the average cell"]
+    items = []
+    for shade in sorted(cells):
+        swatch = tag(
+            "svg",
+            tag("rect", width="14", height="14", fill=f"var(--shade-{shade + 1})"),
+            width="14",
+            height="14",
+            aria_hidden="true",
+        )
+        items.append(tag("li", swatch, f"noise {limits[shade]}"))
+    return tag("ul", *items, class_="keys")
+
+
+def _short(name: str) -> str:
+    shown = cut(name)
+    return shown if len(shown) <= 24 else f"{shown[:23]}…"

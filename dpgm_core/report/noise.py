@@ -1,0 +1,67 @@
+"""What was measured, each table once, and how much noise it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique
+
+__all__ = ["Measured", "measured_tables"]
+
+
+@frozen(kw_only=True)
+class Measured:
+    """One table as it was measured best. group: its cliques. cells: its cells; 1 for a sum of products.
+
+    deviation: of the noise of a cell, records. average: records in the average cell. times: how often it was measured.
+    check: only for a structure check, and not learned from.
+    """
+
+    group: tuple[Clique, ...]
+    cells: int
+    deviation: float
+    average: float
+    times: int
+    check: bool
+
+    @property
+    def relative(self) -> float:
+        """The noise of a cell over the records in the average one."""
+        return self.deviation / self.average
+
+
+def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:
+    """Each table once, in the order in which they were measured first."""
+    best: dict[tuple[bool, tuple[Clique, ...]], Measured] = {}
+    for release in releases:
+        scale = 1.0 if release.contributions is None else float(release.contributions.grid)
+        variances = release.measurement.sum_variances if release.contrasts else release.variances
+        for group, variance, cells, total in zip(
+            release.structure.groups, variances.tolist(), release.structure.sizes, release.totals.tolist(), strict=True
+        ):
+            count = 1 if release.contrasts else cells
+            found = Measured(
+                group=group,
+                cells=count,
+                deviation=math.sqrt(variance) / scale,
+                average=total / scale / count,
+                times=1,
+                check=release.check,
+            )
+            before = best.get((release.check, group))
+            if before is not None:
+                better = min(before, found, key=lambda one: one.relative)
+                found = Measured(
+                    group=group,
+                    cells=better.cells,
+                    deviation=better.deviation,
+                    average=better.average,
+                    times=before.times + 1,
+                    check=better.check,
+                )
+            best[release.check, group] = found
+    return list(best.values())

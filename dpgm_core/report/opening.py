@@ -1,0 +1,73 @@
+"""What stands on the first screen: the model in a sentence, stamps, and the guarantee in numbers."""
+
+from __future__ import annotations
+
+from dpgm_core.markup import Html, tag
+from dpgm_core.report.material import Material
+from dpgm_core.report.parts import joined, name, number, several, stamp
+from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text
+
+__all__ = ["opening"]
+
+
+def opening(material: Material) -> Html:
+    """The sentence, the stamps and the numbers."""
+    marks = [stamp(flaw) for flaw in material.flaws]
+    marks += [stamp(condition, condition=True) for condition in material.conditions]
+    figures = [tag("div", tag("dt", what), tag("dd", value)) for value, what in _figures(material)]
+    return joined([tag("p", _sentence(material), class_="lead"), *marks, tag("dl", *figures, class_="figures")])
+
+
+def _sentence(material: Material) -> Html:
+    model = material.model
+    told = f"A statistical model of {several(len(material.names), 'attribute')}"
+    if material.counted is None:
+        return joined([f"{told}, written down and not learned from a release."])
+    tables = sum(len(one.structure.groups) for one in material.releases)
+    learner = dict(model.provenance.get("learner") or {}).get("name")
+    of = f" about {number(material.counted[0])} {material.counted_as}"
+    told = told.replace("attributes", "attributes of") if told.endswith("s") else f"{told} of"
+    releases = "" if len(material.releases) == 1 else f" of {several(len(material.releases), 'release')}"
+    by = "" if learner is None else f" by {learner}"
+    told = f"{told}{of}, learned{by} from {several(tables, 'noisy table')}{releases} and from nothing else."
+    unit = joined([" The protected unit is ", name(material.releases[0].unit), "."])
+    return joined([told, unit if material.promises else " It is a simulation: its noise protects nobody."])
+
+
+def _figures(material: Material) -> list[tuple[str, object]]:
+    """Values and what they are."""
+    found: list[tuple[str, object]] = []
+    cost = material.model.cost
+    if cost is not None and not material.promises:
+        found.append((amounts(cost), "the budget of the simulation, which promises nothing"))
+    elif cost is not None:
+        but = ", were the noise exact" if material.flaws else ""
+        found.append((amounts(cost), f"the privacy loss of all releases together: {_KINDS[cost.kind]}{but}"))
+        odds = odds_text(cost)
+        if odds is not None:
+            found.append((f"× {odds}", "is the most that the odds of any conclusion about one unit can change"))
+        elif cost.kind == "zcdp":
+            told = cost.to_approx(CONVERTED_AT[0])
+            found.append((f"ε ≤ {float(told.epsilon) + 5e-3:.2f}", f"at δ = {CONVERTED_AT[0]}, which the ρ implies"))
+        guess = "is how often an attacker who knows all other records can guess right at most; a coin does in 50 %"
+        found.append((guess_text(cost), guess))
+    if material.counted is not None and material.surest is not None:
+        total, error = material.counted
+        how = _POLICIES[material.surest.total_policy]
+        spread = f", give or take {number(error, 2)}" if error else ""
+        found.append((number(total, 4), f"{material.counted_as}, {how}{spread}"))
+    else:
+        found.append((f"{len(material.model.structure.cliques):,}", "cliques in its structure"))
+    return found
+
+
+_KINDS = {
+    "pure": "pure differential privacy",
+    "zcdp": "zero-concentrated differential privacy",
+    "approx": "approximate differential privacy",
+}
+_POLICIES = {
+    "estimated": "estimated from the noisy tables",
+    "public": "published exactly",
+    "declared": "stated by the owner as public knowledge",
+}

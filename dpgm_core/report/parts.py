@@ -1,0 +1,178 @@
+"""What sections are made of: sections, tables that scroll by themselves, lists of facts, stamps; and how numbers "
+"read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from attrs import frozen
+
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.markup import Html, tag, text
+from dpgm_core.plots.picture import Picture
+from dpgm_core.printable import printable
+
+__all__ = [
+    "Section",
+    "at_most",
+    "cut",
+    "data_table",
+    "facts",
+    "figure",
+    "fold",
+    "joined",
+    "listing",
+    "name",
+    "number",
+    "paragraph",
+    "per_cent",
+    "several",
+    "stamp",
+]
+
+#: Letters of a name or label that are shown; nobody reads more, and one label could fill the page.
+_LONGEST = 120
+
+
+@frozen
+class Section:
+    """One section of the page. key: its anchor. title: its heading. body: what stands under it."""
+
+    key: str
+    title: str
+    body: Html
+
+
+def joined(parts: Iterable[object]) -> Html:
+    """Several pieces one after the other.
+
+    >>> joined(["<", Html("<br>")])
+    '&lt;<br>'
+    """
+    return Html("".join(text(part) for part in parts))
+
+
+def paragraph(*children: object, class_: str | None = None) -> Html:
+    """A paragraph."""
+    return tag("p", *children, class_=class_)
+
+
+def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
+    """A list."""
+    return tag("ol" if ordered else "ul", *(tag("li", item) for item in items))
+
+
+def cut(value: object) -> str:
+    """A name or label as it is shown: what does not print is spelled out, and of long ones the beginning.
+
+    >>> cut("a" * 500)[-24:]
+    'aaaa... (500 characters)'
+    """
+    shown = str(value)
+    if len(shown) > _LONGEST:
+        return f"{printable(shown[:_LONGEST])}... ({len(shown):,} characters)"
+    return printable(shown)
+
+
+def name(value: object) -> Html:
+    """A user's name or label inside a sentence: its direction of writing is its own affair."""
+    return tag("bdi", cut(value))
+
+
+def stamp(words: object, *, condition: bool = False) -> Html:
+    """A mark that no reader misses."""
+    return tag("p", words, class_="stamp condition" if condition else "stamp")
+
+
+def fold(summary: object, *children: object) -> Html:
+    """What is there on demand."""
+    return tag("details", tag("summary", summary), *children)
+
+
+def facts(pairs: Iterable[tuple[object, object]]) -> Html:
+    """Facts with their names."""
+    return tag("dl", *(tag("div", tag("dt", key), tag("dd", value)) for key, value in pairs), class_="facts")
+
+
+def data_table(
+    caption: object,
+    header: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    *,
+    numbers: Collection[int] = (),
+    label: str | None = None,
+) -> Html:
+    """A table in a region of its own that scrolls and takes the focus; the first cell of a row is its heading.
+
+    numbers: columns that are set to the right. label: of the region, the caption if left out.
+    """
+
+    def kind(column: int) -> str | None:
+        return "n" if column in numbers else None
+
+    head = tag("tr", *(tag("th", one, scope="col", class_=kind(at)) for at, one in enumerate(header)))
+    body = (
+        tag(
+            "tr",
+            tag("th", row[0], scope="row", class_=kind(0)),
+            *(tag("td", one, class_=kind(at)) for at, one in enumerate(row[1:], start=1)),
+        )
+        for row in rows
+    )
+    made = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body))
+    return tag("div", made, class_="scroll", role="group", aria_label=label or str(caption), tabindex="0")
+
+
+def figure(draw: Callable[[], Picture]) -> Html:
+    """A picture; nothing where the model's exact answers do not fit."""
+    try:
+        return tag("figure", draw().svg())
+    except (TooLarge, InferenceError, NotImplementedError):
+        return Html("")
+
+
+def several(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> several(1, "table"), several(2000, "table")
+    ('1 table', '2,000 tables')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def per_cent(share: float, digits: int = 1) -> str:
+    """A share in per cent.
+
+    >>> per_cent(0.3125), per_cent(0.00004)
+    ('31.2 %', '< 0.1 %')
+    """
+    if 0 < share < 0.5 * 10 ** -(digits + 2):
+        return f"< {10**-digits:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to so many digits, whole ones with their thousands apart.
+
+    >>> number(20189.5), number(0.012345), number(3.0)
+    ('20,190', '0.0123', '3')
+    """
+    if value and not math.isfinite(value):
+        return "infinite"
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """A bound to so many digits, rounded up, so that it holds as it reads.
+
+    >>> at_most(2.71828), at_most(0.73105857), at_most(22026.4)
+    ('2.72', '0.732', '22,100')
+    """
+    if value <= 0:
+        return "0"
+    grid = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    up = round(math.ceil(value / grid - 1e-12) * grid, 12)
+    return f"{up:,.0f}" if grid >= 1 else f"{up:.{max(0, -round(math.log10(grid)))}f}"

@@ -1,0 +1,1 @@
+"""The sections of a report, each from the same material: one module, one section."""

@@ -1,0 +1,28 @@
+"""The graph of the model, and its junction tree on demand."""
+
+from __future__ import annotations
+
+from dpgm_core import plots
+from dpgm_core.report.material import Material
+from dpgm_core.report.parts import Section, figure, fold, joined, paragraph, several
+
+__all__ = ["section"]
+
+
+def section(material: Material) -> Section:
+    """The graph."""
+    shape = material.model.structure.describe()
+    words = (
+        f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
+        f"{several(shape.attributes, 'attribute')} in {several(shape.components, 'connected part')}. What no line "
+        "joins "
+        "depends on each other only through what lies between. Exact answers work through tables of at most "
+        f"{several(shape.peak_cells, 'cell')} (treewidth {shape.treewidth})."
+    )
+    tree = figure(lambda: plots.graph(material.model, junction_tree=True))
+    parts = [
+        paragraph(words),
+        figure(lambda: plots.graph(material.model)),
+        fold("The junction tree", tree) if tree else "",
+    ]
+    return Section("graph", "The graph", joined(parts))

@@ -1,0 +1,242 @@
+"""The guarantee in words that a board can use: who is protected, how well, on what condition, and what is not "
+"covered."""
+
+from __future__ import annotations
+
+import math
+
+from dpgm_core.markup import Html
+from dpgm_core.models.standing import spelled
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.meaning import of_group
+from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.report.material import Material
+from dpgm_core.report.parts import (
+    Section,
+    at_most,
+    cut,
+    data_table,
+    facts,
+    fold,
+    joined,
+    listing,
+    name,
+    paragraph,
+    per_cent,
+    stamp,
+)
+from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text
+
+__all__ = ["section"]
+
+#: What an attacker believes before, of which the table says what can come of it.
+_BELIEFS = (0.01, 0.1, 0.5)
+_GROUPS = (1, 2, 5, 10)
+#: Letters of the guarantee that are shown at once; that of a thousand rounds is longer.
+_LONG = 3000
+
+
+def section(material: Material) -> Section:
+    """The guarantee."""
+    return Section("guarantee", "The guarantee", _body(material))
+
+
+def _body(material: Material) -> Html:
+    model, cost = material.model, material.model.cost
+    if cost is None:
+        return joined([paragraph(model.guarantee()), _reach(material)])
+    terms = material.releases[0].terms
+    parts = [stamp(condition, condition=True) for condition in material.conditions]
+    if not material.promises:
+        parts.append(
+            paragraph(
+                "The noise behind this model was drawn from a seed, as in a simulation. Whoever knows the seed can "
+                "take "
+                "the noise away and read the counts, so nothing of what follows is promised: it says what the same run "
+                "would promise with noise that nobody can repeat."
+            )
+        )
+    parts += [_terms(material, terms), _promise(terms, cost), _attacker(terms, cost), _groups(terms, cost)]
+    parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
+    return joined(parts)
+
+
+def _terms(material: Material, terms: Terms) -> Html:
+    relation = {
+        Neighbours.ADD_REMOVE: "one of them has one protected unit more than the other (add-remove)",
+        Neighbours.REPLACE_ONE: "the values of one protected unit differ, and the number of units is the same and "
+        "public (replace-one)",
+    }[terms.neighbours]
+    rows = f", counted with at most {terms.rows_per_person} rows" if terms.rows_per_person > 1 else ""
+    key = "none: each row stands for itself" if terms.person is None else name(terms.person)
+    found = [
+        ("Protected unit", joined([name(terms.protected), rows])),
+        ("Two data sets are neighbours if", relation),
+        ("Column that tells persons apart", key),
+        ("Privacy loss", amounts(material.model.cost) if material.model.cost is not None else "unknown"),
+        ("Number of records", _totals(terms)),
+    ]
+    rules = [rule.name for rule in material.model.domain.constraints]
+    if rules:
+        found.append(("Rules assumed public", cut(spelled(rules, most=20))))
+    return facts(found)
+
+
+def _totals(terms: Terms) -> str:
+    return {
+        "estimated": "estimated from the noisy tables, within the guarantee",
+        "public": "published exactly",
+        "declared": "stated by the owner as public knowledge",
+    }[terms.policy]
+
+
+def _promise(terms: Terms, cost: Budget) -> Html:
+    differ = "with one protected unit in the first that is not in the second"
+    if terms.neighbours is Neighbours.REPLACE_ONE:
+        differ = "equal but for the values of one protected unit"
+    start = f"Take two data sets, {differ}. Whatever was published here could have come from either. "
+    if cost.kind == "pure":
+        bound = (
+            f"Its probability under the one is at most e^ε = {odds_text(cost)} times that under the other, "
+            "whatever “it” is: a table, the whole model, or any conclusion drawn from it."
+        )
+    elif cost.kind == "approx":
+        factor = math.exp(min(float(cost.epsilon), 700.0))
+        bound = (
+            "Its probability under the one is at most e^ε = "
+            f"{at_most(factor) if factor < 1e6 else 'more than a million'} "
+            f"times that under the other, plus δ = {float(cost.delta):.3g}, whatever “it” is. δ is room for rare "
+            "outcomes "
+            "that the factor does not bound."
+        )
+    else:
+        bound = (
+            "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
+            "α "
+            f"is at most αρ, with {amounts(cost)} (zero-concentrated differential privacy, zCDP)."
+        )
+    end = " Models, queries and samples computed from the release cost nothing more."
+    found = [paragraph(start, bound, end)]
+    if cost.kind == "zcdp":
+        rows = [[f"δ = {delta}", f"ε = {float(cost.to_approx(delta).epsilon) + 5e-4:.3f}"] for delta in CONVERTED_AT]
+        found.append(data_table("What the ρ implies", ["at", "at most"], rows, numbers={1}))
+    return joined([Html("<h3>What is promised</h3>"), *found])
+
+
+def _attacker(terms: Terms, cost: Budget) -> Html:
+    """What the budget bounds of the best-informed attacker's success."""
+    which = "whether a certain unit is in the data or not"
+    if terms.neighbours is Neighbours.REPLACE_ONE:
+        which = "which of two sets of values a certain unit has"
+    words = (
+        "Think of somebody who knows the data of everybody else, every setting of the run and all that was published, "
+        "and "
+        f"who has to tell {which}. If the two are equally likely to begin with, even the best guess is right in at "
+        "most "
+        f"{guess_text(cost)} of cases, and a coin is right in 50 %. Whoever knows less does worse."
+    )
+    found = [Html("<h3>What it means for an attacker</h3>"), paragraph(words)]
+    if guess_text(cost) == "100 %":
+        found.append(
+            paragraph(
+                "The bound is so weak that by itself it promises nothing: it does not rule out that an attacker is "
+                "sure."
+            )
+        )
+    if cost.kind == "pure" and cost.epsilon <= 20:
+        rows = [[per_cent(belief, 0), _believed(belief, float(cost.epsilon))] for belief in _BELIEFS]
+        found.append(
+            data_table(
+                "How sure such an attacker can become of something about one unit",
+                ["sure before", "afterwards at most"],
+                rows,
+                numbers={0, 1},
+            )
+        )
+    return joined(found)
+
+
+def _believed(belief: float, epsilon: float) -> str:
+    odds = belief / (1 - belief) * math.exp(epsilon)
+    return f"{math.ceil(1000 * odds / (1 + odds) - 1e-9) / 10:g} %"
+
+
+def _groups(terms: Terms, cost: Budget) -> Html:
+    rows = []
+    for size in _GROUPS:
+        worth = of_group(cost, size)
+        rows.append(
+            [f"{size}", "no bound", "no bound"] if worth is None else [f"{size}", _short(worth), guess_text(worth)]
+        )
+    whose = "" if terms.person is not None else " A person with several rows is such a group too."
+    words = (
+        "The promise is about one unit at a time. Facts that several share, as a family does, are covered less: a "
+        "group "
+        f"together has the weaker bound of this table.{whose}"
+    )
+    caption = "Several units together"
+    table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, numbers={0, 1, 2})
+    return joined([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
+
+
+def _short(budget: Budget) -> str:
+    if budget.kind == "approx":
+        return f"ε = {float(budget.epsilon):.4g}, δ = {float(budget.delta):.2g}"
+    return amounts(budget)
+
+
+def _conditions(material: Material) -> Html:
+    told = material.model.stamp()["conditions"]
+    listed = listing(told[:12])
+    more = paragraph(f"and {len(told) - 12} more, in the guarantee below") if len(told) > 12 else ""
+    assumed = paragraph(
+        "Public, and therefore not protected: ",
+        _assumed(material),
+        " A thing does not become public by being written down: what was read off the records is a release that nobody "
+        "paid for.",
+    )
+    author = paragraph(
+        "What of this the file proves: its cost was computed again from its noise when it was read, and a file that "
+        "claims "
+        "a stronger guarantee is refused. The unit, the relation, that no seed was used and that the noise was drawn "
+        "as "
+        "stated are the word of whoever made the file."
+    )
+    return joined([Html("<h3>On what it rests</h3>"), listed if told else "", more, assumed, author])
+
+
+def _assumed(material: Material) -> str:
+    """The sentence of the guarantee that says what is public."""
+    text = material.model.guarantee()
+    start = text.find("Assumed public: ")
+    if start < 0:
+        return "the domain, the structure and every setting of the run."
+    return text[start + len("Assumed public: ") :].split(". ")[0].rstrip(".") + "."
+
+
+def _reach(material: Material) -> Html:
+    own = "" if len(material.releases) < 2 else f" besides the {len(material.releases)} of this model"
+    items = [
+        "What the population tells: that smokers fall ill more often is a finding about smokers who are not in the "
+        "data as much as about those who are.",
+        "Facts about groups and about persons whose data follow from one another, such as families and households, "
+        "beyond the bounds for groups.",
+        "Choices made by looking at the records: labels, ranges, cliques or budgets that somebody picked after seeing "
+        "the data are a release that nobody paid for.",
+        f"Other releases about the same people{own}, by other tools or outside of the ledger; costs add up.",
+        "What those see who run the machines: running time, memory, logs, and the rows themselves.",
+        "Plugins, which run with the owner's rights.",
+    ]
+    if any(one.terms.person is not None for one in material.releases):
+        items.append(
+            "Rows without a key for their person: they count together as one person, and somebody hidden among them is "
+            "protected less."
+        )
+    return joined([Html("<h3>What is not covered</h3>"), listing(items)])
+
+
+def _verbatim(guarantee: str) -> Html:
+    quoted = Html(f"<blockquote>{paragraph(guarantee)}</blockquote>")
+    heading = Html("<h3>The guarantee, word for word</h3>")
+    return joined([heading, quoted if len(guarantee) < _LONG else fold("Show all of it", quoted)])

@@ -1,0 +1,108 @@
+"""What was measured, with how much noise: a table, a matrix of the attributes, and how many records there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpgm_core.markup import Html
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.report.material import Material
+from dpgm_core.report.matrix import noise_matrix
+from dpgm_core.report.noise import Measured, measured_tables
+from dpgm_core.report.parts import Section, cut, data_table, fold, joined, name, number, paragraph, per_cent, several
+
+__all__ = ["section"]
+
+_SHOWN, _FOLDED = 40, 400
+
+
+def section(material: Material) -> Section:
+    """What was measured."""
+    body = joined(_parts(material)) if material.releases else paragraph("The model carries no release.")
+    return Section("measured", "What was measured", body)
+
+
+def _parts(material: Material) -> list[object]:
+    found = measured_tables(material.releases)
+    swamped = sum(one.relative > 1 for one in found)
+    noises = dict.fromkeys(_law(one) for one in material.releases)
+    words = (
+        f"From the records came {several(len(found), 'noisy table')} and nothing else. Each cell is a count with "
+        f"independent noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard "
+        "deviation, "
+        "over the records in the average cell of its table: small tables are known well, large ones roughly."
+    )
+    parts: list[object] = [paragraph(words)]
+    if swamped:
+        parts.append(
+            paragraph(
+                f"In {swamped} of {several(len(found), 'table')} the noise is larger than the average cell, so finer "
+                "detail "
+                "there is noise.",
+                class_="over",
+            )
+        )
+    if any(one.contrasts for one in material.releases):
+        parts.append(paragraph("Measured were sums of products of attributes coded +1 and -1, and no cells."))
+    parts += _tables(found)
+    picture = noise_matrix(material.names, found)
+    if picture is not None:
+        parts += [Html("<h3>Which pairs a table holds</h3>"), picture]
+    parts += [Html("<h3>Number of records</h3>"), _total(material)]
+    if material.model.unmeasured:
+        names = [name(one) for one in material.model.unmeasured[:200]]
+        parts += [Html("<h3>Not measured</h3>"), _unmeasured(names, len(material.model.unmeasured))]
+    return parts
+
+
+def _law(release: NoisyTables) -> str:
+    kinds = dict.fromkeys(one.event.kind.replace("-", " ") for one in release.noise)
+    several_widths = " of several widths" if len(set(release.variances.tolist())) > 1 else ""
+    return f"{' and '.join(kinds)}{several_widths}"
+
+
+def _tables(found: Sequence[Measured]) -> list[object]:
+    again = any(one.times > 1 for one in found)
+    header = ["table", "cells", "average cell", "noise (sd)", "noise / average", *(["measured"] if again else [])]
+    rows = [_row(one, again) for one in found]
+    numbers = {1, 2, 3, 4, 5}
+    parts: list[object] = [data_table("Tables and their noise, in records", header, rows[:_SHOWN], numbers=numbers)]
+    if len(rows) > _SHOWN:
+        more = data_table("Further tables", header, rows[_SHOWN:_FOLDED], numbers=numbers)
+        parts.append(fold(f"The other {several(len(rows) - _SHOWN, 'table')}", more))
+    if len(rows) > _FOLDED:
+        parts.append(paragraph(f"The first {_FOLDED} of {len(rows):,} are listed.", class_="note"))
+    return parts
+
+
+def _row(one: Measured, again: bool) -> list[object]:
+    first = " × ".join(map(cut, one.group[0])) or "all records"
+    tied = "" if len(one.group) == 1 else f" and {len(one.group) - 1} more as one sum"
+    check = " (structure check)" if one.check else ""
+    cells = [f"{one.cells:,}", number(one.average), number(one.deviation), per_cent(one.relative)]
+    return [f"{first}{tied}{check}", *cells, *([f"{one.times} times"] if again else [])]
+
+
+def _total(material: Material) -> Html:
+    counted, surest = material.counted, material.surest
+    if counted is None or surest is None:
+        return paragraph("It was not measured.")
+    total, error = counted
+    what = f"{number(total, 4)} {material.counted_as}"
+    if surest.total_policy == "estimated":
+        return paragraph(
+            f"About {what}, estimated from the noisy tables; the noise of the estimate is {number(error, 2)} (one "
+            "standard "
+            "deviation)."
+        )
+    if surest.total_policy == "public":
+        return paragraph(f"{what}, published exactly.")
+    return paragraph(f"{what}, which the owner stated as public knowledge.")
+
+
+def _unmeasured(names: Sequence[Html], count: int) -> Html:
+    listed = joined(part for one in names for part in (one, ", "))[:-2]
+    more = f", and {count - len(names)} more" if count > len(names) else ""
+    return paragraph(
+        f"Of {several(count, 'attribute')} no table tells anything, and the model leaves them out: ", Html(listed), more
+    )

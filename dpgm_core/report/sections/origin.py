@@ -1,0 +1,115 @@
+"""Versions and provenance: what is needed to learn the model again from its release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dpgm_core._version import __version__
+from dpgm_core.files import plain
+from dpgm_core.markup import Html, tag
+from dpgm_core.report.material import Material
+from dpgm_core.report.parts import Section, cut, data_table, facts, joined, listing, number, paragraph, several
+
+__all__ = ["section"]
+
+_MAKERS = (("selector", "Selector"), ("learner", "Learner"), ("inference", "Inference"))
+
+
+def section(material: Material) -> Section:
+    """Where it comes from."""
+    return Section("origin", "Versions and provenance", joined(_parts(material)))
+
+
+def _parts(material: Material) -> list[object]:
+    model = material.model
+    pairs: list[tuple[object, object]] = [("File", cut(material.file))]
+    if material.digest is not None:
+        pairs.append(("SHA-256 of the file", tag("code", material.digest)))
+    pairs.append(("dpgm that made this page", __version__))
+    pairs += [
+        (title, _maker(model.provenance[kind])) for kind, title in _MAKERS if _is_maker(model.provenance.get(kind))
+    ]
+    pairs += [("Mechanism", told) for told in _mechanisms(material)]
+    pairs += [
+        ("Randomness of the noise", _randomness(material)),
+        ("Converged", "yes" if model.converged else "no"),
+        ("Replicates for intervals", f"{len(model.replicates)}"),
+        (
+            "Structure",
+            f"{several(len(model.structure.cliques), 'clique')}, {several(model.structure.cells, 'parameter')}",
+        ),
+    ]
+    if model.conversion_delta is not None:
+        pairs.append(("zCDP converted at", f"δ' = {float(model.conversion_delta):.3g}"))
+    if model.pooled:
+        pairs.append(("Releases", "pooled: the mean of each table, weighted by how little noise it has"))
+    parts: list[object] = [facts(pairs), *_certificate(model.provenance.get("certificate"))]
+    notes = [str(note) for note in model.provenance.get("notes", [])]
+    if notes:
+        parts += [
+            Html("<h3>Notes of the learner</h3>"),
+            listing([cut(note) if len(note) > 1000 else note for note in notes[:30]]),
+        ]
+    words = (
+        "The release behind the model gives the same model again with the same learner, options and versions, at no "
+        "cost; "
+        "the noise itself is drawn once and cannot be drawn again."
+        if material.promises
+        else "The same seed gives the same noise again."
+        if material.releases
+        else "Nothing is known of where its numbers come from."
+    )
+    return [*parts, paragraph(words)]
+
+
+def _is_maker(told: object) -> bool:
+    return isinstance(told, Mapping) and "name" in told
+
+
+def _maker(told: Mapping[str, Any]) -> Html:
+    version = " ".join(str(told[key]) for key in ("distribution", "version") if told.get(key) is not None)
+    options = told.get("options")
+    found: list[object] = [tag("strong", cut(told["name"])), f" ({cut(version)})" if version else ""]
+    if isinstance(options, Mapping) and options:
+        found.append(Html("<br>"))
+        found.append(
+            tag("code", ", ".join(f"{cut(key)} = {_value(str(key), value)}" for key, value in options.items()))
+        )
+    return joined(found)
+
+
+def _value(key: str, value: object) -> str:
+    """An option; of a seed only that there is one."""
+    if "seed" in key.lower() and value is not None:
+        return "(stated)"
+    return cut(json.dumps(plain(value), ensure_ascii=False))
+
+
+def _mechanisms(material: Material) -> list[Html]:
+    found: dict[str, Html] = {}
+    for release in material.releases:
+        for one in release.calibrations:
+            told = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
+            found.setdefault(json.dumps(plain(told), sort_keys=True), _maker(told))
+    return list(found.values())[:5]
+
+
+def _randomness(material: Material) -> object:
+    if not material.releases:
+        return "unknown"
+    if not material.promises:
+        return tag("span", "seeded, for simulation only", class_="over")
+    return "the operating system's, not repeatable"
+
+
+def _certificate(told: object) -> list[Html]:
+    if not isinstance(told, Mapping) or not told:
+        return []
+    rows = [
+        [cut(key).replace("_", " "), number(float(value))]
+        for key, value in told.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+    return [data_table("What the learner says of its end", ["figure", "value"], rows, numbers={1})] if rows else []

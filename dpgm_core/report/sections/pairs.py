@@ -1,0 +1,54 @@
+"""How much attributes tell of each other: a matrix of all pairs, and those that do most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpgm_core import plots
+from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.markup import Html
+from dpgm_core.models.dependence import Dependence, dependence
+from dpgm_core.report.material import Material
+from dpgm_core.report.parts import Section, cut, data_table, figure, joined, paragraph
+
+__all__ = ["section"]
+
+_TOP = 20
+
+
+def section(material: Material) -> Section:
+    """The pairs."""
+    return Section("pairs", "Pairs of attributes", joined(_parts(material)))
+
+
+def _parts(material: Material) -> list[object]:
+    if len(material.names) < 2:
+        return [paragraph("There is no pair of measured attributes.")]
+    try:
+        found = dependence(material.model, level=material.level)
+    except (TooLarge, InferenceError) as error:
+        return [paragraph(f"Exact answers about pairs do not fit: {error}")]
+    picture = figure(lambda: plots.dependence(material.model, level=material.level))
+    words = (
+        "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
+        "measured "
+        "where one released table holds both. All others are answered by structure: they follow from the measured "
+        "tables if "
+        "what no table holds is independent given what some do, and are right as far as that is."
+    )
+    return [paragraph(words), picture, _top(found)]
+
+
+def _top(found: Dependence) -> Html:
+    order = np.argsort(-found.cramers_v, kind="stable")[:_TOP]
+    sure = found.low is not None and found.high is not None
+    header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
+    rows = []
+    for at in order.tolist():
+        numbers = [f"{found.cramers_v[at]:.3f}", f"{found.mutual_information[at]:.4f}"]
+        if found.low is not None and found.high is not None:
+            numbers += [f"{found.low[at]:.4f}", f"{found.high[at]:.4f}"]
+        rows.append([" × ".join(map(cut, found.pairs[at])), *numbers, found.standing[at]])
+    level = "" if found.level is None or not sure else f"; {100 * found.level:g} % intervals of the mutual information"
+    caption = f"The {len(rows)} pairs that depend most{level}"
+    return data_table(caption, header, rows, numbers=set(range(1, len(header) - 1)))
