@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import click
 
-from dpgm_core.cli.progress import progress_shown as progress_bar  # until all commands take it from there
 from dpgm_core.printable import printable
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "json_option",
     "print_json",
     "print_table",
-    "progress_bar",
     "read_given",
     "say",
     "say_bins",

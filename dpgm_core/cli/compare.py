@@ -9,6 +9,7 @@ import click
 
 from dpgm_core.cli.common import RECORDS, json_option, print_json, print_table, say, stamp, talk
 from dpgm_core.cli.compared import print_comparison
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--data", type=RECORDS, help="Records, or the spec that says how to read them: exact, NOT PRIVATE.")
 @click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
 @json_option
+@progress_option
 def compare(
     files: tuple[Path, ...],
     against: Path | None,
@@ -56,7 +58,9 @@ def compare(
     if len(files) == 1:
         _print_distances(files[0], against, data, allow_non_private, as_json)
         return
-    found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
+    with progress_shown() as progress:
+        progress("comparing", 0, None)
+        found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
     if as_json:
         print_json(found.to_dict())
         return

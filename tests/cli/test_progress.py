@@ -6,7 +6,7 @@ import dpgm_core as dpgm
 from dpgm_core.cli import cli
 
 #: Commands that can take over a second.
-LONG = ("fit", "release", "learn", "plan", "query", "sample", "complete", "check")
+LONG = ["fit", "release", "learn", "plan", "query", "sample", "complete", "check", "report", "compare", "study"]
 
 
 @pytest.mark.parametrize("command", LONG)
