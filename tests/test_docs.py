@@ -1,5 +1,6 @@
 """The documentation says what is true: its blocks run, its lists are complete, its pages exist."""
 
+import ast
 import csv
 import importlib
 import json
@@ -307,6 +308,18 @@ def test_the_readme_s_commands_make_their_own_environment():
     for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("plugins/*/*.md")]:
         for line in page.read_text(encoding="utf-8").splitlines():
             assert "pip install -r" not in line or ".txt -c constraints.txt" in line, f"{page}: {line}"
+
+
+def test_the_page_on_notebooks_runs(monkeypatch):
+    """Its cell shows each label of `visits` beside its probability, and what that rests on; nothing is written."""
+    monkeypatch.chdir(ROOT)
+    ((_, _, block),) = [one for one in blocks(DOCS / "notebooks.md") if one[0] == "python"]
+    *lines, last = ast.parse(block).body
+    space: dict[str, object] = {}
+    exec(compile(ast.Module(lines, []), "notebooks.md", "exec"), space)
+    shown = eval(compile(ast.Expression(last.value), "notebooks.md", "eval"), space)._repr_html_()
+    assert all(f"<td>{label}</td>" in shown for label in ("0", "3-4", "9+")) and shown.count("measured") == 6
+    assert "learner" in space["done"]._repr_html_() and "20,000" not in repr(space["plan"])
 
 
 def test_the_page_on_mixing_runs(tmp_path):

@@ -9,6 +9,7 @@ import click
 
 from dpgm_core.cli.common import RECORDS, json_option, print_json, print_table, say, stamp, talk
 from dpgm_core.cli.compared import print_comparison
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
 @click.option("-o", "--output", type=_file, help="Also write one .html page that needs nothing else.")
 @json_option
+@progress_option
 def compare(
     files: tuple[Path, ...],
     against: Path | None,
@@ -64,7 +66,9 @@ def compare(
         return
     if output is not None:
         _check_page(output)
-    found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
+    with progress_shown() as progress:
+        progress("comparing", 0, None)
+        found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
     if output is not None:
         atomic_write(output, make_page(found).encode(), COMPARISON_FILE)
         talk(f"dpgm: page: {output}")
