@@ -181,13 +181,16 @@ def test_importing_the_name_is_light():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_the_front_page_of_the_name_runs(tmp_path, monkeypatch, capsys):
-    """Its Python learns a model of the made-up rows, and saves it."""
+@pytest.mark.parametrize(
+    "folder", [NAME, *(one for one in PLUGINS if one.name not in ENGINES)], ids=lambda one: one.name
+)
+def test_the_python_of_front_pages_runs(folder, tmp_path, monkeypatch):
+    """As a newcomer would type it, one block after the other; that of `dpgm` saves a model."""
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", (NAME / "README.md").read_text(), re.DOTALL)
-    exec(code, {})
-    assert dpgm.load_model("visits.dpgm").structure.domain.names == ("smoker", "visits")
-    assert capsys.readouterr().out
+    names: dict = {}
+    for code in re.findall(r"^```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL | re.MULTILINE):
+        exec(code, names)
+    assert folder != NAME or dpgm.load_model("visits.dpgm").structure.domain.names == ("smoker", "visits")
 
 
 # --- the pins -----------------------------------------------------------------------------------------------------
