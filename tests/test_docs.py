@@ -18,6 +18,7 @@ from dpgm_mrf.edges import edges
 from scipy import stats
 
 import dpgm_core
+from dpgm_core.components.scaffold import files_of
 from dpgm_core.faces import FACES
 from dpgm_core.interop import read_network
 from dpgm_core.workload import Workload
@@ -322,9 +323,21 @@ def test_the_noise_page_runs(tmp_path):
     run_page(DOCS / "noise.md", tmp_path)
 
 
+def test_the_properties_of_the_conformance_page_hold():
+    """The file of properties passes as it stands."""
+    text = next(content for _, title, content in blocks(DOCS / "conformance.md") if title == "tests/test_properties.py")
+    names: dict[str, object] = {}
+    exec(compile(text, "test_properties.py", "exec"), names)
+    properties = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(properties) == 3
+    for one in properties:
+        one()
+
+
 def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     """The files of write-a-plugin, put where pip would put them, are found, shown and learn a model."""
-    files = {title: content for _, title, content in blocks(DOCS / "write-a-plugin.md") if title}
+    page = blocks(DOCS / "write-a-plugin.md")
+    files = {title: content for _, title, content in page if title and "lines that matter" not in title}
     for title, content in files.items():
         target = tmp_path / title
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -342,6 +355,15 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
         content for language, title, content in blocks(DOCS / "write-a-plugin.md") if language == "python" and not title
     ]
     run(["-c", OURS + "\n".join(python)], cwd=tmp_path, path=tmp_path)
+
+
+def test_the_lines_that_matter_are_those_of_the_scaffold():
+    """What the plugin page shows of a new mechanism is in it, in another order."""
+    made = {line.strip() for line in files_of("mechanism", "coin")["dpgm_coin/mechanism.py"].splitlines()}
+    title = "mechanism.py, the lines that matter"
+    shown = next(content for _, name, content in blocks(DOCS / "write-a-plugin.md") if name == title)
+    lines = [line for line in shown.splitlines() if not line.startswith("#")]
+    assert len(lines) == 5 and made.issuperset(lines)
 
 
 def test_generated_pages_are_up_to_date():
