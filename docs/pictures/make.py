@@ -151,7 +151,7 @@ def shoot(report: Path) -> None:
     with sync_playwright() as playwright:
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1000, "height": 720})
+        page = browser.new_page(viewport={"width": 1000, "height": 500})
         page.goto(report.resolve().as_uri())
         page.screenshot(path=HERE / "report.png")
         browser.close()
