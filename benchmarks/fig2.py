@@ -165,7 +165,7 @@ def figure(found: Scores, stem: Path) -> Path:
 
     rows = [(graph, ratio) for graph in GRAPHS if any(cell.graph == graph for cell in found) for ratio in (False, True)]
     epsilons = sorted({cell.epsilon for cell in found})
-    size = (2.0 * len(epsilons) + 0.4, 1.9 * len(rows) + 0.9)  # as wide as a page of the site, so that texts stay readable
+    size = (2.0 * len(epsilons) + 0.4, 1.9 * len(rows) + 0.9)  # as wide as a page: texts stay readable
     drawn, panels = plt.subplots(len(rows), len(epsilons), figsize=size, squeeze=False, layout="constrained")
     for (graph, ratio), row in zip(rows, panels, strict=True):
         for axes, epsilon in zip(row, epsilons, strict=True):

@@ -15,8 +15,6 @@ parent is gone. Two runs never write to one store: the second is refused.
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 import platform
 import shutil
 import subprocess
@@ -24,21 +22,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy
 from attrs import asdict, frozen
-from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dpgm_core import __version__
+from dpgm_core.study.parallel import spread
+from dpgm_core.study.store import Line, append, parsed, rewrite
 
 __all__ = ["Line", "Task", "Work", "finished", "read", "refuse", "run", "say"]
 
-Line = dict[str, Any]
 Work = Callable[["Task"], Mapping[str, Any]]
 
 
@@ -75,7 +74,7 @@ def run(tasks: Iterable[Task], work: Work, store: Path, *, jobs: int = 1) -> int
         with store.open("a", encoding="utf-8") as file, _progress() as progress:
             bar = progress.add_task("runs", total=len(waiting))
             for line in _results(waiting, work, jobs):
-                _append(file, line | {"by": stamp})
+                append(file, line | {"by": stamp})
                 if "error" in line:
                     failed += 1
                     say(f"failed, tried again at the next start: {_key(line)}: {line['error']}")
@@ -95,9 +94,7 @@ def finished(store: Path) -> dict[Task, Line]:
 
 
 def _results(tasks: Sequence[Task], work: Work, jobs: int) -> Iterator[Line]:
-    # One task at a time and unordered, so that a line is written as soon as its run has ended.
-    parallel = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch=2 * jobs, return_as="generator_unordered")
-    yield from parallel(delayed(_timed)(task, work) for task in tasks)
+    yield from spread(partial(_timed, work=work), tasks, jobs)
 
 
 def _timed(task: Task, work: Work) -> Line:
@@ -110,28 +107,13 @@ def _timed(task: Task, work: Work) -> Line:
     return asdict(task) | found | {name: round(value, 3) for name, value in spent.items()}
 
 
-def _append(file: IO[str], line: Line) -> None:
-    file.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
-    file.flush()
-    os.fsync(file.fileno())
-
-
 def _key(line: Line) -> Task:
     return Task(line["cell"], line["trial"], line["method"])
 
 
 def _parsed(store: Path) -> tuple[list[Line], list[int]]:
-    """Whole lines, and the numbers of the others. A last line without its end is whole if it can be read."""
-    whole, broken = [], []
-    for number, text in enumerate(store.read_bytes().split(b"\n"), 1):
-        if text.strip():
-            try:
-                line = json.loads(text)
-                _key(line)
-                whole.append(line)
-            except (ValueError, TypeError, KeyError):
-                broken.append(number)
-    return whole, broken
+    """Whole lines, and the numbers of the others."""
+    return parsed(store.read_bytes(), _key)
 
 
 def _repaired(store: Path) -> list[Line]:
@@ -146,11 +128,7 @@ def _repaired(store: Path) -> list[Line]:
         shutil.copy2(store, aside)
         numbers = ", ".join(map(str, broken))
         say(f"{store.name}: line {numbers} is broken and dropped, its run is repeated; the old file is {aside.name}")
-    fresh = store.with_name(f"{store.name}.new")
-    with fresh.open("w", encoding="utf-8") as file:
-        for line in lines:
-            _append(file, line)
-    fresh.replace(store)
+    rewrite(store, lines)
     return lines
 
 

@@ -17,6 +17,7 @@ from dpgm_core.counting.kernel import count
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.sources import as_source
 from dpgm_core.spec import load_spec
+from dpgm_core.study import dirichlet_potentials, normal_potentials
 
 __all__ = ["HEALTH", "TRUTHS", "draw_truth"]
 
@@ -61,13 +62,15 @@ def draw_truth(name: str, measured: Structure, seed: int) -> Tables:
     if name in ("health", "patients"):
         return Tables(measured, _fitted(measured))
     if name in _WIDTHS:
-        return Tables(measured, rng.normal(scale=_WIDTHS[name], size=measured.cells))
+        return normal_potentials(measured, rng, _WIDTHS[name])
     if name in _DIRICHLET:
-        tables = [np.log(rng.dirichlet(np.ones(size))) for size in measured.sizes]
+        potentials = dirichlet_potentials(measured, rng)
         if name == "sparse":
-            for number in rng.permutation(len(tables))[: len(tables) // 2]:
-                tables[number] = np.zeros_like(tables[number])
-        return Tables(measured, np.concatenate(tables))
+            count = len(measured.sizes)
+            silent = rng.permutation(count)[: count // 2]
+            loud = np.repeat(~np.isin(np.arange(count), silent), measured.sizes)
+            potentials = Tables(measured, np.where(loud, potentials.values, 0.0))
+        return potentials
     pairs = [measured.cliques[number] for number in _loud(name, measured, rng)]
     structure = Structure(measured.domain, [*pairs, *((attribute,) for attribute in measured.domain.names)])
     effects = {"matched": 0.0, "flat": 0.0, "faint": 0.0, "independent": 1.0}.get(name, 0.5)

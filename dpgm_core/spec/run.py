@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.domain import Domain
-from dpgm_core.errors import OptionError, did_you_mean
+from dpgm_core.errors import OptionError
 from dpgm_core.files import bounded_bytes
 from dpgm_core.interop.given import UNKNOWN, bif_domain, bif_structure
 from dpgm_core.mistaken import in_place_of_spec
@@ -26,12 +26,24 @@ from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.spec.settings import apply_setting
 from dpgm_core.spec.validated import check_validated
+from dpgm_core.spec.values import check_known, file_stem, table_of, text_of
 from dpgm_core.structure import Structure
 from dpgm_core.structure.reading import checked_singletons
 from dpgm_core.toml import parse_toml
 from dpgm_core.workload import Workload
 
-__all__ = ["IntervalsSpec", "LedgerSpec", "Spec", "check_shared", "load_spec", "read_spec"]
+__all__ = [
+    "NAMED",
+    "IntervalsSpec",
+    "LedgerSpec",
+    "Spec",
+    "check_shared",
+    "domain_of",
+    "load_spec",
+    "read_plain",
+    "read_spec",
+    "structure_of",
+]
 
 MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 
@@ -68,7 +80,7 @@ _REQUIRED = {
     "structure": " (the cliques, or select = 'auto' to have them chosen privately)",
 }
 # Where a name is short for a table with nothing but a name, and which name where there is none.
-_NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "select"): None}
+NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "select"): None}
 # What draws the noise of a selection, whatever the default mechanism is.
 _DRAWN = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
@@ -140,6 +152,11 @@ def load_spec(path: str | Path, settings: Iterable[str] = (), validated: str | P
 def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
     """`load_spec` but for the file of `dpgm validate`, which need not be there: for whoever writes it."""
     path = Path(path)
+    return _spec(read_plain(path, settings), path)
+
+
+def read_plain(path: Path, settings: Iterable[str] = ()) -> dict[str, Any]:
+    """The tables of a spec file with the settings over them, not checked yet. Raises OptionError."""
     try:
         plain = parse_toml(bounded_bytes(path, MAX_BYTES).decode())
     except OSError as error:
@@ -148,8 +165,8 @@ def read_spec(path: str | Path, settings: Iterable[str] = ()) -> Spec:
         told = in_place_of_spec(path)
         raise OptionError(told or f"spec file {path} is not valid TOML: {error}") from None
     for setting in settings:
-        apply_setting(plain, setting, _NAMED)
-    return _spec(plain, path)
+        apply_setting(plain, setting, NAMED)
+    return plain
 
 
 def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
@@ -161,25 +178,25 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     if amounts := [key for key in ("epsilon", "delta", "rho") if key in plain]:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
         raise OptionError(f"{where} says {said} by itself; say what is spent in its budget: budget = {{ {said} }}")
-    _known(where, plain, _KEYS)
+    check_known(where, plain, _KEYS)
     for key, hint in _REQUIRED.items():
         if key not in plain:
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
-    read, remarks = _domain(where, plain["domain"], folder)
-    output = _table(where, "output", plain.get("output", {}), ("folder",))
-    simulation = _table(where, "simulation", plain.get("simulation", {}), ("seed",))
+    read, remarks = domain_of(where, plain["domain"], folder)
+    output = table_of(where, "output", plain.get("output", {}), ("folder",))
+    simulation = table_of(where, "simulation", plain.get("simulation", {}), ("seed",))
     budget = Budget.parse(plain["budget"])
     select = _select(where, plain)
     structure = None
     if select is not None:
         _check_selectable(where, plain, budget)
     else:
-        structure, more = _structure(where, plain["structure"], read, folder)
+        structure, more = structure_of(where, plain["structure"], read, folder)
         remarks += more
     remarks += _needless(read, structure)
     return Spec(
-        name=_file_stem(where, plain.get("name", path.stem)),
+        name=file_stem(where, plain.get("name", path.stem)),
         data=_data(where, plain["data"], folder),
         domain=read,
         structure=structure,
@@ -188,8 +205,8 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         budget=budget,
         terms=Terms(
             neighbours=plain["neighbours"],
-            unit=_text(where, "unit", plain["unit"]) if "unit" in plain else None,
-            person=_text(where, "person", plain["person"]) if "person" in plain else None,
+            unit=text_of(where, "unit", plain["unit"]) if "unit" in plain else None,
+            person=text_of(where, "person", plain["person"]) if "person" in plain else None,
             rows_per_person=plain.get("rows_per_person", 1),
             contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
             total=plain.get("total", "estimated"),
@@ -200,28 +217,28 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         inference=plain.get("inference", INFERENCE),
         split=check_split(plain.get("split", "even")),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
-        output=folder / _text(where, "output.folder", output.get("folder", ".")),
+        output=folder / text_of(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,
         check=_check_share(where, plain["check"]) if "check" in plain else Fraction(0),
-        labels_from=folder / _text(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
-        validated=folder / _text(where, "validated", plain["validated"]) if "validated" in plain else None,
+        labels_from=folder / text_of(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
+        validated=folder / text_of(where, "validated", plain["validated"]) if "validated" in plain else None,
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
-def _domain(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
+def domain_of(where: str, plain: Any, folder: Path) -> tuple[Domain, list[str]]:
     """The domain, from a file or as it stands, and remarks. A table with a text as its `bif` is no attribute."""
     if isinstance(plain, str):
-        path = folder / _text(where, "domain", plain)
+        path = folder / text_of(where, "domain", plain)
         return bif_domain(path) if path.suffix.lower() == ".bif" else (Domain.load(path), [])
     if isinstance(plain, Mapping) and isinstance(plain.get("bif"), str):
-        table = _table(where, "domain", plain, ("bif", "unknown"))
-        return bif_domain(folder / _text(where, "domain.bif", table["bif"]), table.get("unknown", UNKNOWN))
+        table = table_of(where, "domain", plain, ("bif", "unknown"))
+        return bif_domain(folder / text_of(where, "domain.bif", table["bif"]), table.get("unknown", UNKNOWN))
     return Domain.from_dict(plain, folder=folder), []
 
 
-def _structure(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:
+def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[Structure, list[str]]:
     """The structure that is named, and remarks."""
     if not isinstance(plain, Mapping) or "bif" not in plain:
         return Structure.from_dict(domain, plain), []
@@ -231,7 +248,7 @@ def _structure(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[St
             f"{where}: [structure] has both bif and {other}; the graph in a BIF file is a whole structure, so leave "
             "one of them out"
         )
-    return bif_structure(folder / _text(where, "structure.bif", plain["bif"]), domain)
+    return bif_structure(folder / text_of(where, "structure.bif", plain["bif"]), domain)
 
 
 def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
@@ -270,9 +287,9 @@ def _select(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] | N
         )
     select = table["select"]
     if isinstance(select, Mapping):
-        _text(where, "structure.select.name", select.get("name"))
+        text_of(where, "structure.select.name", select.get("name"))
         return select
-    return _text(where, "structure.select", select)
+    return text_of(where, "structure.select", select)
 
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
@@ -302,7 +319,7 @@ def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> N
 
 
 def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
-    table = _table(where, "ledger", plain, ("path", "budget", "create", "when_spent"))
+    table = table_of(where, "ledger", plain, ("path", "budget", "create", "when_spent"))
     if "path" not in table:
         raise OptionError(f"{where}: [ledger] needs a path")
     create = table.get("create", False)
@@ -310,11 +327,11 @@ def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
         raise OptionError(f"{where}: ledger.create must be true or false, got {create!r}")
     if create and "budget" not in table:
         raise OptionError(f"{where}: ledger.create = true needs ledger.budget, the whole of what may ever be spent")
-    when_spent = _text(where, "ledger.when_spent", table["when_spent"]) if "when_spent" in table else None
+    when_spent = text_of(where, "ledger.when_spent", table["when_spent"]) if "when_spent" in table else None
     if when_spent is not None and not when_spent.isprintable():
         raise OptionError(f"{where}: ledger.when_spent ends a one-line message; write it without line breaks or tabs")
     return LedgerSpec(
-        path=folder / _text(where, "ledger.path", table["path"]),
+        path=folder / text_of(where, "ledger.path", table["path"]),
         budget=Budget.parse(table["budget"]) if "budget" in table else None,
         create=create,
         when_spent=when_spent,
@@ -322,14 +339,14 @@ def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
 
 
 def _intervals(where: str, plain: object) -> IntervalsSpec:
-    table = _table(where, "intervals", plain, ("level", "replicates"))
+    table = table_of(where, "intervals", plain, ("level", "replicates"))
     return IntervalsSpec(
         level=checked_level(table.get("level", 0.9)), replicates=checked_replicates(table.get("replicates", 40))
     )
 
 
 def _check_share(where: str, plain: object) -> Fraction:
-    table = _table(where, "check", plain, ("share",))
+    table = table_of(where, "check", plain, ("share",))
     if "share" not in table:
         raise OptionError(f"{where}: [check] needs a share, that of the budget it may cost, such as share = 0.05")
     return checked_share(table["share"])
@@ -337,14 +354,14 @@ def _check_share(where: str, plain: object) -> Fraction:
 
 def _data(where: str, plain: object, folder: Path) -> Any:
     if isinstance(plain, str):
-        return _place(where, "data", _text(where, "data", plain), folder)
+        return _place(where, "data", text_of(where, "data", plain), folder)
     if isinstance(plain, Mapping):
         table = dict(plain)
         if "source" not in table:
             raise OptionError(f"{where}: [data] needs a source, such as source = 'csv'")
-        _text(where, "data.source", table["source"])
+        text_of(where, "data.source", table["source"])
         if isinstance(table.get("path"), str):
-            table["path"] = str(_place(where, "data.path", _text(where, "data.path", table["path"]), folder))
+            table["path"] = str(_place(where, "data.path", text_of(where, "data.path", table["path"]), folder))
         if isinstance(table.get("database"), str):
             table["database"] = _beside(table["database"], folder)
         return table
@@ -374,31 +391,3 @@ def check_shared(what: str, url: str) -> None:
             f"{what} is a URL with a signature or a key in it; name the plain URL, and let the protocol's own library "
             "take credentials from the environment"
         )
-
-
-def _known(where: str, plain: Mapping[str, Any], known: Iterable[str]) -> None:
-    for key in plain:
-        if key not in known:
-            raise OptionError(f"{where} has no setting {key!r}{did_you_mean(key, known)}")
-
-
-def _table(where: str, key: str, plain: object, known: Iterable[str]) -> Mapping[str, Any]:
-    if not isinstance(plain, Mapping):
-        raise OptionError(f"{where}: {key} must be a table, got {plain!r}")
-    _known(f"{where}: [{key}]", plain, known)
-    return plain
-
-
-def _text(where: str, key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise OptionError(f"{where}: {key} must be a text in quotes, got {value!r}")
-    return value
-
-
-def _file_stem(where: str, value: object) -> str:
-    name = _text(where, "name", value)
-    if any(letter in name for letter in "/\\") or name.startswith(".") or not name.isprintable() or len(name) > 80:
-        raise OptionError(
-            f"{where}: name {name!r} names files: at most 80 letters, no slashes or line breaks, no dot at the start"
-        )
-    return name

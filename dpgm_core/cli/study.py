@@ -1,0 +1,98 @@
+"""dpgm study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpgm_core.cli.common import json_option, print_json, progress_bar, say, say_lines, settings_option, talk
+
+if TYPE_CHECKING:
+    from dpgm_core.study import StudyResult
+
+__all__ = ["study"]
+
+_KINDS = ("learner", "inference", "mechanism", "select")
+
+
+@click.command()
+@click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--truth", type=click.Path(dir_okay=False, path_type=Path), help="Model to draw records from.")
+@click.option("--learner", multiple=True, metavar="NAME", help="Learner to compare; repeatable, as all of these are.")
+@click.option("--inference", multiple=True, metavar="NAME", help="Inference to compare.")
+@click.option("--mechanism", multiple=True, metavar="NAME", help="Mechanism to compare.")
+@click.option("--select", multiple=True, metavar="NAME", help="Selector to compare; 'named' is the named cliques.")
+@click.option("--budget", multiple=True, metavar="KEY=AMOUNT", help="Such as epsilon=1, rho=0.1, epsilon=1,delta=1e-6.")
+@click.option("--records", multiple=True, type=int, metavar="N", help="Records drawn in each run.")
+@click.option("--repeat", type=int, help="Runs of each combination; 20 where the spec says nothing.")
+@click.option("--seed", type=int, help="Of all records and all noise.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; more than one needs joblib.")
+@click.option("--limit", type=float, metavar="SECONDS", help="A run that takes longer has failed.")
+@click.option("--retry", is_flag=True, help="Try again what failed before.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the runs; resumed if it is there.",
+)
+@settings_option
+@json_option
+def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **given: Any) -> None:
+    """Compare components on records drawn from a model: error, seconds, failures. Reads no data, charges nothing.
+
+    SPEC is a study's file, or a run's with --truth. NAME may have options: "{name = 'cgm-em', tau = 2}". Run again,
+    it goes on where it was stopped, and makes further repeats and combinations that are asked for then.
+    """
+    from dpgm_core.study import load_study, run
+
+    asked = load_study(spec, given["settings"], truth=truth, instead=_instead(given))
+    for note in asked.remarks:
+        talk(f"dpgm: {note}")
+    folder = output or asked.output
+    assert folder is not None  # a file always has one
+    with progress_bar() as progress:
+        done = run(asked, folder, jobs=given["jobs"], limit=given["limit"], retry=given["retry"], progress=progress)
+    _write(done, folder)
+    if as_json:
+        print_json({**done.to_dict(), "folder": str(folder)})
+        return
+    say_lines(done.text())
+    say(f"runs, table and picture: {folder}")
+
+
+def _write(done: StudyResult, folder: Path) -> None:
+    """The table and the picture, beside the runs that they are made of."""
+    from dpgm_core.files import atomic_write
+
+    for name, content in (("study.csv", done.csv()), ("study.svg", done.svg())):
+        atomic_write(folder / name, content.encode(), replaces="another file")  # its own, of the time before
+
+
+def _instead(given: dict[str, Any]) -> dict[str, Any]:
+    """Keys of the spec, from the options that were given."""
+    from dpgm_core.spec.settings import parse_setting
+
+    def component(text: str) -> Any:
+        return parse_setting(f"name={text}")[1] if text.lstrip().startswith("{") else text
+
+    found: dict[str, Any] = {key: [component(text) for text in given[key]] for key in _KINDS if given[key]}
+    if given["budget"]:
+        found["budget"] = [_budget(text) for text in given["budget"]]
+    if given["records"]:
+        found["records"] = list(given["records"])
+    return found | {key: given[key] for key in ("repeat", "seed") if given[key] is not None}
+
+
+def _budget(text: str) -> dict[str, str]:
+    """epsilon=1,delta=1e-6 as a table; amounts stay texts, which are exact."""
+    from dpgm_core.errors import OptionError
+
+    found = {}
+    for part in text.split(","):
+        key, equals, amount = part.partition("=")
+        if not equals or not key.strip() or not amount.strip():
+            raise OptionError(f"--budget must look like epsilon=1, rho=0.1 or epsilon=1,delta=1e-6; got {text!r}")
+        found[key.strip()] = amount.strip()
+    return found

@@ -1,0 +1,49 @@
+"""A limit on how long one run may take."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpgm_core.errors import OptionError
+
+__all__ = ["OutOfTime", "check_limit", "limited"]
+
+
+class OutOfTime(BaseException):
+    """A run took longer than it may. No Exception, as components catch those."""
+
+
+def check_limit(seconds: float | None) -> None:
+    """Refuse, with OptionError, a limit that cannot be kept."""
+    if seconds is None:
+        return
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+        raise OptionError(f"a limit must be a positive number of seconds, got {seconds!r}")
+    if not hasattr(signal, "setitimer"):
+        raise OptionError("this system has no timer that could end a run; leave the limit out")
+    if threading.current_thread() is not threading.main_thread():
+        raise OptionError("a limit can be kept in the main thread only; leave it out, or run the study there")
+
+
+@contextmanager
+def limited(seconds: float | None) -> Iterator[None]:
+    """Raise OutOfTime inside after so many seconds on the wall, between two steps of Python; None: never."""
+    if seconds is None:
+        yield
+        return
+
+    def end(signum: int, frame: object) -> None:
+        raise OutOfTime(f"it took longer than {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, end)
+    try:
+        # Again each second, as what is raised inside a destructor is lost.
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,261 @@
+"""What came of a study: means with standard errors, differences of pairs, failures by name; as text, CSV and a picture.
+
+Everything is about a truth that was made up or is a released model, so it is free to show.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from dpgm_core.markup import Html
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.study.asked import Study
+from dpgm_core.study.methods import KINDS
+from dpgm_core.study.picture import Point, drawn
+from dpgm_core.study.single import MEASURES
+from dpgm_core.study.store import Line
+
+__all__ = ["Estimate", "Row", "StudyResult"]
+
+_SAID = "Records were drawn from a model and the noise from a seed: nobody's data were read, and nothing was charged."
+_HEADS = {
+    "kl": "KL (nats)",
+    "tv_cliques": "TV of cliques",
+    "tv_cliques_worst": "worst",
+    "tv_pairs": "TV of pairs",
+    "tv_pairs_worst": "worst",
+    "seconds": "seconds",
+}
+
+
+@frozen(kw_only=True)
+class Estimate:
+    """A mean over runs, its standard error (NaN of fewer than two), and of how many."""
+
+    mean: float
+    error: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Estimate:
+        """Of independent values; the mean is infinite where one of them is.
+
+        >>> Estimate.of([1.0, 3.0])
+        Estimate(mean=2.0, error=1.0, count=2)
+        """
+        known = list(values)
+        count = len(known)
+        if not count:
+            return cls(mean=math.nan, error=math.nan, count=0)
+        mean = math.fsum(known) / count
+        if count == 1 or not math.isfinite(mean):
+            return cls(mean=mean, error=math.nan, count=count)
+        variance = math.fsum((value - mean) ** 2 for value in known) / (count - 1)
+        return cls(mean=mean, error=math.sqrt(variance / count), count=count)
+
+    def __str__(self) -> str:
+        if not self.count:
+            return "-"
+        if math.isnan(self.error) or self.error == 0:
+            return f"{self.mean:.3g}"
+        digits = max(0, 1 - math.floor(math.log10(self.error)))  # two of the error
+        return f"{self.mean:.{digits}f} ± {self.error:.{digits}f}"
+
+
+@frozen(kw_only=True)
+class Row:
+    """A method at one point. means: by measure, over the runs that did not fail. differences: from the study's first
+    method at the same point, over the runs that neither failed; {} for that one. reasons: (type, message, runs)."""
+
+    method: str
+    names: Mapping[str, str]
+    records: int
+    budget: Budget
+    runs: int
+    failures: int
+    means: Mapping[str, Estimate]
+    differences: Mapping[str, Estimate]
+    reasons: Sequence[tuple[str, str, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        found: dict[str, Any] = {"method": self.method, **self.names, "records": self.records}
+        found |= {"budget": self.budget.to_dict(), "runs": self.runs, "failures": self.failures}
+        for measure in MEASURES:
+            found[measure] = _plain(self.means[measure])
+            found[f"{measure}_difference"] = _plain(self.differences[measure]) if self.differences else None
+        found["reasons"] = [{"error": kind, "message": said, "runs": count} for kind, said, count in self.reasons]
+        return found
+
+
+@frozen(kw_only=True)
+class StudyResult:
+    """What came of a study. rows: a method at a point each, in the study's order. lines: one for each run, as in the
+    folder's `runs.jsonl`, and in the same order whatever the number of jobs."""
+
+    name: str
+    repeat: int
+    rows: tuple[Row, ...]
+    lines: tuple[Line, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, study: Study, lines: Sequence[Line]) -> StudyResult:
+        """The lines of every case's runs, in the order of cases and runs."""
+        parts = [lines[at : at + study.repeat] for at in range(0, len(lines), study.repeat)]
+        methods = len(study.methods)
+        rows = []
+        for number, (case, part) in enumerate(zip(study.cases, parts, strict=True)):
+            first = parts[number - number % methods]
+            rows.append(
+                Row(
+                    method=case.method.label,
+                    names={kind: part[0][kind] for kind in KINDS},
+                    records=case.records,
+                    budget=case.budget,
+                    runs=len(part),
+                    failures=sum("error" in line for line in part),
+                    means={one: Estimate.of(_values(part, one).values()) for one in MEASURES},
+                    differences={one: _difference(part, first, one) for one in MEASURES} if part is not first else {},
+                    reasons=_reasons(part),
+                )
+            )
+        return cls(name=study.name, repeat=study.repeat, rows=tuple(rows), lines=tuple(lines))
+
+    def text(self) -> str:
+        """A table of means and standard errors, what failed and why, and what the numbers are of."""
+        sizes, budgets = {row.records for row in self.rows}, {str(row.budget) for row in self.rows}
+        first = self.rows[0].method
+        several = any(row.differences for row in self.rows)
+        head = [*(["records"] * (len(sizes) > 1)), *(["budget"] * (len(budgets) > 1)), "method", *_HEADS.values()]
+        head += ["failed", *(["difference of KL"] * several)]
+        body = []
+        for row in self.rows:
+            point = [f"{row.records:,}"] * (len(sizes) > 1) + [str(row.budget)] * (len(budgets) > 1)
+            numbers = [_cell(measure, row.means[measure]) for measure in _HEADS]
+            less = [str(row.differences["kl"]) if row.differences else ""] * several
+            body.append([*point, row.method, *numbers, f"{row.failures} of {row.runs}", *less])
+        told = [f"{self.name}: {self.repeat} runs of each, mean ± standard error; {_point(sizes, budgets)}"]
+        told += [f"differences are from {first}, run by run on the same records"] * several
+        return "\n".join([*told, "", *_aligned(head, body), "", *self._troubles(), _SAID])
+
+    def csv(self) -> str:
+        """The rows: a column for each measure's mean and standard error, and for those of its differences."""
+        measures = [f"{measure}{what}" for measure in MEASURES for what in ("", "_difference")]
+        columns = [column for measure in measures for column in (measure, f"{measure}_error")]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["method", *KINDS, "records", "budget", "runs", "failures", *columns])
+        for row in self.rows:
+            numbers = []
+            for measure in MEASURES:
+                for found in (row.means[measure], row.differences.get(measure)):
+                    numbers += ["", ""] if found is None else [_digits(found.mean), _digits(found.error)]
+            facts = [row.records, row.budget, row.runs, row.failures]
+            writer.writerow([row.method, *row.names.values(), *facts, *numbers])
+        return out.getvalue()
+
+    def svg(self) -> Html:
+        """KL and total variation of pairs against the budget, one standard error up and down; a line per method."""
+        panels = {"kl": "KL(truth || model), nats", "tv_pairs": "total variation of pairs, mean"}
+        axis = _axis([row.budget for row in self.rows])
+        points = [
+            Point(
+                line=row.method,
+                panel=f"{title}; {row.records:,} records",
+                at=_amount(row.budget),
+                tick=f"{_amount(row.budget):g}" if axis else str(row.budget),
+                mean=row.means[measure].mean,
+                error=row.means[measure].error,
+            )
+            for measure, title in panels.items()
+            for row in self.rows
+        ]
+        title, sizes = f"{self.name}: error against budget", len({row.records for row in self.rows})
+        return drawn(title, points, axis=axis or "budget", across=sizes if 2 <= sizes <= 4 else 2, evenly=axis is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of name and rows."""
+        return {"name": self.name, "repeat": self.repeat, "rows": [row.to_dict() for row in self.rows]}
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def _troubles(self) -> list[str]:
+        """Why runs failed, each reason once; and what could not be computed."""
+        found = [
+            f"{row.method}, {row.records:,} records, {row.budget}: {count} of {row.runs} failed, {kind}: {said}"
+            for row in self.rows
+            for kind, said, count in row.reasons
+        ]
+        unanswered = dict.fromkeys(line["unanswered"] for line in self.lines if "unanswered" in line)
+        found += [f"not computed for some models: {said}" for said in unanswered]
+        return [*found, ""] if found else []
+
+
+def _values(part: Sequence[Line], measure: str) -> dict[int, float]:
+    """Run -> value, of the runs that have one."""
+    return {line["run"]: float(line[measure]) for line in part if line.get(measure) is not None}
+
+
+def _difference(part: Sequence[Line], first: Sequence[Line], measure: str) -> Estimate:
+    ours, theirs = _values(part, measure), _values(first, measure)
+    pairs = [ours[run] - theirs[run] for run in ours if run in theirs and math.isfinite(ours[run] + theirs[run])]
+    return Estimate.of(pairs)
+
+
+def _reasons(part: Sequence[Line]) -> tuple[tuple[str, str, int], ...]:
+    """The most frequent first."""
+    counted = Counter((line["error"], line["message"]) for line in part if "error" in line)
+    return tuple((kind, said, count) for (kind, said), count in counted.most_common())
+
+
+def _cell(measure: str, found: Estimate) -> str:
+    if measure.endswith("worst") or measure == "seconds":
+        return f"{found.mean:.2g}" if found.count else "-"
+    return str(found)
+
+
+def _point(sizes: set[int], budgets: set[str]) -> str:
+    """What all rows have in common."""
+    size = f"{next(iter(sizes)):,} records" if len(sizes) == 1 else f"{len(sizes)} numbers of records"
+    return f"{size}, {next(iter(budgets)) if len(budgets) == 1 else f'{len(budgets)} budgets'}"
+
+
+def _amount(budget: Budget) -> float:
+    return float(budget.rho if budget.kind == "zcdp" else budget.epsilon)
+
+
+def _axis(budgets: Sequence[Budget]) -> str | None:
+    """What the budgets are amounts of; None where they have no common scale."""
+    if len({(budget.kind, budget.delta) for budget in budgets}) > 1:
+        return None
+    kind, delta = budgets[0].kind, float(budgets[0].delta)
+    return {"pure": "epsilon", "zcdp": "rho", "approx": f"epsilon, with delta = {delta:g}"}[kind]
+
+
+def _plain(found: Estimate) -> dict[str, Any]:
+    return {
+        "mean": None if math.isnan(found.mean) else found.mean,
+        "standard_error": None if math.isnan(found.error) else found.error,
+        "runs": found.count,
+    }
+
+
+def _digits(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+def _aligned(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+    return [line(head), line(["-" * width for width in widths]), *map(line, body)]

@@ -1,0 +1,178 @@
+"""One run: records drawn from the truth, a release with seeded noise, a model, and how far it is from the truth.
+
+Records live in the memory of the process that draws them, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core.arrays import Array
+from dpgm_core.errors import LearningFailed, TooLarge
+from dpgm_core.models.distribution import Distribution
+from dpgm_core.models.model import Model
+from dpgm_core.pipeline import fit
+from dpgm_core.privacy.terms import Terms
+from dpgm_core.randomness import SeededRandomness
+from dpgm_core.structure import Clique, Structure
+from dpgm_core.study.limit import OutOfTime, limited
+from dpgm_core.study.methods import Case
+from dpgm_core.study.store import Line
+from dpgm_core.tables import Tables
+from dpgm_core.workload import Workload
+
+__all__ = ["MEASURES", "Setting", "Single", "seed_of"]
+
+#: What is told of each model, smaller is better: nats, probabilities from 0 to 1, and seconds on the wall.
+MEASURES = ("kl", "tv_cliques", "tv_cliques_worst", "tv_pairs", "tv_pairs_worst", "seconds")
+#: Pairs of attributes that are compared; of more, so many by the study's seed.
+MOST_PAIRS = 1000
+
+
+@frozen(kw_only=True, eq=False)
+class Setting:
+    """What all runs of a study share; it travels to other processes. name: of what it keeps there."""
+
+    name: str
+    law: Tables
+    structure: Structure
+    workload: Workload
+    terms: Terms
+    split: str | Mapping[str, Any]
+    seed: int
+    limit: float | None = None
+
+
+@frozen(kw_only=True, eq=False)
+class Single:
+    """Run number `run` of a case; call it for its line of results."""
+
+    setting: Setting
+    case: Case
+    run: int
+
+    def __call__(self) -> Line:
+        """Plain values, errors among them: whatever a component raises is a result."""
+        told = {**self.case.to_dict(), "run": self.run}
+        try:
+            with limited(self.setting.limit):
+                return {**told, **self._measured()}
+        except OutOfTime as error:
+            return {**told, "error": "OutOfTime", "message": str(error)}
+        except Exception as error:
+            return {**told, **_said(error)}
+
+    def _measured(self) -> dict[str, Any]:
+        setting, case, method = self.setting, self.case, self.case.method
+        judge = _judge(setting)
+        records = judge.records(case.records, seed_of(setting.seed, "records", self.run))
+        if setting.terms.person is not None:
+            records = {**records, setting.terms.person: np.arange(case.records)}  # everybody has one
+        noise = SeededRandomness(seed_of(setting.seed, "noise", self.run))
+        start = time.perf_counter()
+        wanted: dict[str, Any] = {"structure": method.selector, "workload": setting.workload}
+        if method.selector is None:
+            wanted = {"structure": setting.structure, "mechanism": method.mechanism_for(case.budget)}
+        done = fit(
+            records,
+            budget=case.budget,
+            learner=method.learner,
+            inference=method.inference,
+            terms=setting.terms,
+            split=setting.split,
+            randomness=noise,
+            **wanted,
+        )
+        seconds = time.perf_counter() - start
+        return {**judge.errors(done.model), "seconds": round(seconds, 4), "converged": bool(done.converged)}
+
+
+class _Judge:
+    """The truth: draws records, and knows what a model should have said."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._truth, self._law = Model(setting.law.structure, setting.law), Distribution(setting.law, "junction-tree")
+        names = self._truth.domain.names
+        pairs: list[Clique] = list(itertools.combinations(names, 2))
+        if len(pairs) > MOST_PAIRS:
+            chosen = np.random.default_rng(seed_of(setting.seed, "pairs", 0)).permutation(len(pairs))[:MOST_PAIRS]
+            pairs = [pairs[number] for number in sorted(chosen.tolist())]
+        cliques = [clique for clique in setting.structure.cliques if clique]
+        self._asked: dict[str, list[Clique]] = {"tv_cliques": cliques, "tv_pairs": pairs}
+        self._right = self._truth.marginals_of([*cliques, *pairs])
+        self._drawn: tuple[tuple[int, int], dict[str, Array]] | None = None
+
+    def records(self, count: int, seed: int) -> dict[str, Array]:
+        """Codes of so many records, one array per attribute; the last ones are kept, as methods share them."""
+        if self._drawn is None or self._drawn[0] != (count, seed):
+            self._drawn = None  # before the next ones are made
+            codes = self._law.sample(count, np.random.default_rng(seed))
+            self._drawn = (count, seed), dict(zip(self._truth.domain.names, codes, strict=True))
+        return self._drawn[1]
+
+    def errors(self, model: Model) -> dict[str, Any]:
+        """All measures but seconds; None, and why, of what does not fit into memory."""
+        model = model.using(unmeasured="uniform")  # KL counts what was not measured so, too
+        found: dict[str, Any] = {}
+        _add(found, ("kl",), lambda: (self._truth.kl(model),))
+        for measure, asked in self._asked.items():
+            _add(found, (measure, f"{measure}_worst"), partial(self._distances, model, asked))
+        return found
+
+    def _distances(self, model: Model, asked: list[Clique]) -> tuple[float, ...]:
+        """Mean and largest total variation."""
+        if not asked:
+            return 0.0, 0.0
+        ours = model.marginals_of(asked)
+        apart = [0.5 * float(np.abs(ours[clique] - self._right[clique]).sum()) for clique in asked]
+        return math.fsum(apart) / len(apart), max(apart)
+
+
+def _add(found: dict[str, Any], names: tuple[str, ...], compute: Callable[[], tuple[float, ...]]) -> None:
+    try:
+        values: tuple[Any, ...] = compute()
+    except TooLarge as error:
+        values = (None,) * len(names)
+        found["unanswered"] = str(error)
+    # JSON has no infinity
+    found |= {
+        name: value if value is None or math.isfinite(value) else str(value)
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+def seed_of(study: int, what: str, run: int) -> int:
+    """The seed of one thing in one run, by a hash: the same whatever else there is in the study.
+
+    >>> seed_of(0, "records", 1) == seed_of(0, "records", 1), seed_of(0, "noise", 1) == seed_of(0, "noise", 2)
+    (True, False)
+    """
+    return int.from_bytes(hashlib.sha256(f"{study} {what} {run}".encode()).digest()[:8], "big")
+
+
+_kept: dict[str, _Judge] = {}
+
+
+def _judge(setting: Setting) -> _Judge:
+    """Of the study that this process last had a run of."""
+    if setting.name not in _kept:
+        _kept.clear()
+        _kept[setting.name] = _Judge(setting)
+    return _kept[setting.name]
+
+
+def _said(error: Exception) -> Line:
+    """Type and first line of what went wrong, under what says that a release is paid for: here none was."""
+    while isinstance(error, LearningFailed) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    lines = str(error).strip().splitlines() or [""]
+    return {"error": type(error).__name__, "message": lines[0][:500]}

@@ -1,0 +1,55 @@
+"""What tests of studies share: a tiny truth, a study of it that has been run, and learners of a test."""
+
+import pytest
+from attrs import evolve, frozen
+
+from dpgm_core import Budget, Domain
+from dpgm_core.components.registry import default_registry
+from dpgm_core.plugin import Component
+from dpgm_core.study import Study, generated_truth, run
+
+LEARNERS = ("naive-mle", {"name": "naive-mle", "l2": 0.1})
+
+
+@pytest.fixture(scope="session")
+def study() -> Study:
+    """Two learners, two budgets, two runs each of 200 records of three binary attributes."""
+    truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), seed=1)
+    budgets = [Budget.pure("0.5"), Budget.pure(2)]
+    return Study(
+        truth=truth, neighbours="add-remove", budgets=budgets, learners=LEARNERS, records=200, repeat=2, seed=5
+    )
+
+
+@pytest.fixture(scope="session")
+def done(study):
+    """What came of it, in memory."""
+    return run(study)
+
+
+@pytest.fixture
+def one(study) -> Study:
+    """Of the same truth, one learner and one budget."""
+    return evolve(study, learners="naive-mle", budgets=Budget.pure(1))
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Registers a class as a learner, for one test."""
+    registry = default_registry()
+    monkeypatch.setattr(registry, "_offers", list(registry._offers))
+
+    def register(name: str, learn) -> str:
+        @frozen(kw_only=True)
+        class OfATest:
+            def check(self, structure, inference):
+                pass
+
+            def learn(self, curator, inference, *, randomness, progress):
+                return learn(curator, inference)
+
+        target = f"a_test:{name}"
+        registry.add(Component(kind="learner", name=name, target=target, summary="of a test"), OfATest)
+        return name
+
+    return register
