@@ -66,10 +66,10 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
 
 def _write(done: StudyResult, folder: Path) -> None:
     """The table and the picture, beside the runs that they are made of."""
-    from dpgm_core.files import atomic_write
+    from dpgm_core.files import PICTURE_FILE, atomic_write
 
-    for name, content in (("study.csv", done.csv()), ("study.svg", done.svg())):
-        atomic_write(folder / name, content.encode(), replaces="another file")  # its own, of the time before
+    for name, content, kind in (("study.csv", done.csv(), "another file"), ("study.svg", done.svg(), PICTURE_FILE)):
+        atomic_write(folder / name, content.encode(), replaces=kind)  # its own, of the time before
 
 
 def _instead(given: dict[str, Any]) -> dict[str, Any]:
