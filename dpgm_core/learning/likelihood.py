@@ -20,12 +20,13 @@ class Likelihood:
     """A(theta) - theta . target + l2 |theta|^2, per record, with its exact gradient mu(theta) - target + 2 l2 theta.
 
     engine: compiled for the target's structure. target: marginals, each group's table summing to its number of
-    cliques. After `minimise` the attributes `marginals` and `slope` (largest derivative) are those of its answer;
-    `calls` counts inference calls and `trace` keeps one mapping of numbers per step.
+    cliques. task: what progress is told, without a known end. After `minimise` the attributes `marginals` and `slope`
+    (largest derivative) are those of its answer; `calls` counts inference calls and `trace` keeps one mapping of
+    numbers per step.
     """
 
-    def __init__(self, engine: Engine, target: Tables, progress: Progress) -> None:
-        self.engine, self.target, self.progress = engine, target, progress
+    def __init__(self, engine: Engine, target: Tables, progress: Progress, task: str = "learning") -> None:
+        self.engine, self.target, self.progress, self.task = engine, target, progress, task
         self.trace: list[dict[str, float]] = []
         self.calls = 0
         self.slope = math.inf
@@ -46,7 +47,7 @@ class Likelihood:
         """L-BFGS from `theta` until no derivative exceeds `tolerance`; says whether that was reached."""
 
         def seen(point: FloatArray) -> None:
-            self.progress("learning", len(self.trace), None)
+            self.progress(self.task, len(self.trace), None)
             self.trace.append({"inference_calls": self.calls, "l2": l2})
 
         result = minimize(

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, Literal, TextIO, TypeAlias, get_args
 
 from dpgm_core.errors import OptionError
@@ -142,7 +143,8 @@ class _Notebook:
 
     def _write(self, text: str) -> None:
         if self._handle is None:
-            self._handle = sys.modules["IPython"].display.display({"text/plain": text}, raw=True, display_id=True)
+            display = import_module("IPython.display").display
+            self._handle = display({"text/plain": text}, raw=True, display_id=True)
         else:
             self._handle.update({"text/plain": text}, raw=True)
 

@@ -47,10 +47,8 @@ def notebook(monkeypatch):
         seen.append(data["text/plain"])
         return SimpleNamespace(update=lambda data, raw: seen.append(data["text/plain"]))
 
-    fake = SimpleNamespace(
-        get_ipython=lambda: SimpleNamespace(kernel=object()), display=SimpleNamespace(display=display)
-    )
-    monkeypatch.setitem(sys.modules, "IPython", fake)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object())))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
     return seen
 
 

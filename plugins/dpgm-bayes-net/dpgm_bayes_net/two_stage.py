@@ -116,12 +116,13 @@ class BayesNetTwoStage:
             # known exactly a replay finds both budgets again.
             rest = whole - first
             _rehearse(curator, dict.fromkeys(cliques, rest * least_share(len(cliques))))
-            progress(f"stage I: {first}", 0, 2)
+            progress(f"measuring: stage I, {first}", 0, 2)
             one = self._first(curator, first, cliques)
             needs = self._needs(dag, one, cliques)
             parts = shares(losses(needs, len(cliques), self.weights), rest.kind)
-            progress(f"stage II: {rest}", 1, 2)
+            progress(f"measuring: stage II, {rest}", 1, 2)
             two = curator.release(budget=divided(rest, parts, cliques), cliques=cliques)
+            progress("measuring", 2, 2)
         fit = self._fit(dag, cliques, needs, one, two)
         return evolve(fit, model=over(fit.model, curator.structure))
 

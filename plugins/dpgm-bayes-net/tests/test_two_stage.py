@@ -379,7 +379,7 @@ def test_it_is_a_network_over_the_families_and_says_how_the_budget_went():
     """log Z is 0; a trace row for each attribute with what the split was made of, and what it was."""
     told = []
     done = learned(curator(), lambda task, at, of: told.append(task))
-    assert told == ["stage I: epsilon = 0.1", "stage II: epsilon = 0.9"]
+    assert told == ["measuring: stage I, epsilon = 0.1", "measuring: stage II, epsilon = 0.9", "measuring"]
     assert done.model.structure == DAG.structure()
     assert abs(done.model.log_partition) < 1e-9
     assert [set(row) for row in done.trace] == [

@@ -68,7 +68,7 @@ class Path:
             raise InferenceError("the E-step's multipliers are NaN or have run away; the release is out of range")
         if self.engine.exact and beliefs.residual <= self.tolerance and self.prior == 0:
             return
-        problem = Likelihood(self.engine, beliefs.marginals / self.release.total, self.progress)
+        problem = Likelihood(self.engine, beliefs.marginals / self.release.total, self.progress, "first fit")
         self.theta, done = problem.minimise(self.theta, self.prior, self.tolerance, 500)
         self.calls += problem.calls
         self.unconverged += not done

@@ -109,7 +109,7 @@ def pilot(moments: Moments, release: NoisyTables, progress: Progress, *, cautiou
     variances = release.variances + sampling
     penalty = float(np.mean(variances / sampling)) / (2 * release.total)
     slope = _PILOT_SLOPE * math.sqrt(float(variances.min())) / release.total
-    problem = Likelihood(moments.engine, Tables(structure, centred), progress)
+    problem = Likelihood(moments.engine, Tables(structure, centred), progress, "first fit")
     allowed, _ = expected_distance(release)
     theta = np.zeros(structure.cells)
     for strength in [*(one for one in _CAUTIOUS if cautious and one > penalty), penalty]:

@@ -83,7 +83,8 @@ def by_bootstrap(
     rehearsal = Rehearsal(
         release, problem.engine, Tables(structure, pilot), draws=_DRAWS, randomness=randomness, progress=progress
     )
-    problems = [Likelihood(problem.engine, targets(one, project=project), progress) for one in rehearsal.releases]
+    engine, drawn = problem.engine, rehearsal.releases
+    problems = [Likelihood(engine, targets(one, project=project), progress, "rehearsing") for one in drawn]
     variances = np.repeat(release.variances, structure.sizes) + release.total * rehearsal.marginals
     error = float(np.sqrt(np.median(variances))) / release.total
     fits = _Fits(rehearsal, pilot, problems, max(tolerance, _ROUGH * error))
