@@ -11,7 +11,7 @@ from dpgm_core import Attribute
 from dpgm_core.plots.groups import grouped
 
 
-@pytest.mark.parametrize(("size", "most"), itertools.product([2, 3, 7, 40, 300], [2, 3, 12, 40]))
+@pytest.mark.parametrize(("size", "most"), list(itertools.product([2, 3, 7, 40, 300], [2, 3, 12, 40])))
 @pytest.mark.parametrize("bins", [True, False])
 def test_groups_are_few_and_hold_every_code(size, most, bins):
     """At most so many, each code in one, none empty, in the order of the codes; single codes where they fit."""
