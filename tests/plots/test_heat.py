@@ -21,6 +21,14 @@ def test_an_unknown_cell_is_an_outline():
     assert rect.get("fill") == "none"
 
 
+def test_measured_pairs_have_an_outline():
+    """And no others."""
+    picture = drawn("dependence", "released")
+    cells = ET.fromstring(picture.svg()).findall(f".//{SVG}g[{SVG}title]")
+    outlined = {one.findtext(f"{SVG}title") for one in cells if one.find(f"{SVG}rect").get("stroke") == "currentColor"}
+    assert outlined == {one.said for one in picture.cells if one.outlined} and len(outlined) == 2
+
+
 @pytest.mark.parametrize(("columns", "texts"), [(4, 2), (9, 1), (20, 0)])
 def test_a_cell_says_what_can_be_read_in_it(columns, texts):
     """Share and interval in large cells, the share in smaller ones, nothing in small ones; the title says all."""

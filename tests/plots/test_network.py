@@ -6,7 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.plots.shown import SVG, drawn
+from dpgm_core import Structure, Tables, plots
+from dpgm_core.models.model import Model
+from tests.plots.shown import SVG, drawn, released
 
 
 @pytest.mark.parametrize("kind", ["graph", "junction tree"])
@@ -24,6 +26,17 @@ def test_lines_join_the_boxes_they_name(kind):
         assert shape.findtext(f"{SVG}title") == line.said
     order = [one.tag.removeprefix(SVG) for one in root.iter() if one.tag in (f"{SVG}line", f"{SVG}rect")]
     assert order == sorted(order)
+
+
+def test_lines_that_no_table_holds_are_dashed():
+    """A clique of the model that was not released, such as one of another release."""
+    model = released()
+    wider = Structure(model.domain, [*model.structure.cliques, ("ill", "place")])
+    picture = plots.graph(Model(wider, Tables.zeros(wider), releases=model.releases))
+    dashed = [one.get("stroke-dasharray") for one in ET.fromstring(picture.svg()).iter(f"{SVG}line")]
+    said = [one.said for one in picture.lines]
+    assert [bool(dash) for dash in dashed] == [one.startswith("ill and place") for one in said]
+    assert any(dashed) and picture.standing == "measured: 2, by structure: 1"
 
 
 def test_dashes_are_dashes():
