@@ -28,7 +28,7 @@ def section(material: Material) -> Section:
         f"dpgm query {file} {first} {second}" if len(plain) > 1 else "",
         f"dpgm query {file} {first} --given {given}" if given else "",
         f"dpgm sample {file} -n 10000 -o synthetic.csv",
-        f"dpgm export {file} -o model.bif",
+        f"dpgm export {file} --uai model.uai",
     ]
     asked = repr(plain[0]) if plain else "'ATTRIBUTE'"
     python = [
