@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.report.matrix import noise_matrix
 from dpgm_core.report.noise import measured_tables
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2})
@@ -33,15 +32,3 @@ def test_a_table_of_several_releases_is_there_once_with_its_least_noise():
     (best,) = measured_tables(parts[1:2])
     assert one.times == 3
     assert one.deviation == best.deviation
-
-
-def test_the_matrix_shows_each_pair_once():
-    """A table of three attributes holds three pairs; of none there is no matrix."""
-    structure = dpgm.Structure(DOMAIN, [("a", "b", "c")])
-    noisy = dpgm.release(CODES, structure, dpgm.Budget.pure(1), neighbours="add-remove")
-    drawn = noise_matrix(DOMAIN.names, measured_tables([noisy]))
-    assert drawn is not None
-    assert "3 pairs of attributes lie in a released table" in drawn
-    singles = dpgm.Structure(DOMAIN, [("a",)])
-    alone = dpgm.release(CODES, singles, dpgm.Budget.pure(1), neighbours="add-remove")
-    assert noise_matrix(DOMAIN.names, measured_tables([alone])) is None
