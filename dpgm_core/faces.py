@@ -26,6 +26,7 @@ FACES = (
     "dpgm_core.constraints",
     "dpgm_core.plots",
     "dpgm_core.report",
+    "dpgm_core.study",
 )
 
 

@@ -46,7 +46,10 @@ def marginal(
     Bars('a', 2 bars, by definition)
     """
     level, most = checked_level(level), checked_most(most)
-    (name,) = named(model.domain, (attribute,) if isinstance(attribute, str) else attribute, given or {})
+    names = named(model.domain, attribute, given or {})
+    if len(names) != 1:
+        raise OptionError(f"marginal shows one attribute, got {names!r}; pair shows two")
+    (name,) = names
     groups = {name: grouped(model.domain[name], model.marginal(name, given), most)}
     shares, found = shares_of(model, groups, given, level)
     standing = model.standing(name, given)
