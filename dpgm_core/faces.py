@@ -25,7 +25,6 @@ FACES = (
     "dpgm_core.metadata",
     "dpgm_core.constraints",
     "dpgm_core.plots",
-    "dpgm_core.report",
     "dpgm_core.study",
 )
 
