@@ -16,8 +16,11 @@ from versions import ROOT, attempt
 #: What pip installs besides dpgm, and where the tests are.
 ENGINES: dict[str, tuple[list[str], str]] = {
     "spark": (["-e plugins/dpgm-spark[spark,jdk]"], "plugins/dpgm-spark"),
-    "remote": (["aiohttp", "fsspec"], "tests/sources tests/e2e/test_remote.py -k 'remote or partitions'"),
-    "dask": (["-e docs/examples/plugins/dpgm-dask"], "docs/examples/plugins/dpgm-dask/tests"),
+    "remote": (
+        ["-e .[remote,formats]"],
+        "tests/sources tests/e2e/test_remote.py -k 'remote or partitions or another_program'",
+    ),
+    "dask": (["-e plugins/dpgm-dask"], "plugins/dpgm-dask/tests"),
     "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], "plugins/dpgm-sql"),
 }
 

@@ -1,7 +1,8 @@
 """Does it work on every Python and with the oldest and the newest of what it requires?
 
-    python3 .ci/versions.py            what CI runs: the example on each other Python, some tests with oldest and newest
-    python3 .ci/versions.py --whole    the whole suite each time; half an hour and more
+    python3 .ci/versions.py                  the example on each other Python, some tests with oldest and newest
+    python3 .ci/versions.py --wheels DIST    the same, what CI runs: the other Pythons have our wheels, not the checkout
+    python3 .ci/versions.py --whole          the whole suite each time; half an hour and more
 
 Looks for Python 3.11 to 3.13 on the path and among pyenv's; says which it has not found. Standard library only.
 """
@@ -20,11 +21,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13")
 # dp-accounting holds attrs back, and the tools are of no use to a user: only in the environment of the pins.
-TOOLS = ("dp-accounting", "hatchling", "import-linter", "joblib", "matplotlib", "mkdocs", "mypy", "ruff")
+TOOLS = ("dp-accounting", "hatchling", "import-linter", "joblib", "matplotlib", "mkdocs", "mypy", "ruff", "twine")
 SOME = "-m 'not slow' dpgm_core plugins/*/dpgm_* tests/cli tests/inference tests/sources"
 
 
@@ -52,11 +54,17 @@ def lower_bounds() -> list[str]:
     """
     texts = []
     for folder in (".", *plugins()):
-        file = ROOT / folder / "pyproject.toml"
-        project = tomllib.loads(file.read_text())["project"]
+        project = declared(folder)["project"]
         texts += [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
     texts += development()
-    return sorted({text.replace(">=", "==") for text in texts if not text.startswith(("dpgm-", *TOOLS))})
+    needed = [text for text in texts if not text.startswith(("dpgm-", *TOOLS))]
+    # What builds is required apart: its floor holds where pip builds us, and the tests need none.
+    return sorted({text.replace(">=", "==") for text in [*needed, *declared(".")["build-system"]["requires"]]})
+
+
+def declared(folder: str) -> dict[str, Any]:
+    """The pyproject.toml of a folder of the checkout."""
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
 
 
 def plugins() -> list[str]:
@@ -87,14 +95,13 @@ def attempt(title: str, program: str, requirements: list[str], constraints: list
         subprocess.run(["tar", "-xf", "-", "-C", str(copy)], input=packed, check=True)
         (copy / "wanted.txt").write_text("\n".join(requirements) + "\n")
         (copy / "limits.txt").write_text("\n".join(constraints or []) + "\n")
-        script = (
-            f"{program} -m venv .venv && . .venv/bin/activate && "
-            f"pip install -q -r wanted.txt -c limits.txt && {commands}"
-        )
-        words = ["bash", "-euo", "pipefail", "-c", script]
+        script = f"{program} -m venv .venv && . .venv/bin/activate && pip install -q -r wanted.txt && {commands}"
+        # So that they hold for hatchling too, in the environments in which pip builds; a newer pip asks the second.
+        held = {name: str(copy / "limits.txt") for name in ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")}
         done = subprocess.run(
-            words, cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
-        )
+            ["bash", "-euo", "pipefail", "-c", script], cwd=copy, env=os.environ | held,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+        )  # fmt: skip
     verdict = "passed" if done.returncode == 0 else "FAILED"
     said = done.stdout if not done.stdout or done.stdout.endswith("\n") else f"{done.stdout}\n"
     # One write, line end included: two threads that print would mix theirs up.
@@ -106,7 +113,9 @@ def attempt(title: str, program: str, requirements: list[str], constraints: list
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--whole", action="store_true", help="the whole suite of tests in each environment")
-    whole = parser.parse_args().whole
+    parser.add_argument("--wheels", metavar="DIST", type=Path, help="made by `python wheels/build.py DIST`")
+    given = parser.parse_args()
+    whole = given.whole
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     tests = "pytest -q -n auto" + ("" if whole else f" {SOME}")
     example = "dpgm fit docs/examples/health/health.toml"
@@ -117,10 +126,14 @@ def main() -> int:
             able[version] = program
     if not able:
         return 1
-    users, developers = ["-r requirements.txt"], ["-r requirements.txt", "-e .[testing]", *development()]
+    users = [f"--find-links {given.wheels.resolve()}", "dpgm"] if given.wheels else ["-r requirements.txt"]
+    developers = ["-r requirements.txt", "-e .[testing]", *development()]
+    # Each of our distributions was built with the oldest hatchling that it allows: a wheel says by which.
+    (builder,) = [text.replace("==", " ") for text in lower_bounds() if text.startswith("hatchling")]
+    built = f"test -z \"$(grep -L '{builder}' .venv/lib/python*/site-packages/dpgm*.dist-info/WHEEL)\""
     programs = list(able.values())
     attempts: list[tuple[str, str, list[str], list[str] | None, str]] = [
-        ("oldest of everything", programs[0], developers, lower_bounds(), f"{example} && {tests}"),
+        ("oldest of everything", programs[0], developers, lower_bounds(), f"{built} && {example} && {tests}"),
         ("newest of everything", programs[-1], developers, None, f"{example} && {tests}"),
     ]
     attempts += [

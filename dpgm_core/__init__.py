@@ -13,6 +13,7 @@ from dpgm_core._version import __version__
 from dpgm_core.faces import face
 
 if TYPE_CHECKING:
+    from dpgm_core import plots as plots
     from dpgm_core.arrays import Array, Codes, FloatArray, IntArray
     from dpgm_core.attribute import Attribute
     from dpgm_core.collective.contract import Collective

@@ -21,6 +21,8 @@ from dpgm_core.columns.tables import MAX_SIZE, attribute_fields, special_codes
 from dpgm_core.columns.values import PLAIN, Values, parse_number
 from dpgm_core.columns.writing import attribute_table
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.markup import Html, card, first
+from dpgm_core.printable import brief, clipped, listed
 
 __all__ = ["MAX_SIZE", "Attribute", "bin_edge", "code_dtype", "parse_number", "repeated"]
 
@@ -95,6 +97,17 @@ class Attribute:
         cut = None if self.edges is None else Cut(self.edges, self.cap, self.values.ticks)
         object.__setattr__(self, "_cut", cut)
         object.__setattr__(self, "_codes", self._known(where))
+
+    def __repr__(self) -> str:
+        return brief("Attribute", f"{clipped(self.name)}: {self.size:,} labels", listed(self.labels))
+
+    def _repr_html_(self) -> Html:
+        facts = [("labels", f"{self.size:,}"), ("unknown values", clipped(self.labels[self.unknown]))]
+        facts += [("null values", clipped(self.labels[self.null]))]
+        facts += [("found privately", "bins" if self.edges else "labels")] if self.private else []
+        return card(
+            f"Attribute {clipped(self.name)}", facts, first(["code", "label"], enumerate(self.labels), self.size)
+        )
 
     def _known(self, where: str) -> dict[bytes, int]:
         """The raw texts with a meaning of their own, in the form that is compared; all others are unknown."""

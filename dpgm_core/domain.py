@@ -17,8 +17,9 @@ from dpgm_core.constraints.forms import Constraint, Mask
 from dpgm_core.constraints.reading import read_constraints
 from dpgm_core.constraints.resolved import Derived, Resolved
 from dpgm_core.errors import DomainError, did_you_mean
+from dpgm_core.markup import Html, card, first
 from dpgm_core.metadata.domain_files import domain_tables, plain_file
-from dpgm_core.printable import printable
+from dpgm_core.printable import brief, clipped, listed, thousands
 
 __all__ = ["Attribute", "Domain", "code_dtype"]
 
@@ -177,9 +178,15 @@ class Domain:
         return hash((self.attributes, self.constraints))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{printable(name)}: {size}" for name, size in list(self.sizes.items())[:8])
-        more = f", ... {len(self)} attributes" if len(self) > 8 else ""
-        return f"Domain({shown}{more})"
+        shown = [f"{clipped(one.name, 20)}: {one.size}" for one in self.attributes[:8]]
+        return brief("Domain", *shown, *([f"... {len(self)} attributes"] if len(self) > 8 else []))
+
+    def _repr_html_(self) -> Html:
+        facts = [("attributes", f"{len(self):,}"), ("possible records", thousands(self.cells))]
+        facts += [("constraints", listed([one.name for one in self.constraints]))] if self.constraints else []
+        facts += [("found privately", listed(self.undetermined))] if self.undetermined else []
+        rows = ((one.name, one.size, listed(one.labels), one.labels[one.unknown]) for one in self.attributes)
+        return card("Domain", facts, first(["attribute", "labels", "", "unknown values are"], rows, len(self)))
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
         """The sizes of the named attributes, in the order given; DomainError for an unknown name.

@@ -14,10 +14,20 @@ from dpgm_core.errors import StructureError, require_non_private
 from dpgm_core.models.conditioning import expectation
 from dpgm_core.models.model import Model
 from dpgm_core.sources import as_source
+from dpgm_core.sources.contract import NamedColumns
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["kl_divergence", "log_likelihood", "total_variation", "true_shares"]
+__all__ = [
+    "columns_of",
+    "distance",
+    "kl_divergence",
+    "log_likelihood",
+    "normalised",
+    "tabulated",
+    "total_variation",
+    "true_shares",
+]
 
 
 def kl_divergence(truth: Model, learned: Model) -> float:
@@ -72,7 +82,7 @@ def total_variation(
     if isinstance(reference, Model):
         pairs = names or known
         ours, theirs = model.marginals_of(pairs), reference.marginals_of(pairs)
-        return {clique: _distance(ours[clique], theirs[clique]) for clique in pairs}
+        return {clique: distance(ours[clique], theirs[clique]) for clique in pairs}
     if isinstance(reference, Tables):
         tables = reference
     else:
@@ -80,7 +90,7 @@ def total_variation(
         wanted = names or known
         if not wanted:
             return {}
-        tables = count(as_source(reference), Structure(model.domain, wanted)).tables
+        tables = tabulated(reference, Structure(model.domain, wanted), allow_non_private=True)
     if tables.structure.domain == model.structure.domain:
         model = model.coarse  # as the noisy tables of its session are, where that merged codes
     if tables.structure.domain != model.domain:
@@ -92,7 +102,7 @@ def total_variation(
         number = tables.structure.find(clique)[0]
         group = tables.structure.groups[number]
         ours = np.mean([model.marginal(member) for member in group], axis=0)
-        distances[clique] = _distance(ours, _normalised(tables.group(number)))
+        distances[clique] = distance(ours, normalised(tables.group(number)))
     return distances
 
 
@@ -109,17 +119,53 @@ def true_shares(
     >>> shares["a",].tolist(), count
     ([0.25, 0.75], 4)
     """
-    require_non_private("tables of records", allow_non_private)
     structure = Structure(domain, cliques)
-    counted = count(as_source(records), structure)
-    tables = zip(structure.groups, counted.tables.arrays(), strict=True)
-    return {group[0]: _normalised(table.astype(np.float64)) for group, table in tables}, int(counted.records)
+    tables = tabulated(records, structure, allow_non_private=allow_non_private).arrays()
+    found = {group[0]: table.astype(np.float64) for group, table in zip(structure.groups, tables, strict=True)}
+    number = next((round(float(table.sum())) for table in found.values()), 0)
+    return {clique: normalised(table) for clique, table in found.items()}, number
 
 
-def _normalised(table: Array) -> Array:
+def tabulated(records: object, structure: Structure, *, allow_non_private: bool = False) -> Tables:
+    """Exact counts of records (a path, data frame, code array or Source) over a structure. NOT PRIVATE.
+
+    Raises NonPrivateError unless `allow_non_private` is True, which is right for records that are nobody's: synthetic
+    ones.
+
+    >>> from dpgm_core.domain import Domain
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> tabulated(np.array([[0], [1], [1]]), structure, allow_non_private=True)["a"].tolist()
+    [1, 2]
+    """
+    require_non_private("counting records", allow_non_private)
+    return count(as_source(records), structure).tables
+
+
+def columns_of(records: object) -> tuple[str, ...]:
+    """The names of the columns of records; () of a source that has none.
+
+    >>> columns_of({"source": "csv", "path": "no-such.csv"})
+    Traceback (most recent call last):
+    dpgm_core.errors.DataError: ...
+    """
+    source = as_source(records)
+    return tuple(source.names()) if isinstance(source, NamedColumns) else ()
+
+
+def normalised(table: Array) -> Array:
+    """A table of counts as shares of their sum; uniform where that is not positive.
+
+    >>> normalised(np.array([1, 3])).tolist()
+    [0.25, 0.75]
+    """
     total = table.sum()
     return table / total if total > 0 else np.full(table.shape, 1 / table.size)
 
 
-def _distance(one: Array, other: Array) -> float:
+def distance(one: Array, other: Array) -> float:
+    """The total variation distance of two tables of probabilities, half the L1 distance.
+
+    >>> distance(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    0.25
+    """
     return 0.5 * float(np.abs(one - other).sum())

@@ -39,6 +39,8 @@ def face(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[st
     home = {name: module for module, names in homes.items() for name in names}
 
     def load(name: str) -> Any:
+        if f"{package}.{name}" in FACES:
+            return importlib.import_module(f"{package}.{name}")
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         whole = home[name] if home[name].startswith("dpgm_core.") else f"{package}.{home[name]}"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from numbers import Real
 
-from dpgm_core.printable import printable
+from dpgm_core.printable import clipped, printable, thousands
 
-__all__ = ["Html", "table", "tag", "text"]
+__all__ = ["Html", "card", "first", "number", "table", "tag", "text"]
 
 #: Elements that have neither content nor an end.
 _EMPTY = frozenset({"br", "col", "hr", "img", "input", "link", "meta"})
+#: Rows and characters of a cell that a notebook shows.
+_MOST_ROWS, _MOST_LETTERS = 20, 80
+#: White on red, whatever the page's own colours are.
+_STAMP = "background:#b00020;color:#fff;padding:.2em .5em;display:inline-block;margin:.2em 0"
 
 
 class Html(str):
@@ -55,9 +61,54 @@ def table(header: Sequence[object], rows: Sequence[Sequence[object]], *, caption
     """
 
     def cell(value: object) -> Html:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return tag("td", value, style="text-align:right" if number else None)
+        if isinstance(value, Real) and not isinstance(value, bool):
+            return tag("td", number(value), style="text-align:right")
+        return tag("td", value)
 
     head = tag("thead", tag("tr", *(tag("th", one, scope="col") for one in header)))
     body = tag("tbody", *(tag("tr", *map(cell, row)) for row in rows))
     return tag("table", *([] if caption is None else [tag("caption", caption)]), head, body)
+
+
+def number(value: Real) -> str:
+    """A number for people: whole ones and large ones in full, others to four digits.
+
+    >>> number(20013), number(20013.7), number(0.123456)
+    ('20,013', '20,014', '0.1235')
+    """
+    if isinstance(value, int):
+        return thousands(value)
+    return f"{float(value):,.0f}" if 1000 <= abs(float(value)) < 10**15 else f"{float(value):.4g}"
+
+
+def first(header: Sequence[object], rows: Iterable[Sequence[object]], count: int) -> Html:
+    """The first 20 of `count` rows under a header, long texts cut, and how many more there are; nothing without any.
+
+    >>> first(["clique"], ([f"c{n}"] for n in range(30)), 30).endswith("</table><p>... 10 more</p>")
+    True
+    """
+    shown = [
+        [clipped(cell, _MOST_LETTERS) if type(cell) is str else cell for cell in row]
+        for row in islice(rows, _MOST_ROWS)
+    ]
+    more = tag("p", f"... {count - len(shown):,} more") if count > len(shown) else Html()
+    return Html(table(header, shown) + more) if shown else more
+
+
+def card(kind: str, facts: Iterable[tuple[str, object]], *more: Html, flaws: Iterable[str] = ()) -> Html:
+    """What a notebook shows of a value: its kind, stamps, facts, and tables below them.
+
+    facts: a word and what is so named; left out where that is None or "". flaws: why what is shown is less private than
+    it says, each a red stamp.
+
+    >>> card("Budget", [("epsilon", "1"), ("delta", None)], flaws=["NOT PRIVATE"]).count("<tr>")
+    1
+    """
+    stamps = [tag("p", tag("strong", flaw), role="note", style=_STAMP) for flaw in flaws]
+    rows = [
+        tag("tr", tag("th", word, scope="row", style="text-align:left"), tag("td", fact, style="text-align:left"))
+        for word, fact in facts
+        if fact is not None and fact != ""
+    ]
+    known = [tag("table", tag("tbody", *rows))] if rows else []
+    return tag("div", tag("p", tag("strong", kind)), *stamps, *known, *more, class_="dpgm")

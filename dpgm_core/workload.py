@@ -14,6 +14,8 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, did_you_mean
+from dpgm_core.markup import Html, card, first
+from dpgm_core.printable import brief, listed, thousands
 from dpgm_core.privacy.amounts import Amount, amount, whole
 from dpgm_core.structure import Clique
 
@@ -259,8 +261,16 @@ class Workload:
         return max(sum((self._shares[name] for name in clique), Fraction(0)) for clique in self.candidates)
 
     def __repr__(self) -> str:
-        tables = f"{len(self.candidates)} candidates of up to {self.max_cells:,} cells"
-        return f"Workload({len(self.weights)} cliques, {tables})"
+        tables = f"{len(self.candidates)} candidates of up to {thousands(self.max_cells)} cells"
+        return brief("Workload", f"{len(self.weights)} cliques", tables)
+
+    def _repr_html_(self) -> Html:
+        facts = [("attributes", f"{len(self.domain):,}"), ("candidates", f"{len(self.candidates):,}")]
+        facts += [("cells of a table", f"at most {thousands(self.max_cells)}"), ("cliques", f"{len(self.weights):,}")]
+        facts += [("never measured", f"{len(self.never):,}")] if self.never else []
+        heaviest = sorted(self.weights.items(), key=lambda one: -one[1])
+        rows = ((listed(clique, 8), float(weight)) for clique, weight in heaviest)
+        return card("Workload", facts, first(["clique", "weight"], rows, len(heaviest)))
 
     @classmethod
     def from_dict(cls, domain: Domain, plain: object) -> Workload:

@@ -1,5 +1,6 @@
 """What tests share: wheels, and environments without the checkout; a learner; hostile files; rounds of noise."""
 
+import contextlib
 import io
 import json
 import math
@@ -44,16 +45,15 @@ def run_outside() -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def wheel_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Builds the wheel of a source folder, once per session and without network."""
-    pytest.importorskip("build")
-    pytest.importorskip("hatchling")
+    """Builds the wheel of a source folder, once per session and without network, as pip calls hatchling."""
+    backend = pytest.importorskip("hatchling.build")
     built: dict[Path, Path] = {}
 
     def build(source: Path) -> Path:
         if source not in built:
             folder = tmp_path_factory.mktemp("wheel")
-            outside(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source, cwd=folder)
-            (built[source],) = folder.glob("*.whl")
+            with contextlib.chdir(source):
+                built[source] = folder / backend.build_wheel(str(folder))
         return built[source]
 
     return build

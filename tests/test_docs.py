@@ -18,12 +18,12 @@ from dpgm_mrf.edges import edges
 from scipy import stats
 
 import dpgm_core
+from dpgm_core.components.scaffold import files_of
 from dpgm_core.faces import FACES
 from dpgm_core.interop import read_network
 from dpgm_core.workload import Workload
+from tests.pages import DOCS, ROOT, assert_prints, blocks
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
 # Warnings of our own modules and of a page's code are errors; deprecations elsewhere may not break a page.
 OURS = """import warnings
 warnings.filterwarnings("error", module="dpgm_|__main__")
@@ -54,12 +54,6 @@ for arguments, wanted in {lines}:
     assert code == wanted, (arguments, code)
 """
 JOBS = ["office", "retail", "teaching", "building", "nursing", "driving", "farming", "cooking", "cleaning", "retired"]
-BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(page: Path) -> list[tuple[str, str, str]]:
-    """(language, title, content) of each fenced block."""
-    return [match.groups(default="") for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
 
 
 def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
@@ -68,11 +62,6 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
     done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def unnumbered(line: str) -> str:
-    """A line whose numbers are left out, as noise changes them."""
-    return re.sub(r"[\d.,]*\d%?", "#", line)
 
 
 def run_page(page: Path, folder: Path) -> None:
@@ -91,11 +80,6 @@ def run_page(page: Path, folder: Path) -> None:
     if commands:
         run(["-c", COMMANDS.format(commands=commands)], cwd=folder)
     run(["-c", OURS + "\n".join(python)], cwd=folder)
-
-
-def test_the_tutorial_runs(tmp_path):
-    """Every command and every Python block of the tutorial works, in order."""
-    run_page(DOCS / "tutorial.md", tmp_path)
 
 
 def test_the_method_page_runs(tmp_path):
@@ -148,12 +132,7 @@ def test_the_pages_on_tables_run(tmp_path):
     printed = run(["-c", REFUSED.format(lines=lines)], cwd=tmp_path).split("\n# ")
     for page, output in zip(pages, printed[1:], strict=True):
         assert output.startswith(page.stem)
-        exact, masked = ({" ".join(form(line).split()) for line in output.splitlines()} for form in (str, unnumbered))
-        for _, title, content in blocks(page):
-            for line in content.splitlines() if title.startswith("prints") else ():
-                known, form = (exact, str) if title == "prints" else (masked, unnumbered)
-                head = " ".join(form(line).removesuffix("...").split())
-                assert any(one.startswith(head) for one in known), f"{page.name}: {line}"
+        assert_prints(page, output)
     run(
         ["-c", OURS + "\n".join(text for page in pages for kind, _, text in blocks(page) if kind == "python")],
         cwd=tmp_path,
@@ -318,13 +297,6 @@ def test_the_workload_of_the_page_on_choosing_is_one():
     assert ("visits", "coinsurance") in Workload.from_dict(domain, table).candidates
 
 
-def test_the_readme_runs(tmp_path):
-    """So do those of the README, and its Python is charged to the ledger as its command is."""
-    run_page(ROOT / "README.md", tmp_path)
-    ledger = dpgm_core.Ledger.open(tmp_path / "docs/examples/health/out/health.ledger")
-    assert [entry.cost for entry in ledger.history()] == [dpgm_core.Budget.pure(1)] * 2
-
-
 def test_the_readme_s_commands_make_their_own_environment():
     """Debian's Python refuses pip outside one; what they install, as every page says it, are the committed versions."""
     text = (ROOT / "README.md").read_text()
@@ -351,9 +323,21 @@ def test_the_noise_page_runs(tmp_path):
     run_page(DOCS / "noise.md", tmp_path)
 
 
+def test_the_properties_of_the_conformance_page_hold():
+    """The file of properties passes as it stands."""
+    text = next(content for _, title, content in blocks(DOCS / "conformance.md") if title == "tests/test_properties.py")
+    names: dict[str, object] = {}
+    exec(compile(text, "test_properties.py", "exec"), names)
+    properties = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(properties) == 3
+    for one in properties:
+        one()
+
+
 def test_the_plugin_page_makes_a_working_plugin(tmp_path):
     """The files of write-a-plugin, put where pip would put them, are found, shown and learn a model."""
-    files = {title: content for _, title, content in blocks(DOCS / "write-a-plugin.md") if title}
+    page = blocks(DOCS / "write-a-plugin.md")
+    files = {title: content for _, title, content in page if title and "lines that matter" not in title}
     for title, content in files.items():
         target = tmp_path / title
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -371,6 +355,15 @@ def test_the_plugin_page_makes_a_working_plugin(tmp_path):
         content for language, title, content in blocks(DOCS / "write-a-plugin.md") if language == "python" and not title
     ]
     run(["-c", OURS + "\n".join(python)], cwd=tmp_path, path=tmp_path)
+
+
+def test_the_lines_that_matter_are_those_of_the_scaffold():
+    """What the plugin page shows of a new mechanism is in it, in another order."""
+    made = {line.strip() for line in files_of("mechanism", "coin")["dpgm_coin/mechanism.py"].splitlines()}
+    title = "mechanism.py, the lines that matter"
+    shown = next(content for _, name, content in blocks(DOCS / "write-a-plugin.md") if name == title)
+    lines = [line for line in shown.splitlines() if not line.startswith("#")]
+    assert len(lines) == 5 and made.issuperset(lines)
 
 
 def test_generated_pages_are_up_to_date():

@@ -47,3 +47,12 @@ def test_the_verbs_explain_all_their_parameters(verb):
     names = list(inspect.signature(function).parameters)
     rows = re.findall(r"^    (\w+): ", tabled(inspect.getdoc(function), names, "Args"), re.MULTILINE)
     assert rows == names and len(rows) > 6
+
+
+@pytest.mark.parametrize("path", sorted((HOOKS.parent / "pictures").glob("*.svg")), ids=lambda path: path.stem)
+def test_pictures_are_read_aloud_scale_and_take_the_colours_of_the_page(path):
+    """Each has a title, a description and a view box, and states a colour as a fallback only."""
+    text = path.read_text(encoding="utf-8")
+    assert 'role="img"' in text and " viewBox=" in text and "max-width:100%" in text
+    assert re.search(r"<title[^>]*>[^<]+</title>\s*<desc[^>]*>[^<]+</desc>", text)
+    assert not re.search(r"#[0-9a-f]{3,6}\b", re.sub(r"var\([^)]*\)", "", text))

@@ -1,69 +1,194 @@
-"""Wheels of core and of each plugin work when installed outside the checkout."""
+"""Wheels of every distribution: what they hold, what they require, what a package index shows; and the name `dpgm`."""
 
 import re
+import runpy
+import shutil
+import subprocess
+import sys
 import tomllib
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
 
+import dpgm
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+import dpgm_core
+from dpgm_core.components.compatibility import bounds
+from dpgm_core.components.scaffold import scaffold
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("*/pyproject.toml"))
-#: Distributions that need an engine, which the README's commands do not install.
-# Plugins and an extra of core for engines, which `.ci/engines.py` has environments for.
-ENGINES = {"dpgm-spark", "dpgm-sql", "remote"}
+NAME = ROOT / "wheels/dpgm"
+#: What is published, as the script that builds it says.
+OURS = list(runpy.run_path(str(ROOT / "wheels/build.py"))["distributions"]())
+EXAMPLES = sorted(path.parent for path in (ROOT / "docs/examples/plugins").glob("*/pyproject.toml"))
+#: Plugins, and extras of core, that the README's commands do not install; `.ci/engines.py` has environments for them.
+ENGINES = {"dpgm-dask", "dpgm-spark", "dpgm-sql", "formats", "remote"}
 
-TINY_FIT = """
-import warnings
-warnings.filterwarnings("error", module="dpgm_|__main__")
-warnings.filterwarnings("default", category=DeprecationWarning)
-import dpgm_core as dpgm
-structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-codes = {"a": [0, 1, 1, 0] * 50, "b": [0, 1, 1, 1] * 50}
-fit = dpgm.fit(codes, structure, dpgm.Budget.pure(5), neighbours="add-remove")
-fit.model.save("tiny.dpgm")
-print(dpgm.load_model("tiny.dpgm").marginal(["a"]))
-"""
+
+def declared(folder: Path) -> dict:
+    """The table `project` of a distribution."""
+    return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+
+
+def required(folder: Path) -> list[Requirement]:
+    """All that a distribution requires, extras included."""
+    project = declared(folder)
+    extras = project.get("optional-dependencies", {}).values()
+    return [Requirement(text) for text in [*project["dependencies"], *(text for extra in extras for text in extra)]]
+
+
+def of_wheel(wheel: Path, name: str) -> bytes:
+    """A file of the wheel's .dist-info."""
+    return zipfile.ZipFile(wheel).read(f"{'-'.join(wheel.name.split('-')[:2])}.dist-info/{name}")
+
+
+def index_metadata(wheel: Path) -> Message:
+    """What a package index reads of a wheel."""
+    return message_from_bytes(of_wheel(wheel, "METADATA"))
+
+
+# --- the wheels ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def wheels(wheel_of):
     """One wheel per distribution, built without network."""
-    return [wheel_of(source) for source in (ROOT, *PLUGINS)]
+    return [wheel_of(source) for source in OURS]
 
 
 @pytest.mark.slow
 def test_wheels_hold_what_they_should(wheels):
-    """Each wheel has its package, `py.typed` and the licence expression, and no tests or documentation."""
+    """Each wheel has its package, `py.typed` and the text of the licence, and no tests or documentation."""
     for wheel in wheels:
         package = wheel.name.split("-")[0]
         names = zipfile.ZipFile(wheel).namelist()
         assert f"{package}/__init__.py" in names
         assert f"{package}/py.typed" in names
         assert {name.split("/")[0] for name in names} == {package, f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
+        assert of_wheel(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
 @pytest.mark.slow
-def test_wheels_work_outside_the_checkout(wheels, environment_with, run_outside, tmp_path):
-    """In a new virtual environment `dpgm plugins` lists every distribution, and a fit goes through, save and load."""
-    scripts = environment_with(tmp_path, wheels)
-    here = run_outside("python", "-c", "import dpgm_core; print(dpgm_core.__file__)", cwd=tmp_path, scripts=scripts)
-    assert Path(here.strip()).is_relative_to(tmp_path)
-    listed = run_outside("dpgm", "plugins", cwd=tmp_path, scripts=scripts)
-    assert "broken:" not in listed
-    for plugin in PLUGINS:
-        assert plugin.name in listed
-    assert run_outside("python", "-c", TINY_FIT, cwd=tmp_path, scripts=scripts).strip()
+def test_wheels_say_what_an_index_shows(wheels):
+    """One version; licence, Pythons, keywords and a front page, without links into a checkout."""
+    for wheel in wheels:
+        shown = index_metadata(wheel)
+        assert shown["Version"] == dpgm_core.__version__
+        assert shown["License-Expression"] == "Apache-2.0"
+        pythons = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}
+        assert pythons <= set(shown.get_all("Classifier")) and shown["Requires-Python"] == ">=3.11"
+        assert shown["Keywords"] and shown.get_all("Project-URL")
+        assert shown["Description-Content-Type"] == "text/markdown"
+        page = shown.get_payload()
+        assert page.startswith(f"# {shown['Name']}\n") and "Licence: Apache-2.0." in page
+        assert not [link for link in re.findall(r"\]\(([^)]*)\)", page) if not link.startswith("https://")]
+
+
+@pytest.mark.slow
+def test_wheels_are_the_same_bytes_each_time(wheels, wheel_of, tmp_path):
+    """Sources in another folder and with other dates make the same wheel."""
+    for name in ("dpgm_core/_version.py", "plugins/dpgm-laplace"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, tmp_path / name)
+    (tmp_path / "plugins/dpgm-laplace/dpgm_laplace/__init__.py").touch()
+    (first,) = (wheel for wheel in wheels if wheel.name.startswith("dpgm_laplace"))
+    assert wheel_of(tmp_path / "plugins/dpgm-laplace").read_bytes() == first.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_plugin_of_the_scaffold_is_a_whole_wheel(wheel_of, tmp_path):
+    """What `dpgm new` makes has a licence, with its text, and bounds on core, as docs/compatibility.md asks."""
+    wheel = wheel_of(scaffold("mechanism", "trial-coin", tmp_path))
+    assert of_wheel(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    assert index_metadata(wheel)["License-Expression"] == "Apache-2.0"
+    assert f"dpgm-core{bounds(dpgm_core.__version__)}" in map(normal, index_metadata(wheel).get_all("Requires-Dist"))
+
+
+def normal(text: str) -> str:
+    """A requirement with its bounds in the order in which we write them."""
+    one = Requirement(text)
+    return one.name + ",".join(sorted(map(str, one.specifier), reverse=True))
+
+
+# --- what they require --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", [*OURS[1:], *EXAMPLES], ids=lambda path: path.name)
+def test_our_distributions_are_bounded(folder):
+    """From this MINOR version to below the next one, core and each other; extras may leave it to the dependencies."""
+    whole = bounds(dpgm_core.__version__)
+    shorter = SpecifierSet(re.sub(r"^>=(\d+\.\d+)\.\d+", r">=\1", whole))
+    ours = [one for one in required(folder) if one.name.split("-")[0] == "dpgm"]
+    bare = [one.name for one in ours if not one.specifier]
+    assert ours and all(one.specifier == shorter for one in ours if one.name not in bare)
+    assert set(bare) <= {one.name for one in ours if one.specifier}
 
 
 def test_requirements_name_every_first_party_plugin():
-    """`requirements.txt` installs core and each folder under plugins/, editable, but those that need an engine."""
+    """`requirements.txt` installs core, the plugins without an engine and the name `dpgm`; `dpgm` requires the same."""
     lines = (ROOT / "requirements.txt").read_text().splitlines()
-    wanted = {"-e ."} | {f"-e plugins/{plugin.name}" for plugin in PLUGINS if plugin.name not in ENGINES}
+    plugins = {plugin.name for plugin in PLUGINS} - ENGINES
+    wanted = {"-e .", "-e wheels/dpgm"} | {f"-e plugins/{name}" for name in plugins}
     assert {line.strip() for line in lines if line and not line.startswith("#")} == wanted
+    assert {Requirement(text).name for text in declared(NAME)["dependencies"]} == {"dpgm-core", *plugins}
+
+
+def test_extras_of_the_name_reach_all_that_is_optional():
+    """Each extra of `dpgm` forwards to extras that exist, and none of core, and no plugin, can be reached by none."""
+    offers = {declared(folder)["name"]: set(declared(folder).get("optional-dependencies", {})) for folder in OURS}
+    extras = [Requirement(text) for texts in declared(NAME)["optional-dependencies"].values() for text in texts]
+    assert all(one.name in offers and one.extras <= offers[one.name] for one in extras)
+    assert {extra for one in extras if one.name == "dpgm-core" for extra in one.extras} == offers["dpgm-core"]
+    reached = {one.name for one in extras} | {Requirement(text).name for text in declared(NAME)["dependencies"]}
+    assert reached | {"dpgm"} == set(offers)
+    shown = (NAME / "README.md").read_text()
+    assert set(re.findall(r"^\| `dpgm\[(\w+)\]`", shown, re.MULTILINE)) == set(declared(NAME)["optional-dependencies"])
+
+
+def test_one_floor_of_the_build_backend():
+    """All say the same hatchling, whose floor `.ci/versions.py` builds them with."""
+    systems = [tomllib.loads((folder / "pyproject.toml").read_text())["build-system"] for folder in [*OURS, *EXAMPLES]]
+    assert all(system == systems[0] for system in systems)
+
+
+# --- import dpgm --------------------------------------------------------------------------------------------------
+
+
+def test_the_name_is_core_s_face():
+    """The same names, the same objects; faces below are core's, and no module is loaded twice."""
+    assert set(dir(dpgm)) == set(dpgm.__all__) == set(dpgm_core.__all__)
+    assert all(getattr(dpgm, name) is getattr(dpgm_core, name) for name in dpgm.__all__)
+    assert dpgm.plots is sys.modules["dpgm_core.plots"]
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = dpgm.nonsense
+    with pytest.raises(ModuleNotFoundError, match=r"dpgm\.plots"):
+        __import__("dpgm.plots")
+    assert not [name for name in sys.modules if name.startswith("dpgm.")]
+
+
+def test_importing_the_name_is_light():
+    """It loads neither numpy nor scipy."""
+    code = "import sys, dpgm; print([one for one in ('numpy', 'scipy') if one in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_the_front_page_of_the_name_runs(tmp_path, monkeypatch, capsys):
+    """Its Python learns a model of the made-up rows, and saves it."""
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", (NAME / "README.md").read_text(), re.DOTALL)
+    exec(code, {})
+    assert dpgm.load_model("visits.dpgm").structure.domain.names == ("smoker", "visits")
+    assert capsys.readouterr().out
+
+
+# --- the pins -----------------------------------------------------------------------------------------------------
 
 
 def installed(requirements, pinned):
@@ -73,7 +198,7 @@ def installed(requirements, pinned):
     while wanted:
         one = wanted.pop()
         name = canonicalize_name(one.name)
-        if name.startswith("dpgm-") or (name in found and one.extras <= found[name]):
+        if name.split("-")[0] == "dpgm" or (name in found and one.extras <= found[name]):
             continue
         found[name] = found.get(name, set()) | one.extras
         if metadata.version(name) not in pinned.get(name, [metadata.version(name)]):
@@ -94,7 +219,7 @@ def test_constraints_pin_what_the_requirements_pull_in():
     pins = [Requirement(line) for line in lines if not line.startswith("#")]
     assert all(re.fullmatch(r"==[\w.]+", str(one.specifier)) and not one.url and not one.extras for one in pins)
     pinned = {}
-    for one in pins:
+    for one in (pin for pin in pins if pin.marker is None or pin.marker.evaluate()):
         pinned.setdefault(canonicalize_name(one.name), []).append(str(one.specifier).removeprefix("=="))
     wanted = []
     for folder in (ROOT, *(plugin for plugin in PLUGINS if plugin.name not in ENGINES)):

@@ -241,7 +241,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     lists = {"cli.md": command_list(), "components.md": component_list()}
     for name, sections in bodies.items():
         head = (DOCS / name).read_text(encoding="utf-8").split(MARK)[0]
-        head = LIST.sub(f"{lists.get(name)}\n".replace("\\", r"\\"), head)
+        head = f"{lists.get(name)}\n".join(LIST.split(head))
         yield DOCS / name, head + MARK + "\n\n" + "\n".join(sections)
 
 

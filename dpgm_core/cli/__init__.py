@@ -29,11 +29,11 @@ _COMMANDS = {
     "release": ("release", "Only the noisy release, to learn from later."),
     "learn": ("fit", "Learn a model from a saved release; free in privacy."),
     "query": ("query", "Marginals and conditionals of a model."),
-    "sample": ("model", "Draw synthetic records from a model."),
+    "sample": ("sample", "Draw synthetic records from a model."),
     "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "A model for other programs, as BIF or UAI."),
     "report": ("report", "One page about a model, for a review board."),
-    "evaluate": ("model", "Distances between models, or (not private) records."),
+    "compare": ("compare", "Models, releases and synthetic files side by side."),
     "study": ("study", "Compare components on records drawn from a model; free."),
     "infer": ("infer", "Answer a task of the UAI competition."),
     "validate": ("ledger", "The owner's check of a table; may show values."),
@@ -44,7 +44,7 @@ _COMMANDS = {
 }
 
 # what commands were called before -> what they are called now; not in --help, and said where they are used
-_FORMER = {"select": "release", "show": "plugins"}
+_FORMER = {"evaluate": "compare", "select": "release", "show": "plugins"}
 
 
 class _Commands(click.Group):

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dpgm_core.cli.dialect import PLAIN, Written, is_csv, sink
+from dpgm_core.models.stamped import beside, stamp_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["check_output", "records_of", "take_over", "write_records"]
-
-_LARGEST = 2**20  # bytes that are read of what may be an older stamp
 
 
 def write_records(tables: Iterable[pa.Table], output: Path, *, quoted: bool, how: Written = PLAIN) -> None:
@@ -48,9 +47,9 @@ def take_over(output: Path, stamp: Mapping[str, Any]) -> None:
     check_output(output)
     output.unlink(missing_ok=True)
     if is_csv(output):
-        beside = _beside(output)
-        beside.unlink(missing_ok=True)
-        atomic_write(beside, json.dumps(stamp, indent=2).encode() + b"\n")
+        stamp_file = beside(output)
+        stamp_file.unlink(missing_ok=True)
+        atomic_write(stamp_file, json.dumps(stamp, indent=2).encode() + b"\n")
 
 
 @contextmanager
@@ -124,43 +123,11 @@ def check_output(path: Path) -> None:
     from dpgm_core.errors import ModelFileError
     from dpgm_core.files import check_writable
 
-    stamp = _beside(path) if is_csv(path) else path
-    stamped = stamp.is_file() and _is_stamp(_in_file(stamp))
+    stamp = beside(path) if is_csv(path) else path
+    stamped = stamp.is_file() and stamp_in(stamp) is not None
     if stamp != path and stamp.exists() and not stamped:
         raise ModelFileError(
             f"{stamp} exists and is no stamp of dpgm, so no stamp can stand beside the records; name another file"
         )
     if path.is_symlink() or not stamped:
         check_writable(path)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.dpgm.json")
-
-
-def _in_file(path: Path) -> bytes:
-    """What may be a stamp: a JSON file's text, or the metadata `dpgm` of a Parquet or Arrow file; else nothing."""
-    import pyarrow
-    import pyarrow.ipc
-    import pyarrow.parquet
-
-    try:
-        if path.suffix == ".json":
-            with path.open("rb") as file:
-                return file.read(_LARGEST)
-        if path.suffix == ".parquet":
-            schema = pyarrow.parquet.read_schema(path)
-        else:
-            with pyarrow.ipc.open_file(path) as reader:
-                schema = reader.schema
-        return bytes((schema.metadata or {}).get(b"dpgm", b""))
-    except (OSError, pyarrow.ArrowException):
-        return b""
-
-
-def _is_stamp(text: bytes) -> bool:
-    try:
-        facts = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(facts, dict) and {"dpgm", "guarantee"} <= set(facts)

@@ -1,4 +1,4 @@
-"""Whether a plugin's metadata ask for another core than the one that runs."""
+"""Which core a plugin's metadata ask for, and which they should."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["unmet"]
+__all__ = ["bounds", "unmet"]
 
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[[^]]*\])?\s*\(?([^;()]*)\)?\s*(;.*)?")
 _CLAUSE = re.compile(r"\s*(~=|==|!=|<=|>=|<|>)\s*v?(\d+(?:\.\d+)*)(\.\*)?\s*")
@@ -18,6 +18,18 @@ _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+
+
+def bounds(version: str) -> str:
+    """What a plugin states that was tested with this core: up to the next release that may break contracts.
+
+    That is the next MINOR version before 1.0, the next MAJOR version then.
+
+    >>> bounds("0.2.0"), bounds("1.4.2")
+    ('>=0.2.0,<0.3', '>=1.4.2,<2')
+    """
+    major, minor = _numbers(version)[:2]
+    return f">={version},<{major + 1 if major else f'0.{minor + 1}'}"
 
 
 def unmet(requirements: Iterable[str], name: str, version: str) -> str | None:

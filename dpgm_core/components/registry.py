@@ -32,7 +32,9 @@ from dpgm_core.errors import (
     UnknownComponent,
     did_you_mean,
 )
+from dpgm_core.markup import Html, card, first
 from dpgm_core.plugin import KINDS, Component
+from dpgm_core.printable import clipped
 
 __all__ = ["Broken", "Offer", "Registry", "default_registry", "make", "normal_name"]
 
@@ -137,6 +139,15 @@ class Registry:
         return iter(
             sorted(self._offers, key=lambda offer: (list(KINDS).index(offer.component.kind), offer.component.name))
         )
+
+    def __repr__(self) -> str:
+        return f"Registry({len(self._offers)} components, {len(self.broken)} broken)"
+
+    def _repr_html_(self) -> Html:
+        rows = ((one.component.kind, one.component.name, str(one), one.component.summary) for one in self)
+        broken = ((one.distribution, clipped(one.cause, 200)) for one in self.broken)
+        offers = first(["kind", "name", "distribution", "what it is"], rows, len(self._offers))
+        return card("Registry", [], offers, first(["broken", "why"], broken, len(self.broken)))
 
     def find(self, kind: str, name: str) -> Offer:
         """The one offer of a name. Raises UnknownComponent or ContestedComponent."""

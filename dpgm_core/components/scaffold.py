@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 
 from dpgm_core._version import __version__
+from dpgm_core.components.compatibility import bounds
 from dpgm_core.components.registry import Registry, default_registry
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.plugin import KINDS
@@ -79,7 +80,7 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
         "package": package,
         "module": kind,
         "Class": "".join(part.capitalize() for part in name.split("-")),
-        "core": __version__,
+        "core": bounds(__version__),
         "todo": _TODO[kind],
         "records": "",
         "row": "",
@@ -88,6 +89,7 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
     templates = {
         "pyproject.toml": "pyproject.toml",
         "README.md": "README.md",
+        "LICENSE": "LICENSE",
         f"{package}/__init__.py": "init.py",
         f"{package}/{kind}.py": f"{kind}.py",
         "tests/test_conformance.py": conformance,

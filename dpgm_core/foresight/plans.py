@@ -14,13 +14,15 @@ from numpy.random import default_rng
 
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
+from dpgm_core.markup import Html, card, first
 from dpgm_core.noise.check import chosen_pairs, divided, read_split, unmeasured_pairs
 from dpgm_core.noise.contract import Mechanism
 from dpgm_core.noise.measurement import Measurement, check_structure, measure
+from dpgm_core.printable import brief, clipped, listed, spanned, thousands
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.structure import Clique, Structure, StructureReport
 from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
@@ -73,6 +75,25 @@ class Plan:
     unsafe: str | None = None
     unmeasured: tuple[str, ...] = ()
     contrasts: bool = False
+
+    def __repr__(self) -> str:
+        spreads = spanned([one.noise for one in self.tables])
+        tables = f"{len(self.tables)} tables", f"noise of {spreads} records"
+        return brief("Plan", *tables, str(self.cost), f"{len(self.notes)} notes", *(["UNSAFE"] if self.unsafe else []))
+
+    def _repr_html_(self) -> Html:
+        facts = [("asked", str(self.asked)), ("cost", str(self.cost)), ("relation", self.terms.neighbours.value)]
+        facts += [("noise of a table, standard deviation", spanned([one.noise for one in self.tables]))]
+        facts += (
+            [("seconds per inference", spanned([self.seconds_per_inference]))] if self.seconds_per_inference else []
+        )
+        facts += [("not measured", listed(self.unmeasured))] if self.unmeasured else []
+        facts += [("cells of the model", thousands(self.structure.cells)), ("treewidth", f"{self.structure.treewidth}")]
+        header = ["clique", "cells", "noise", "relative error of a cell"]
+        rows = ((listed(one.clique, 8), one.cells, one.noise, one.relative or "") for one in self.tables)
+        notes = first(["notes"], ([clipped(note, 400)] for note in self.notes), len(self.notes))
+        stamps = (*flaws(unsafe=[self.unsafe], private=True), *filter(None, [self.terms.condition]))
+        return card("Plan", facts, notes, first(header, rows, len(self.tables)), flaws=stamps)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""

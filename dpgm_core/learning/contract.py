@@ -9,7 +9,9 @@ from attrs import field, frozen
 
 from dpgm_core.curator.contract import Curator
 from dpgm_core.inference.contract import Inference
+from dpgm_core.markup import Html, card, first
 from dpgm_core.models.model import Model
+from dpgm_core.printable import brief, clipped, listed
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
@@ -43,6 +45,22 @@ class Fit:
         """The release it was learned from: the only one, all in one where they were pooled, else the last."""
         learned = [one for one in self.releases if not one.check]
         return (self.model.release or learned[-1]) if learned else None
+
+    def __repr__(self) -> str:
+        model, converged = self.model, "converged" if self.converged else "NOT CONVERGED"
+        sizes = f"{len(model.domain)} attributes", f"{len(model.structure.cliques)} cliques"
+        notes = f"{len(self.notes)} note{'' if len(self.notes) == 1 else 's'}"
+        cost = "no release" if model.cost is None else str(model.cost)
+        return brief(
+            "Fit", clipped(model.made_by("learner")), converged, *sizes, cost, f"private={model.private}", notes
+        )
+
+    def _repr_html_(self) -> Html:
+        certificate = listed([f"{name} = {value:.4g}" for name, value in self.certificate.items()])
+        facts = [("converged", "yes" if self.converged else "NO"), ("iterations told", f"{len(self.trace):,}")]
+        facts += [("certificate", certificate if self.certificate else ""), ("releases", f"{len(self.releases):,}")]
+        notes = first(["notes"], ([clipped(note, 400)] for note in self.notes), len(self.notes))
+        return card("Fit", facts, notes, self.model._repr_html_())
 
 
 class Learner(Protocol):

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import frozen
 
 from dpgm_core.errors import BudgetError
+from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.amounts import amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -115,6 +116,9 @@ class LedgerEntry:
     note: str
     conditions: tuple[str, ...]
     status: LedgerStatus
+
+    def __repr__(self) -> str:
+        return brief("LedgerEntry", f"{self.id}", self.when, str(self.cost), self.status, clipped(self.note, 80))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, amounts as exact texts."""

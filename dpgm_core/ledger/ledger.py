@@ -29,7 +29,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpgm_core.errors import BudgetError, ModelFileError, Overspent
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, Overspent
 from dpgm_core.ledger.access import check_rights
 from dpgm_core.ledger.entries import (
     NOT_RECORDED,
@@ -42,6 +42,8 @@ from dpgm_core.ledger.entries import (
 from dpgm_core.ledger.file import add, read, write_new
 from dpgm_core.ledger.migration import bring_up_to_date
 from dpgm_core.ledger.recovery import recovered
+from dpgm_core.markup import Html, card, first
+from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, whole
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -237,7 +239,21 @@ class Ledger:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+        return brief("Ledger", clipped(self.name, 60), str(self.budget), clipped(self.path, 200))
+
+    def _repr_html_(self) -> Html:
+        """Read afresh; a file that cannot be read is told, not raised."""
+        try:
+            entries = self.history()
+        except DpgmError as error:
+            return card(f"Ledger {clipped(self.name)}", [("file", clipped(self.path, 200)), ("not read", str(error))])
+        left = self.budget - self.terms.total(entry.cost for entry in entries)
+        facts = [("budget", str(self.budget)), ("spent", str(self.terms.total(entry.cost for entry in entries)))]
+        facts += [("left", str(left)), ("charges", f"{len(entries):,}"), ("protected", self.terms.unit)]
+        facts += [("relation", self.terms.neighbours.value), ("remarks", " ".join(_remarks(entries)))]
+        rows = ((one.id, one.when, str(one.cost), one.status, one.note) for one in reversed(entries))
+        header = ["charge", "when (UTC)", "cost", "status", "note"]
+        return card(f"Ledger {clipped(self.name)}", facts, first(header, rows, len(entries)))
 
     def _charges(self, connection: sqlite3.Connection) -> tuple[LedgerEntry, ...]:
         terms, entries = read(self.path, connection)

@@ -18,11 +18,13 @@ from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.drawing import Form, batches, writer
 from dpgm_core.models.facts import Facts
 from dpgm_core.models.given import given_of
+from dpgm_core.models.marginal import Marginal
 from dpgm_core.models.merged import MergedDistribution, SampleMethod
 from dpgm_core.models.numeric import checked_share, correlation_of, law_of_numbers, mean_of, quantile_of, variance_of
 from dpgm_core.models.questions import coded, listed, named
 from dpgm_core.models.standing import refuse
 from dpgm_core.randomness import Randomness, given_or_system
+from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.structure import Clique
 
 if TYPE_CHECKING:
@@ -39,11 +41,14 @@ class Answers(Facts):
     def marginal(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
         """p(attributes | given), any attributes, also across cliques: one axis per attribute, in the order given.
 
-        given: attribute -> label (text) or code (whole number). `standing` says what the answer rests on. Raises
-        TooLarge, InferenceError when `given` has probability 0, and StructureError for attributes that no release
-        measured, unless they are taken as uniform (`using`).
+        given: attribute -> label (text) or code (whole number). `standing` says what the answer rests on. A notebook
+        shows the labels beside the numbers (`Marginal`); `table` has both for other programs. Raises TooLarge,
+        InferenceError when `given` has probability 0, and StructureError for attributes that no release measured,
+        unless they are taken as uniform (`using`).
         """
-        return next(iter(self.marginals_of([attributes], given).values()))
+        ((names, table),) = self.marginals_of([attributes], given).items()
+        labels = tuple(self.domain[name].labels for name in names)
+        return Marginal.of(table, names, labels, self.standing(names, given), caveats_of(self.releases))
 
     def marginals_of(
         self, cliques: Iterable[Sequence[str] | str], given: Mapping[str, object] | None = None
@@ -171,8 +176,8 @@ class Answers(Facts):
         p(. | given), where a value that was given is kept. form: "values" for the columns' own types, with numbers
         drawn inside their bins and null for what is missing, but in attributes with `null_values` () no record lacks a
         value, except rounded ones; "texts" for these as the columns write them. The schema
-        has `stamp()` as JSON under the metadata key `dpgm`. randomness: None takes the operating system's. Raises
-        OptionError, InferenceError.
+        has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. randomness: None takes the operating
+        system's. Raises OptionError, InferenceError.
         """
         import pyarrow as pa
 
@@ -194,7 +199,9 @@ class Answers(Facts):
         """
         fixed = given_of(self.domain, given)
         refuse(fixed.codes, self.left_out)
-        write = writer(self.domain, self._answered(), form, self.stamp() | fixed.stamp(self.domain))
+        write = writer(
+            self.domain, self._answered(), form, {**self.stamp(), "synthetic": True, **fixed.stamp(self.domain)}
+        )
         return batches(self._law, write, count, method, fixed, given_or_system(randomness).generator())
 
     def complete(self, table: Any, *, randomness: Randomness | None = None) -> pa.Table:

@@ -127,6 +127,16 @@ class Facts:
         """Whether the learner said that it had converged."""
         return bool(self.provenance.get("converged", True))
 
+    def made_by(self, kind: str) -> str:
+        """The name of the component that made it, such as its "learner"; its class where that has none.
+
+        >>> Facts(Structure(Domain.from_sizes({"a": 2}), [("a",)]), []).made_by("learner")
+        'no learner'
+        """
+        record = self.provenance.get(kind)
+        told = record if isinstance(record, Mapping) else {}
+        return str(told.get("name") or told.get("class") or f"no {kind}")
+
     @property
     def unmeasured(self) -> tuple[str, ...]:
         """The attributes that no release behind it measured; none of a model without a release, which is as it is."""

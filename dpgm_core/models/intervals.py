@@ -10,6 +10,10 @@ from attrs import evolve, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError
+from dpgm_core.markup import Html, card
+from dpgm_core.models.beside import beside_labels
+from dpgm_core.printable import brief, listed
+from dpgm_core.structure import Clique
 
 __all__ = ["Interval", "combine", "interval"]
 
@@ -26,7 +30,8 @@ class Interval:
     contain the truth with probability `level`, as far as the model's structure is right: its error is not in them,
     unless a structure check measured it. structure: then its standard deviation, which is in `standard_error` as a
     third part, and 0 otherwise. standing: what the estimate rests on, as `Model.standing` says it; None where nobody
-    knows (`interval_of`).
+    knows (`interval_of`). names, labels: the attributes of its axes and their labels, which a notebook shows beside the
+    numbers; () where axes are no attributes. flaws: why it is less private than the budget of its releases.
 
     >>> replicates = np.array([[0.4, 0.6], [0.6, 0.4], [0.45, 0.55], [0.55, 0.45]])
     >>> interval(np.array([0.5, 0.5]), replicates, level=0.9, within=(0, 1)).low.round(2)
@@ -41,6 +46,9 @@ class Interval:
     level: float
     standing: str | None = None
     structure: FloatArray | float = 0.0
+    names: Clique = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+    flaws: tuple[str, ...] = ()
 
     @property
     def spread(self) -> FloatArray:
@@ -53,7 +61,16 @@ class Interval:
         return bool(np.any(np.asarray(self.structure) > 0))
 
     def __repr__(self) -> str:
-        return f"Interval(level={self.level:g}, shape={self.estimate.shape})"
+        about = [listed(self.names)] if self.names else []
+        return brief("Interval", *about, f"level={self.level:g}", f"shape={self.estimate.shape}")
+
+    def _repr_html_(self) -> Html:
+        columns = {"estimate": self.estimate, "standard error": self.standard_error}
+        columns |= {"low": self.low, "high": self.high}
+        about = f" of {listed(self.names)}" if self.names else ""
+        facts = [("level", f"{self.level:g}"), ("structure's error", "is in it" if self.widened else "is not in it")]
+        table = beside_labels(self.names, self.labels, columns, self.standing)
+        return card(f"Interval{about}", facts, table, flaws=self.flaws)
 
 
 def interval(

@@ -18,6 +18,7 @@ from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import OptionError, StructureError
 from dpgm_core.files import MODEL_FILE, write_archive
 from dpgm_core.inference.contract import Beliefs, Engine, Inference
+from dpgm_core.markup import Html
 from dpgm_core.models.answers import Answers
 from dpgm_core.models.checked import distance, measured_error, scores_of, squared_errors, structure_variance
 from dpgm_core.models.cpds import log_cpds
@@ -27,9 +28,12 @@ from dpgm_core.models.labelled import labelled
 from dpgm_core.models.merged import divergence, expanded, law_of
 from dpgm_core.models.misfit import Component
 from dpgm_core.models.questions import coded, named
+from dpgm_core.models.shown import model_card
 from dpgm_core.models.standing import Unmeasured
+from dpgm_core.printable import brief
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.release import NoisyTables, member_names
+from dpgm_core.releases.stamps import caveats_of
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.structure.dag import Dag
 from dpgm_core.tables import Tables
@@ -233,7 +237,9 @@ class Model(Answers):
         """
         names, fixed = named(self.domain, attributes, given or {}), coded(self.domain, given or {})
         found = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
-        found = evolve(found, standing=self.standing(names, given))
+        labels = tuple(self.domain[name].labels for name in names)
+        flaws = caveats_of(self.releases)
+        found = evolve(found, standing=self.standing(names, given), names=names, labels=labels, flaws=flaws)
         if not self.checked:
             return found
         lever = structure_variance(self.structure, names, fixed, found.estimate, self.marginals_of)
@@ -325,7 +331,11 @@ class Model(Answers):
         return super().to_document() | {"replicates": 0 if self._refits is None else len(self._refits)}
 
     def __repr__(self) -> str:
-        return f"Model({len(self.domain)} attributes, {len(self.structure.cliques)} cliques, private={self.private})"
+        sizes = f"{len(self.domain)} attributes", f"{len(self.structure.cliques)} cliques"
+        return brief("Model", *sizes, f"private={self.private}")
+
+    def _repr_html_(self) -> Html:
+        return model_card(self, len(self._refits) if self._refits is not None else 0)
 
     # --- inside -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from attrs import field, frozen
 
 from dpgm_core.errors import BudgetError, did_you_mean
+from dpgm_core.markup import Html, card
 from dpgm_core.privacy.amounts import Amount, amount, decimal_text, sqrt_floor, whole
 from dpgm_core.privacy.conversion import zcdp_epsilon, zcdp_rho
 
@@ -226,6 +227,12 @@ class Budget:
 
     def __repr__(self) -> str:
         return f"Budget({self})"
+
+    def _repr_html_(self) -> Html:
+        words = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
+        return card(
+            "Budget", [("kind", words.get(self.kind, "approximate differential privacy")), ("amount", str(self))]
+        )
 
     def __str__(self) -> str:
         if self.kind == "pure":

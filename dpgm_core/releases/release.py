@@ -7,6 +7,7 @@ unit, how N became known or that a seed was used is not found out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -19,11 +20,12 @@ from dpgm_core._version import __version__
 from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.errors import ModelFileError
 from dpgm_core.files import plain, write_archive
+from dpgm_core.markup import Html, card, first
 from dpgm_core.noise.calibration import Calibration
 from dpgm_core.noise.contract import Noise
 from dpgm_core.noise.contrasts import products
 from dpgm_core.noise.measurement import Measurement
-from dpgm_core.printable import printable
+from dpgm_core.printable import brief, clipped, printable, spanned
 from dpgm_core.privacy.budget import Budget, composed
 from dpgm_core.privacy.contributions import Contributions
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -35,6 +37,7 @@ from dpgm_core.releases.round import Round
 from dpgm_core.releases.steps import Choice, NoisyScores, SessionTerms
 from dpgm_core.releases.verdict import Verdict
 from dpgm_core.structure import Clique, Structure
+from dpgm_core.structure.cliques import group_text
 from dpgm_core.tables import Tables
 
 __all__ = [
@@ -99,12 +102,29 @@ class NoisyTables:
     discovery: Discovery | None = None
 
     def __repr__(self) -> str:
-        what = "" if self.session is None else f"a session of {len(self.steps)} steps, "
-        what += "a structure check, " if self.check else ""
-        return (
-            f"NoisyTables({what}{len(self.structure.groups)} tables, {self.structure.cells} cells, {self.cost}, "
-            f"private={self.private})"
-        )
+        kind = [] if self.session is None else [f"a session of {len(self.steps)} steps"]
+        kind += ["a structure check"] if self.check else []
+        sizes = f"{len(self.structure.groups)} tables", f"{self.structure.cells} cells"
+        return brief("NoisyTables", *kind, *sizes, str(self.cost), f"private={self.private}")
+
+    def _repr_html_(self) -> Html:
+        spreads = np.sqrt(self.variances)
+        unit = "of a cell, records" if self.contributions is None else f"of a cell, 1/{self.contributions.grid} person"
+        facts = [("cost", str(self.cost)), ("relation", self.neighbours.value), ("protected", clipped(self.unit, 200))]
+        facts += [("tables", f"{len(spreads):,} with {self.structure.cells:,} cells"), ("N", self._number_of_records())]
+        facts += [(f"noise, standard deviation {unit}", spanned(spreads.tolist()))]
+        facts += [("session", f"{len(self.steps)} steps")] if self.session is not None else []
+        facts += [("of a structure check", "yes")] if self.check else []
+        groups = zip(self.structure.groups, self.structure.sizes, spreads.tolist(), strict=True)
+        rows = ((group_text(group), cells, spread) for group, cells, spread in groups)
+        tables = first(["clique", "cells", "noise"], rows, len(spreads))
+        conditions = () if self.terms.condition is None else (self.terms.condition,)
+        stamps = (*flaws(unsafe=[self.unsafe], private=self.private), *conditions)
+        return card("NoisyTables", facts, tables, flaws=stamps)
+
+    def _number_of_records(self) -> str:
+        spread = f" +- {math.sqrt(self.total_variance):,.0f}" if self.total_variance else ""
+        return f"{self.total:,.0f}{spread} ({self.total_policy})"
 
     @property
     def structure(self) -> Structure:

@@ -10,6 +10,8 @@ from attrs import field, frozen
 from dpgm_core.curator.contract import Session
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit
+from dpgm_core.markup import Html, card, first
+from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.progress import Progress
@@ -41,6 +43,15 @@ class Selection:
     trace: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     notes: Sequence[str] = ()
 
+    def __repr__(self) -> str:
+        rounds, left = f"{len(self.trace)} rounds", f"{len(self.measure)} tables left to measure"
+        return brief("Selection", f"{len(self.structure.cliques)} cliques", rounds, left, f"{len(self.notes)} notes")
+
+    def _repr_html_(self) -> Html:
+        facts = [("rounds", f"{len(self.trace):,}"), ("left to measure", f"{len(self.measure):,} tables")]
+        notes = first(["notes"], ([clipped(note, 400)] for note in self.notes), len(self.notes))
+        return card("Selection", facts, notes, self.structure._repr_html_())
+
 
 @frozen(kw_only=True)
 class SelectionPlan:
@@ -64,6 +75,17 @@ class SelectionPlan:
     notes: Sequence[str] = ()
     directed: bool = False
     contrasts: bool = False
+
+    def __repr__(self) -> str:
+        sizes = f"{self.candidates:,} candidates", f"deviation {self.deviation:.4g}"
+        return brief("SelectionPlan", *sizes, f"{len(self.shares)} shares", f"{len(self.notes)} notes")
+
+    def _repr_html_(self) -> Html:
+        facts = [("candidates", f"{self.candidates:,}"), ("noise of one-way tables", f"{self.deviation:.4g} records")]
+        facts += [("detectable", f"{self.detectable:.4g} records")] if self.detectable is not None else []
+        shares = ((what, str(share)) for what, share in self.shares.items())
+        notes = first(["notes"], ([clipped(note, 400)] for note in self.notes), len(self.notes))
+        return card("SelectionPlan", facts, notes, first(["spent on", "amount"], shares, len(self.shares)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for `--json`."""

@@ -9,9 +9,10 @@ from functools import cached_property
 
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, did_you_mean
+from dpgm_core.printable import listed
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Cliques", "Groups", "grouped"]
+__all__ = ["Cliques", "Groups", "group_text", "grouped"]
 
 #: Cliques that share one parameter table; most groups are of one.
 Groups = tuple[tuple[Clique, ...], ...]
@@ -204,3 +205,13 @@ def _check_group(domain: Domain, number: int, bundle: tuple[Clique, ...]) -> Non
             )
     if len({frozenset(clique) for clique in bundle}) < len(bundle):
         raise StructureError(f"tied group {number} holds a clique twice (up to order); name each once")
+
+
+def group_text(group: Sequence[Clique]) -> str:
+    """A group for people: its first clique, and how many are tied to that.
+
+    >>> group_text([("a", "b")]), group_text([("a", "b"), ("b", "c")])
+    ('a, b', 'a, b and 1 tied to it')
+    """
+    first = listed(group[0], 8)
+    return first if len(group) == 1 else f"{first} and {len(group) - 1} tied to it"

@@ -13,6 +13,8 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.constraints.forms import Mask
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge, did_you_mean
+from dpgm_core.markup import Html, card, first
+from dpgm_core.printable import listed, thousands
 from dpgm_core.structure.directed import families
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.shape import Structure
@@ -48,11 +50,9 @@ class Dag:
         for family in self.families:
             cells = math.prod(domain.shape(family))
             if cells > MOST_CELLS:
-                # Python writes whole numbers of at most 4,300 digits.
-                size = f"{cells:,}" if cells < 10**15 else f"10^{math.floor(math.log10(cells))}"
                 raise TooLarge(
-                    f"the family of {family[0]!r} with its {len(family) - 1:,} parents has {size} cells; at most "
-                    f"{MOST_CELLS:,} can be counted, so take parents out or coarsen labels"
+                    f"the family of {family[0]!r} with its {len(family) - 1:,} parents has {thousands(cells)} cells; "
+                    f"at most {MOST_CELLS:,} can be counted, so take parents out or coarsen labels"
                 )
 
     @classmethod
@@ -236,6 +236,12 @@ class Dag:
 
     def __repr__(self) -> str:
         return f"Dag({len(self.families)} attributes, {sum(len(family) - 1 for family in self.families)} arcs)"
+
+    def _repr_html_(self) -> Html:
+        facts = [("attributes", f"{len(self.families):,}")]
+        facts += [("arcs", f"{sum(len(family) - 1 for family in self.families):,}")]
+        rows = ((child, listed(above, 8) if above else "") for child, *above in self.families)
+        return card("Dag", facts, first(["attribute", "parents"], rows, len(self.families)))
 
 
 def check_dag(dag: object) -> Dag:

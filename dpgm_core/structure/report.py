@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from dpgm_core.printable import printable
+from dpgm_core.markup import Html, card
+from dpgm_core.printable import brief, clipped, thousands
 from dpgm_core.structure.graphs import Clique
 
 __all__ = ["StructureReport", "human_bytes"]
@@ -37,12 +38,23 @@ class StructureReport:
         """Bytes of the largest cluster in float64, a bound on any single array of exact inference."""
         return 8 * self.peak_cells
 
+    def __repr__(self) -> str:
+        sizes = f"{self.attributes} attributes", f"{self.cliques} cliques", f"{thousands(self.cells)} cells"
+        return brief("StructureReport", *sizes, f"treewidth {self.treewidth}")
+
+    def _repr_html_(self) -> Html:
+        sizes = ["attributes", "cliques", "groups", "cells"]
+        sizes += ["components", "treewidth", "triangulated_cells", "peak_cells"]
+        facts = [(what.replace("_", " "), thousands(getattr(self, what))) for what in sizes]
+        facts += [("memory", human_bytes(self.memory)), ("merged duplicates", _listed(self.duplicates))]
+        return card("StructureReport", [*facts, ("contained in another clique", _listed(self.nested))])
+
     def __str__(self) -> str:
+        cells, triangulated, peak = map(thousands, (self.cells, self.triangulated_cells, self.peak_cells))
         lines = [
-            f"{self.attributes} attributes, {self.cliques} cliques in {self.groups} tables, {self.cells:,} cells",
+            f"{self.attributes} attributes, {self.cliques} cliques in {self.groups} tables, {cells} cells",
             f"{self.components} connected component(s), treewidth {self.treewidth}",
-            f"triangulated: {self.triangulated_cells:,} cells, largest cluster {self.peak_cells:,} cells "
-            f"({human_bytes(self.memory)})",
+            f"triangulated: {triangulated} cells, largest cluster {peak} cells ({human_bytes(self.memory)})",
         ]
         if self.duplicates:
             lines.append(f"merged duplicates: {_listed(self.duplicates)}")
@@ -57,6 +69,8 @@ def human_bytes(count: int) -> str:
     >>> human_bytes(32), human_bytes(3 * 2**20)
     ('32 B', '3.0 MiB')
     """
+    if count >= 10**300:  # beyond what a float can be
+        return f"{thousands(count)} B"
     amount = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if amount < 1024 or unit == "TiB":
@@ -66,5 +80,5 @@ def human_bytes(count: int) -> str:
 
 
 def _listed(cliques: Sequence[Clique]) -> str:
-    shown = ", ".join("(" + ", ".join(map(printable, clique)) + ")" for clique in cliques[:5])
+    shown = ", ".join("(" + ", ".join(map(clipped, clique)) + ")" for clique in cliques[:5])
     return shown + (f", ... {len(cliques)} in all" if len(cliques) > 5 else "")

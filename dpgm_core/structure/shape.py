@@ -12,8 +12,10 @@ from dpgm_core.constraints.forms import Mask
 from dpgm_core.constraints.resolved import Derived
 from dpgm_core.domain import Domain
 from dpgm_core.errors import StructureError
+from dpgm_core.markup import Html, card, first
+from dpgm_core.printable import brief, listed, thousands
 from dpgm_core.structure import graphs, ready_made
-from dpgm_core.structure.cliques import Cliques, grouped
+from dpgm_core.structure.cliques import Cliques, group_text, grouped
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.reading import checked_singletons, cliques_of_table, or_single
 from dpgm_core.structure.report import StructureReport
@@ -314,4 +316,11 @@ class Structure(Cliques):
         return hash((self.domain, self.groups))
 
     def __repr__(self) -> str:
-        return f"Structure({len(self.domain)} attributes, {len(self.cliques)} cliques, {self.cells} cells)"
+        sizes = f"{len(self.domain)} attributes", f"{len(self.cliques)} cliques", f"{thousands(self.cells)} cells"
+        return brief("Structure", *sizes)
+
+    def _repr_html_(self) -> Html:
+        facts = [("attributes", f"{len(self.domain):,}"), ("tables", f"{len(self.groups):,}")]
+        facts += [("cells", thousands(self.cells)), ("in no clique", listed(self.uncovered) if self.uncovered else "")]
+        rows = ((group_text(group), cells) for group, cells in zip(self.groups, self.sizes, strict=True))
+        return card("Structure", facts, first(["clique", "cells"], rows, len(self.groups)))

@@ -101,7 +101,7 @@ def test_a_learner_of_one_release_learns_from_all_as_one(tmp_path, fitted, dpgm_
     assert dpgm_command("query", path, "sex", "--intervals", "0.9", "--replicates", "2", "--seed", "1")[0] == 0
     told = {
         tuple(row["clique"]): row["total_variation"]
-        for row in json.loads(dpgm_command("evaluate", path, "--json")[1])["tables"]
+        for row in json.loads(dpgm_command("compare", path, "--json")[1])["tables"]
     }
     assert told == pytest.approx(dpgm.total_variation(model, model.release.tables))
 
@@ -138,7 +138,7 @@ def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_comm
     code, out, _ = dpgm_command("sample", path, "-n", 5, "-o", tmp_path / "s.csv", "--json")
     assert code == 0 and json.loads(out)["guarantee"] == fitted["guarantee"]
     assert "cannot be bootstrapped: it learned from 2 releases" in refused("query", path, "sex", "--intervals", "0.9")
-    code, out, _ = dpgm_command("evaluate", path, "--json")
+    code, out, _ = dpgm_command("compare", path, "--json")
     model = dpgm.load_model(path)
     distances = dpgm.total_variation(model, model.releases[0].tables)
     told = {tuple(row["clique"]): row["total_variation"] for row in json.loads(out)["tables"]}

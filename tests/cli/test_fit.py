@@ -318,7 +318,7 @@ def test_a_check_is_paid_for_from_the_budget_and_its_finding_printed(checked, dp
     code, out, err = dpgm_command("query", folder / "visits.dpgm", "sex", "job", "--intervals", "0.9", "--seed", "1")
     assert code == 0, err
     assert "the structure check" in out
-    code, out, _ = dpgm_command("evaluate", folder / "visits.dpgm", "--json")
+    code, out, _ = dpgm_command("compare", folder / "visits.dpgm", "--json")
     assert {tuple(one["clique"]) for one in json.loads(out)["tables"]} == {("sex", "age"), ("age", "job")}
     code, _, err = dpgm_command("plan", checked)
     assert "epsilon = 0.2 of the budget is set aside for a structure check: 1 of the 1 pairs" in err

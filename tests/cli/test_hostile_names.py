@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -58,9 +59,10 @@ def hostile_model(tmp_path) -> Path:
 
 
 def test_models_and_releases_are_shown_harmlessly(hostile_model, dpgm_command):
-    """query, sample, evaluate and learn, and their refusals, which name what is known; --debug too."""
+    """query, sample, compare and learn, and their refusals, which name what is known; --debug too."""
     folder, release = hostile_model.parent, hostile_model.with_name("m.release.dpgm")
     (folder / "d.csv").write_text("age\nold\n")
+    copied = Path(shutil.copy(hostile_model, folder / "copy.dpgm"))
     shown = 0
     for expected, words in (
         (0, ("query", hostile_model)),
@@ -77,9 +79,12 @@ def test_models_and_releases_are_shown_harmlessly(hostile_model, dpgm_command):
         (2, (HOSTILE,)),
         (0, ("sample", hostile_model, "-n", 3, "-o", folder / "s.csv", "--datasets", 2)),
         (2, ("sample", hostile_model, "-n", 3, "-o", folder / f"{HOSTILE}.txt")),
-        (0, ("evaluate", hostile_model)),
-        (0, ("evaluate", hostile_model, "--against", hostile_model)),
-        (2, ("evaluate", hostile_model, "--data", folder / "d.csv", "--allow-non-private")),
+        (0, ("compare", hostile_model)),
+        (0, ("compare", hostile_model, copied)),
+        (0, ("compare", release, hostile_model)),
+        (2, ("compare", hostile_model, hostile_model)),
+        (2, ("compare", hostile_model, folder / "d.csv")),
+        (2, ("compare", hostile_model, "--data", folder / "d.csv", "--allow-non-private")),
         (0, ("-v", "learn", release)),
         (2, ("learn", release, "--set", f"learner.{HOSTILE}=1")),
     ):  # fmt: skip

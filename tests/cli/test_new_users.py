@@ -68,7 +68,7 @@ def test_a_file_in_another_dialect_is_answered_with_the_line_to_write(spec, refu
 
 
 @pytest.mark.parametrize(
-    "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("evaluate",), ("export", "--bif", "x.bif")]
+    "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("compare",), ("export", "--bif", "x.bif")]
 )
 def test_records_are_no_model(spec, refused, command):
     """Whatever the command, it says what was named and what makes a model."""

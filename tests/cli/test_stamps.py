@@ -63,8 +63,8 @@ ANSWERS = {
     "sample": ["sample", "m.dpgm", "-n", "3", "-o", "s.csv"],
     "datasets": ["sample", "m.dpgm", "-n", "3", "-o", "s.parquet", "--datasets", "2"],
     "export": ["export", "m.dpgm", "--uai", "m.uai"],
-    "evaluate": ["evaluate", "m.dpgm"],
-    "against": ["evaluate", "plain.dpgm", "--against", "m.dpgm"],
+    "compare": ["compare", "m.dpgm"],
+    "other": ["compare", "plain.dpgm", "m.dpgm"],
     "learn": ["learn", "m.release", "-o", "again.dpgm"],
 }
 
@@ -80,6 +80,8 @@ def test_answers_are_stamped(kind, made, answer, dpgm_command, monkeypatch):
     facts = json.loads(out)
     if "models" in facts:
         facts |= facts["models"]["m.dpgm"]
+    if "subjects" in facts:
+        facts |= next(one for one in facts["subjects"] if one["name"] == "m.dpgm")
     assert code == 0 and facts["private"] is (kind != "seeded")
     assert bool(facts["unsafe"]) is (kind == "unsafe")
     assert any("CONDITIONAL" in one for one in facts["conditions"]) is (kind == "public")
@@ -101,8 +103,8 @@ def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch)
     assert json.loads(Path("full.csv.dpgm.json").read_text())["private"] is False
 
 
-@pytest.mark.parametrize("answer", ["evaluate", "against"])
-def test_evaluate_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch):
+@pytest.mark.parametrize("answer", ["compare", "other"])
+def test_compare_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch):
     """The sentence under the table, and in JSON."""
     monkeypatch.chdir(made.parent)
     sentence = dpgm_command(*ANSWERS[answer])[1].splitlines()[-1]
@@ -116,8 +118,10 @@ def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command):
     """It is never called private."""
     structure = dpgm.Structure.chain(dpgm.Domain.from_sizes({"a": 2, "b": 2}))
     path = tmp_path / "u.dpgm"
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(path)
-    for words in (("query", path, "a"), ("evaluate", path, "--against", path)):
+    other = path.with_name("v.dpgm")
+    for file in (path, other):
+        dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(file)
+    for words in (("query", path, "a"), ("compare", path, other)):
         code, out, err = dpgm_command(*words)
         assert code == 0 and "nothing is known about the privacy" in err
         assert "private as they are" not in out

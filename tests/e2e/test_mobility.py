@@ -106,8 +106,8 @@ def test_the_whole_way_from_a_file(learner, weights, folder, days, capsys, monke
     assert "hall" in json.dumps(asked)
     run(capsys, "sample", "campus.dpgm", "-n", 50, "-o", "made.csv")
     assert len((folder / "made.csv").read_text().splitlines()) == 51
-    assert "KL" in run(capsys, "evaluate", "campus.dpgm", "--against", "again.dpgm")
-    own = json.loads(run(capsys, "evaluate", "campus.dpgm", "--json"))  # against its own noisy tables
+    assert "KL" in run(capsys, "compare", "campus.dpgm", "again.dpgm")
+    own = json.loads(run(capsys, "compare", "campus.dpgm", "--json"))  # against its own noisy tables
     assert len(own["tables"]) == 2 and all(table["total_variation"] < 0.1 for table in own["tables"])
 
 

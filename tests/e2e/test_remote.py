@@ -80,7 +80,7 @@ def test_a_spec_names_a_url(memory: Any, run: Command, written: Callable[[str], 
     model = max((spec.parent / "out").glob("*.dpgm"), key=lambda file: file.stat().st_mtime_ns)
     (spec.parent / "visits.csv").write_bytes(CSV)
     exact = [
-        run("evaluate", model, "--data", where, "--allow-non-private") for where in (URL, spec.parent / "visits.csv")
+        run("compare", model, "--data", where, "--allow-non-private") for where in (URL, spec.parent / "visits.csv")
     ]
     assert exact[0][:2] == exact[1][:2] and exact[0][0] == 0
 

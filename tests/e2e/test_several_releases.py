@@ -97,7 +97,7 @@ def test_the_commands_take_a_check_among_several_releases(runs, tmp_path, capsys
     asked = ("query", model, "a", "c", "--intervals", "0.9", "--replicates", "5", "--seed", "1", "--json")
     found = json.loads(done(*asked))
     assert (found["standing"], found["widened"]) == ("by structure", True)
-    compared = json.loads(done("evaluate", model, "--json"))
+    compared = json.loads(done("compare", model, "--json"))
     assert [row["clique"] for row in compared["tables"]] == [["a", "b"], ["b", "c"], ["c", "d"]]
     stated = Terms(neighbours="add-remove", total=4000)
     few = [released(Structure(DOMAIN, [pair]), 8, "1/2000", stated) for pair in (("a", "b"), ("b", "a"))]

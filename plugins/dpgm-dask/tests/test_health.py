@@ -20,7 +20,7 @@ from dpgm_dask.source import DaskSource
 
 import dpgm_core as dpgm
 
-HEALTH = Path(__file__).resolve().parents[3] / "health"
+HEALTH = Path(__file__).resolve().parents[3] / "docs/examples/health"
 SPEC = tomllib.loads((HEALTH / "health.toml").read_text())
 STRUCTURE = dpgm.Structure(dpgm.Domain.load(HEALTH / "domain.toml"), SPEC["structure"]["cliques"])
 

@@ -1,4 +1,4 @@
-"""`dpgm sample` and `evaluate`."""
+"""`dpgm sample`."""
 
 from __future__ import annotations
 
@@ -117,23 +117,6 @@ def test_samples_of_what_was_measured_say_nothing(model, dpgm_command):
         assert "measured" not in dpgm_command(*words)[2]
 
 
-def test_evaluate_leaves_out_what_was_not_measured(partial, dpgm_command):
-    """Tables with it, on either side, and says so; the KL counts it as uniform, and says so."""
-    other = partial.with_name("hand.dpgm")
-    structure = dpgm.Structure(dpgm.load_model(partial).domain, [("sex", "town"), ("job",)])
-    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(other)
-    for one, against in ((other, partial), (partial, other)):
-        code, out, err = dpgm_command("evaluate", one, "--against", against)
-        assert code == 0 and "KL" in out and "sex x town" not in out
-        assert "no release measured town: tables with them are left out, and the KL takes" in err
-        shown = json.loads(dpgm_command("evaluate", one, "--against", against, "--json")[1])
-        assert shown["unmeasured"] == ["town"]
-        wanted = [["job"]] if one == other else [["sex", "age"], ["age", "job"]]
-        assert [table["clique"] for table in shown["tables"]] == wanted
-    code, out, err = dpgm_command("evaluate", partial)
-    assert code == 0 and "sex x age" in out and "the KL takes" not in err
-
-
 def test_sample_replaces_samples_only(model, refused):
     """Neither the model nor what may be the records; nothing is drawn, and of several files none is written."""
     records = model.with_name("people.csv")
@@ -146,23 +129,3 @@ def test_sample_replaces_samples_only(model, refused):
     model.with_name("s-2.csv").write_text("sex,age\n")
     assert "s-2.csv exists" in refused("sample", hidden, "-n", 3, "--datasets", 2, "-o", model.with_name("s.csv"))
     assert not model.with_name("s-1.csv").exists()
-
-
-def test_evaluate(model, dpgm_command, refused):
-    """Against its release, another model (infinite KL is JSON too), and records only when allowed."""
-    assert dpgm_command("evaluate", model)[0] == 0
-    never = model.with_name("never.dpgm")
-    structure = dpgm.load_model(model).structure
-    values = np.array([0.0, 0.0, 0.0, -np.inf])
-    dpgm.Model(structure, dpgm.Tables(structure, values)).save(never)
-    code, out, _ = dpgm_command("evaluate", never, "--against", model, "--json")
-    assert (code, json.loads(out)["kl"]) == (0, "inf")
-    data = model.with_name("d.csv")
-    data.write_text("sex,age\nF,old\n")
-    assert "--allow-non-private" in refused("evaluate", model, "--data", data)
-    code, out, err = dpgm_command("evaluate", model, "--data", data, "--allow-non-private")
-    assert code == 0
-    assert "NOT PRIVATE" in out
-    assert "NOT PRIVATE" in err
-    assert "not both" in refused("evaluate", model, "--data", data, "--against", never)
-    assert "no release" in refused("evaluate", never)

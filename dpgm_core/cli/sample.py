@@ -1,4 +1,4 @@
-"""dpgm sample, evaluate."""
+"""dpgm sample."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dpgm_core.cli.common import (
-    RECORDS,
     given_option,
     json_option,
     print_json,
-    print_table,
     read_given,
     say,
     say_bins,
@@ -22,7 +20,7 @@ from dpgm_core.cli.common import (
     talk,
 )
 from dpgm_core.cli.dialect import is_csv, written
-from dpgm_core.cli.records import check_output, records_of, write_records
+from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.models.standing import Unmeasured
 
-__all__ = ["evaluate", "sample"]
-
-_EXACT = "NOT PRIVATE: exact functions of the records"
+__all__ = ["sample"]
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -154,72 +150,6 @@ def _numbered(output: Path, datasets: int | None) -> list[Path]:
         return [output]
     stem, dot, endings = output.name.partition(".csv") if is_csv(output) else (output.stem, output.suffix, "")
     return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
-
-
-@click.command()
-@click.argument("model_file", metavar="MODEL", type=_file)
-@click.option("--against", type=_file, help="Another model file: KL(that || MODEL) and total variation.")
-@click.option(
-    "--data",
-    type=RECORDS,
-    help="Records, or the spec that says how to read them: exact, NOT PRIVATE.",
-)
-@click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
-@json_option
-def evaluate(
-    model_file: Path, against: Path | None, data: Path | str | None, allow_non_private: bool, as_json: bool
-) -> None:
-    """Distances of MODEL from another model, from its own noisy tables, or (not private) from records."""
-    from dpgm_core.errors import OptionError
-    from dpgm_core.evaluate import kl_divergence, total_variation
-    from dpgm_core.releases.stamps import caveats_of, stamp_of
-
-    if against is not None and data is not None:
-        raise OptionError("give --against or --data, not both")
-    model = _load(model_file)
-    kl, models = None, {model_file: model}
-    if against is not None:
-        models[against] = other = _load(against)
-        kl = kl_divergence(other, model)  # first: it says when the two are over different domains
-        distances = total_variation(model, other)
-    elif data is not None:
-        distances = total_variation(model, records_of(data), allow_non_private=allow_non_private)
-        talk(f"dpgm: {_EXACT}")
-    elif model.learned:
-        # the quietest last: of a table that several releases hold, it is the one compared with
-        distances = {}
-        # what it was not learned from tells another thing
-        for one in sorted(model.seen, key=lambda one: -float(max(one.variances)) / one.total**2):
-            distances |= total_variation(model, one.tables)
-    else:
-        raise OptionError("the model carries no release; give --against MODEL or --data FILE")
-    unmeasured = list(dict.fromkeys(name for one in models.values() for name in one.unmeasured))
-    caveats = dict.fromkeys(caveat for one in models.values() for caveat in caveats_of(one.releases))
-    privacy = "post-processing of releases: private as they are"
-    if data is not None:
-        privacy = _EXACT
-    elif caveats:
-        privacy = f"post-processing of releases, and no more private than they are: {'; '.join(caveats)}"
-    if as_json:
-        rows = [{"clique": list(clique), "total_variation": value} for clique, value in distances.items()]
-        facts = {str(path): stamp_of(one.releases, one.guarantee()) for path, one in models.items()}
-        print_json({"kl": kl, "tables": rows, "unmeasured": unmeasured, "privacy": privacy, "models": facts})
-        return
-    for path, shown in models.items():
-        stamp(path, caveats_of(shown.releases))
-    if unmeasured:
-        talk(
-            f"dpgm: no release measured {', '.join(unmeasured)}: tables with them are left out"
-            + ("" if kl is None else ", and the KL takes them as the model has them, uniform")
-        )
-    if kl is not None:
-        say(f"KL(other || model) = {kl:.6g} nats")
-        say()
-    print_table(
-        ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
-    )
-    say()
-    say(privacy)
 
 
 def _needs_quotes(texts: Sequence[str], delimiter: str) -> bool:

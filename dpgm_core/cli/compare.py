@@ -1,0 +1,122 @@
+"""dpgm compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpgm_core.cli.common import RECORDS, json_option, print_json, print_table, say, stamp, talk
+from dpgm_core.cli.compared import print_comparison
+from dpgm_core.cli.records import records_of
+
+if TYPE_CHECKING:
+    from dpgm_core.models.model import Model
+    from dpgm_core.structure import Clique
+
+__all__ = ["compare"]
+
+_EXACT = "NOT PRIVATE: exact functions of the records"
+
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_file)
+@click.option("--against", type=_file, hidden=True)  # of dpgm evaluate
+@click.option(
+    "--domain",
+    "domain_file",
+    type=_file,
+    help="Domain file of the columns of synthetic files, where no FILE is a model or release.",
+)
+@click.option("--data", type=RECORDS, help="Records, or the spec that says how to read them: exact, NOT PRIVATE.")
+@click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
+@json_option
+def compare(
+    files: tuple[Path, ...],
+    against: Path | None,
+    domain_file: Path | None,
+    data: Path | str | None,
+    allow_non_private: bool,
+    as_json: bool,
+) -> None:
+    """Models, releases and synthetic files side by side, each of the others against the first.
+
+    Free in privacy: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
+    sample`. A model alone is compared with the noisy tables that it was learned from, or with --data.
+    """
+    from dpgm_core.comparison import compare as compare_files
+    from dpgm_core.domain import Domain
+    from dpgm_core.errors import OptionError
+
+    if data is not None and (against is not None or len(files) > 1):
+        raise OptionError("--data goes with one model, not both with it and another file; compare with one of them")
+    if len(files) == 1:
+        _print_distances(files[0], against, data, allow_non_private, as_json)
+        return
+    found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
+    if as_json:
+        print_json(found.to_dict())
+        return
+    print_comparison(found)
+
+
+def _print_distances(
+    path: Path, against: Path | None, data: Path | str | None, allow_non_private: bool, as_json: bool
+) -> None:
+    """One model against its own noisy tables, records, or, as `dpgm evaluate` had it, another model."""
+    from dpgm_core.comparison import privacy_of
+    from dpgm_core.evaluate import kl_divergence, total_variation
+    from dpgm_core.models.reading import load_model
+    from dpgm_core.releases.stamps import caveats_of, stamp_of
+
+    model = load_model(path)
+    kl, models = None, {path: model}
+    if against is not None:
+        models[against] = other = load_model(against)
+        kl = kl_divergence(other, model)  # first: it says when the two are over different domains
+        distances = total_variation(model, other)
+    elif data is not None:
+        distances = total_variation(model, records_of(data), allow_non_private=allow_non_private)
+        talk(f"dpgm: {_EXACT}")
+    else:
+        distances = _own_tables(model)
+    unmeasured = list(dict.fromkeys(name for one in models.values() for name in one.unmeasured))
+    privacy = _EXACT if data is not None else privacy_of([caveats_of(one.releases) for one in models.values()])
+    if as_json:
+        rows = [{"clique": list(clique), "total_variation": value} for clique, value in distances.items()]
+        facts = {str(name): stamp_of(one.releases, one.guarantee()) for name, one in models.items()}
+        print_json({"kl": kl, "tables": rows, "unmeasured": unmeasured, "privacy": privacy, "models": facts})
+        return
+    for name, shown in models.items():
+        stamp(name, caveats_of(shown.releases))
+    if unmeasured:
+        talk(
+            f"dpgm: no release measured {', '.join(unmeasured)}: tables with them are left out"
+            + ("" if kl is None else ", and the KL takes them as the model has them, uniform")
+        )
+    if kl is not None:
+        say(f"KL(other || model) = {kl:.6g} nats")
+        say()
+    print_table(
+        ["table", "total variation"], [[" x ".join(clique), f"{value:.4f}"] for clique, value in distances.items()]
+    )
+    say()
+    say(privacy)
+
+
+def _own_tables(model: Model) -> dict[Clique, float]:
+    """Total variation from the noisy tables that it was learned from. Raises OptionError where there are none."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.evaluate import total_variation
+
+    if not model.learned:
+        raise OptionError("the model carries no release; give another FILE to compare it with, or --data FILE")
+    distances: dict[Clique, float] = {}
+    # the quietest last: of a table that several releases hold, it is the one compared with; what it was not learned
+    # from tells another thing
+    for one in sorted(model.seen, key=lambda one: -float(max(one.variances)) / one.total**2):
+        distances |= total_variation(model, one.tables)
+    return distances

@@ -1,1 +1,0 @@
-"""Two or more releases, models or synthetic files side by side."""

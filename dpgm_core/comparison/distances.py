@@ -1,0 +1,151 @@
+"""Two sides that answer about any table: how far apart they are, attribute by attribute and pair by pair."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from attrs import evolve
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.scores import has_scores, score
+from dpgm_core.comparison.sides import Side
+from dpgm_core.comparison.values import Difference
+from dpgm_core.domain import Domain
+from dpgm_core.evaluate import distance
+from dpgm_core.structure import Clique
+
+__all__ = ["MOST_PAIRS", "differences", "difference_of", "wanted"]
+
+#: Pairs of attributes that are compared, cells of a table, cells of tables at once, and tables whose errors are asked.
+MOST_PAIRS, _MOST_CELLS, _AT_ONCE, _SCORED = 2000, 2**20, 2**22, 40
+
+
+def differences(
+    first: Side, other: Side, matching: Matching, held: Sequence[Clique]
+) -> tuple[list[Difference], list[str]]:
+    """All shared attributes, their pairs, and the larger tables that one of the two holds; and what was left out.
+
+    held: cliques of both structures. Of more than `MOST_PAIRS` pairs those are compared that a clique holds, then those
+    of the attributes that differ most.
+    """
+    single = _compared(first, other, matching, [(name,) for name in matching.shared])
+    ranked = [one.attributes[0] for one in _worst(single)]
+    asked, notes = wanted(matching.shared, ranked, held, first.domain)
+    found = [*single, *_compared(first, other, matching, asked)]
+    return _scored(first, other, matching, _worst(found), notes), notes
+
+
+def wanted(
+    shared: Clique, ranked: Sequence[str], held: Sequence[Clique], domain: Domain
+) -> tuple[list[Clique], list[str]]:
+    """The tables of two and more attributes to compare, and what was left out. ranked: of `shared`, the worst first.
+
+    >>> domain = Domain.from_sizes(dict.fromkeys("abc", 2))
+    >>> wanted(("a", "b", "c"), "cab", [("c", "b", "a")], domain)[0]
+    [('a', 'b'), ('a', 'c'), ('b', 'c'), ('a', 'b', 'c')]
+    """
+    at = {name: number for number, name in enumerate(shared)}
+    inside = dict.fromkeys(
+        tuple(sorted(clique, key=at.__getitem__)) for clique in held if len(clique) > 1 and set(clique) <= set(at)
+    )
+    together = itertools.chain.from_iterable(itertools.combinations(clique, 2) for clique in inside)
+    several = math.comb(len(shared), 2)
+    # More attributes than these have more pairs than are compared.
+    near = ranked[: (1 + math.isqrt(1 + 8 * MOST_PAIRS)) // 2 + 1]
+    among = (tuple(sorted(pair, key=at.__getitem__)) for pair in itertools.combinations(near, 2))
+    everything = itertools.combinations(shared, 2) if several <= MOST_PAIRS else among
+    pairs = list(itertools.islice(dict.fromkeys([*together, *everything]), MOST_PAIRS))
+    notes = []
+    if len(pairs) < several:
+        notes.append(
+            f"{len(pairs):,} of {several:,} pairs of attributes were compared: those in a table of one of the two, "
+            "then those of the attributes that differ most"
+        )
+    asked = [*pairs, *(clique for clique in inside if len(clique) > 2)]
+    fit = [clique for clique in asked if math.prod(domain.shape(clique)) <= _MOST_CELLS]
+    if len(fit) < len(asked):
+        notes.append(f"{len(asked) - len(fit)} tables of more than {_MOST_CELLS:,} cells were not compared")
+    return fit, notes
+
+
+def difference_of(
+    names: Clique, domain: Domain, tables: tuple[FloatArray, FloatArray], standing: tuple[str, str]
+) -> Difference:
+    """One table's difference; tables: probabilities, or noisy shares, in the domain's order of labels."""
+    one, other = tables
+    cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape)
+    return Difference(
+        attributes=names,
+        total_variation=distance(one, other),
+        cell={name: domain[name].labels[code] for name, code in zip(names, cell, strict=True)},
+        first=float(one[cell]),
+        other=float(other[cell]),
+        score=None,
+        standing=standing,
+    )
+
+
+def _compared(first: Side, other: Side, matching: Matching, cliques: Iterable[Clique]) -> list[Difference]:
+    found = []
+    for block in _blocks(cliques, first.domain):
+        for names, tables in zip(block, _aligned(first, other, matching, block), strict=True):
+            standing = first.standing(names), other.standing(names)
+            found.append(difference_of(names, first.domain, tables, standing))
+    return found
+
+
+def _aligned(
+    first: Side, other: Side, matching: Matching, cliques: Sequence[Clique]
+) -> list[tuple[FloatArray, FloatArray]]:
+    """What both say of each table, in the first's order of labels."""
+    answers = zip(cliques, first.tables(cliques), other.tables(cliques), strict=True)
+    return [(one, matching.aligned(names, two)) for names, one, two in answers]
+
+
+def _scored(
+    first: Side, other: Side, matching: Matching, found: list[Difference], notes: list[str]
+) -> list[Difference]:
+    """With scores where the errors are known: of the worst attributes and the worst of several, as each costs time."""
+    if not has_scores(first, other):
+        notes.append(
+            "whether errors explain these differences is not known: a model lacks replicates, which dpgm query MODEL "
+            "ATTRIBUTE --intervals 0.9 makes and keeps"
+        )
+        return found
+    single = [one for one in found if len(one.attributes) == 1][:_SCORED]
+    several = [one for one in found if len(one.attributes) > 1][:_SCORED]
+    cliques = [one.attributes for one in (*single, *several)]
+    if len(cliques) < len(found):
+        notes.append(f"scores are those of the {len(cliques)} tables that differ most")
+    tables: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+    for block in _blocks(cliques, first.domain):
+        tables |= zip(block, _aligned(first, other, matching, block), strict=True)
+    return [
+        evolve(one, score=score(first, other, one.attributes, matching, tables[one.attributes]))
+        if one.attributes in tables
+        else one
+        for one in found
+    ]
+
+
+def _worst(found: Iterable[Difference]) -> list[Difference]:
+    return sorted(found, key=lambda one: -one.total_variation)
+
+
+def _blocks(cliques: Iterable[Clique], domain: Domain) -> Iterator[list[Clique]]:
+    """Cliques in runs whose tables fit into memory together."""
+    block: list[Clique] = []
+    cells = 0
+    for clique in cliques:
+        size = math.prod(domain.shape(clique))
+        if block and cells + size > _AT_ONCE:
+            yield block
+            block, cells = [], 0
+        block.append(clique)
+        cells += size
+    if block:
+        yield block

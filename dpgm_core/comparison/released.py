@@ -1,0 +1,105 @@
+"""Noisy tables against noisy tables, and against a model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from attrs import evolve
+
+from dpgm_core.comparison.distances import difference_of
+from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.values import Difference, Gap
+from dpgm_core.evaluate import normalised
+from dpgm_core.models.misfit import table_scores
+from dpgm_core.models.model import Model
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure import Clique
+from dpgm_core.tables import Tables
+
+__all__ = ["against_model", "gaps"]
+
+
+def gaps(first: NoisyTables, other: NoisyTables, matching: Matching) -> tuple[list[Gap], list[str]]:
+    """Tables that both measured, the furthest apart first, and what was left out.
+
+    d = y - y' has the variance of both noises where both counted the same records, so the root mean square of
+    d / sqrt(v + v') is about 1. Tied tables, which are sums over other tables, are left out.
+    """
+    if first.contributions != other.contributions:
+        return [], ["their tables are not compared: they weight the rows of a person differently"]
+    if first.contrasts or other.contrasts:
+        return [], ["their tables are not compared: sums of products were measured, and no cells"]
+    found = []
+    theirs = _held(other, matching)
+    for names, number in _held(first, matching).items():
+        if names not in theirs:
+            continue
+        variances = float(first.variances[number]), float(other.variances[theirs[names]])
+        clique = first.structure.groups[number][0]
+        counts = matching.aligned(clique, np.asarray(other.tables[clique], dtype=np.float64))
+        apart = (np.asarray(first.tables.group(number)) - counts) / math.sqrt(sum(variances))
+        found.append(
+            Gap(
+                attributes=clique,
+                deviations=float(np.sqrt(np.mean(apart**2))),
+                largest=float(np.abs(apart).max()),
+                noise_first=math.sqrt(variances[0]),
+                noise_other=math.sqrt(variances[1]),
+            )
+        )
+    notes = [] if found else ["no table was measured by both"]
+    if found and not any(one.largest for one in found):
+        notes.append("all numbers of these tables are the same: it is one release under two names")
+    return sorted(found, key=lambda one: -one.deviations), notes
+
+
+def against_model(
+    model: Model, release: NoisyTables, matching: Matching, *, model_first: bool
+) -> tuple[list[Difference], list[str]]:
+    """The model's probabilities against noisy tables as shares; the scores are those of `Model.misfit`.
+
+    matching: of the two domains, the first's first.
+    """
+    ours = [release.structure.groups[number][0] for number in _held(release, matching).values()]
+    if not ours:
+        return [], ["the model answers about no whole table of the release"]
+    answers = model.marginals_of(ours)
+    domain = (model if model_first else release.structure).domain
+    scores = _scores(model, release, matching, model_first=model_first)
+    found = []
+    for clique in ours:
+        probabilities, shares = answers[clique], normalised(np.asarray(release.tables[clique], dtype=np.float64))
+        both = (
+            (probabilities, matching.aligned(clique, shares))
+            if model_first
+            else (
+                shares,
+                matching.aligned(clique, probabilities),
+            )
+        )
+        standing = (model.standing(clique), "measured") if model_first else ("measured", model.standing(clique))
+        found.append(evolve(difference_of(clique, domain, both, standing), score=scores.get(clique)))
+    return sorted(found, key=lambda one: -one.total_variation), []
+
+
+def _held(release: NoisyTables, matching: Matching) -> dict[frozenset[str], int]:
+    """The number of each table, not tied and not empty, whose attributes are all shared."""
+    return {
+        frozenset(group[0]): number
+        for number, group in enumerate(release.structure.groups)
+        if len(group) == 1 and group[0] and set(group[0]) <= set(matching.shared)
+    }
+
+
+def _scores(model: Model, release: NoisyTables, matching: Matching, *, model_first: bool) -> dict[Clique, float]:
+    """How many standard errors each table lies from the model; none where it has not all of them in this order."""
+    groups = release.structure.groups
+    if matching.reordered or any(len(group) > 1 or not set(group[0]) <= set(matching.shared) for group in groups):
+        return {}
+    if release.contributions is not None:
+        return {}
+    answers = model.marginals_of([group[0] for group in groups if group[0]])
+    arrays = {group[0]: answers.get(group[0], np.ones(())) for group in groups}
+    found = table_scores(release, Tables.from_arrays(release.structure, arrays))
+    return {clique: max(0.0, score) for clique, score in found.items()}

@@ -1,0 +1,77 @@
+"""How many standard errors apart two answers are, allowing for how many cells a table has."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.sides import Drawn, ModelSide, Side
+from dpgm_core.models.misfit import joint_score
+from dpgm_core.structure import Clique
+
+__all__ = ["has_scores", "joined", "score"]
+
+#: From so many expected records on a cell of drawn records is taken as normal; smaller ones say nothing.
+_LEAST = 5.0
+_ROUNDING = 1e-12
+
+
+def has_scores(first: Side, other: Side) -> bool:
+    """Whether the errors of both are known: of models that have replicates, and of drawn records."""
+    models = [side.model for side in (first, other) if isinstance(side, ModelSide)]
+    return len(models) < 2 or all(model.replicates for model in models)
+
+
+def score(first: Side, other: Side, names: Clique, matching: Matching, tables: tuple[FloatArray, FloatArray]) -> float:
+    """Of the furthest cell, as a normal deviate, after it was the furthest of so many (Bonferroni); at least 0.
+
+    Two models: their errors are those of their replicates, taken as independent, so that of models about the same
+    people the score is too small rather than too large. A model and records: whether the model as it is could have
+    drawn them. tables: the two probabilities, aligned.
+    """
+    p, q = tables
+    degrees = math.inf
+    if isinstance(first, ModelSide) and isinstance(other, ModelSide):
+        found = first.model.intervals(names), other.model.intervals(names)
+        aligned = matching.aligned(names, found[1].standard_error)
+        variances = found[0].standard_error ** 2 + aligned**2
+        degrees = min(len(side.model.replicates) for side in (first, other)) - 1.0
+    else:
+        variances = _sampling([side.records for side in (first, other) if isinstance(side, Drawn)], first, other, p, q)
+    return joined(p - q, variances, degrees)
+
+
+def _sampling(counts: list[int], first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
+    """Of the difference, where the law behind both is the model's, or the mean of two files; infinite in small cells.
+
+    Of records p (1 - p) / n, as they were drawn one by one; rounded ones vary less, so the score is cautious again.
+    """
+    if len(counts) == 1:
+        law = p if isinstance(first, ModelSide) else q
+    else:
+        law = (counts[0] * p + counts[1] * q) / max(sum(counts), 1)
+    if not min(counts):
+        return np.full(law.shape, np.inf)
+    variances = sum(law * (1 - law) / count for count in counts)
+    return np.where(min(counts) * np.minimum(law, 1 - law) >= _LEAST, variances, np.inf)
+
+
+def joined(differences: FloatArray, variances: FloatArray, degrees: float = math.inf) -> float:
+    """One score of many cells; degrees: of freedom of Student's t, as of so few replicates.
+
+    >>> round(joined(np.array([0.03, 0.0]), np.array([1e-4, 1e-4])), 2), joined(np.zeros(2), np.ones(2))
+    (2.55, 0.0)
+    """
+    from scipy.special import ndtri, stdtr
+
+    apart = np.where(np.abs(differences) > _ROUNDING, np.abs(differences), 0.0).reshape(-1)
+    errors = np.sqrt(variances).reshape(-1)
+    ratios = np.divide(apart, errors, out=np.where(apart > 0, np.inf, 0.0), where=errors > 0)
+    worst = float(ratios.max())
+    if math.isfinite(degrees) and math.isfinite(worst):
+        worst = -float(ndtri(max(float(stdtr(degrees, -worst)), 1e-300)))
+    # Either sign could have been the furthest.
+    return max(0.0, joint_score([worst, *[0.0] * (2 * len(ratios) - 1)]))

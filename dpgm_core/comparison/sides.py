@@ -1,0 +1,104 @@
+"""The two kinds of subject that have a probability for any table: a model, and synthetic records counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.comparison.subjects import Synthetic
+from dpgm_core.domain import Domain
+from dpgm_core.errors import DataError
+from dpgm_core.evaluate import columns_of, normalised, tabulated
+from dpgm_core.models.model import Model
+from dpgm_core.models.standing import spelled
+from dpgm_core.structure import Clique, Structure
+
+__all__ = ["Drawn", "ModelSide", "Side"]
+
+
+class Side(Protocol):
+    """Probabilities of tables, over a domain of its own."""
+
+    @property
+    def domain(self) -> Domain:
+        """Of its answers."""
+
+    def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+        """p(clique) of each, axes in the order of its names."""
+
+    def standing(self, clique: Clique) -> str:
+        """What such an answer rests on, in a word or two."""
+
+
+@frozen(kw_only=True)
+class ModelSide:
+    """A model's answers."""
+
+    model: Model
+
+    @property
+    def domain(self) -> Domain:
+        """The model's, with all codes."""
+        return self.model.domain
+
+    def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+        """Its marginals."""
+        return list(self.model.marginals_of(cliques).values())
+
+    def standing(self, clique: Clique) -> str:
+        """The model's own word."""
+        return self.model.standing(clique)
+
+
+@frozen(kw_only=True, slots=False)
+class Drawn:
+    """Synthetic records, counted over a domain that a model or its owner gave.
+
+    A value that is no label of the domain counts as what its column takes for unknown. Raises DataError for a file that
+    cannot be read as `dpgm sample` writes it without a dialect.
+    """
+
+    content: Synthetic
+    whole: Domain = field(repr=False)
+
+    @cached_property
+    def _data(self) -> object:
+        name = self.content.path.name.lower()
+        text = name.endswith((".csv", ".csv.gz"))
+        return {"source": "csv", "path": str(self.content.path), "quoting": True} if text else self.content.path
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The attributes that the file has columns of, without constraints: a drawn record that breaks one counts."""
+        columns = set(columns_of(self._data))
+        kept = [one for one in self.whole if one.name in columns]
+        if not kept:
+            raise DataError(
+                f"{self.content.path} has no column of the domain ({spelled(self.whole.names)}); if it was "
+                "written with another --dialect, write it again without, or as Parquet"
+            )
+        return Domain(kept)
+
+    @cached_property
+    def records(self) -> int:
+        """How many records the file has."""
+        first = self.domain.names[:1]
+        return int(self._counts([first])[0].sum())
+
+    def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+        """Shares of the records, from one pass over the file."""
+        return [normalised(table) for table in self._counts(cliques)]
+
+    def standing(self, clique: Clique) -> str:
+        """Whatever the model behind it says; a file of records does not tell."""
+        return "drawn"
+
+    def _counts(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+        # These are nobody's records: their stamp says that a model drew them.
+        counted = tabulated(self._data, Structure(self.domain, cliques), allow_non_private=True)
+        return [np.asarray(counted[clique], dtype=np.float64) for clique in cliques]

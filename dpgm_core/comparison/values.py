@@ -1,0 +1,132 @@
+"""What a comparison says: each subject's facts, and the numbers of each pair. `to_dict` gives plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from attrs import asdict, frozen
+
+from dpgm_core.comparison.matching import Matching
+from dpgm_core.structure import Clique
+
+__all__ = ["Comparison", "Difference", "Gap", "Kind", "Pair", "Subject"]
+
+#: What can be compared: a model file, a release file, and a file of records drawn from a model.
+Kind: TypeAlias = Literal["model", "release", "synthetic"]
+
+
+@frozen(kw_only=True, eq=False)
+class Subject:
+    """One of what is compared. facts: what it costs and how it was made, plain values by name, None where not known.
+
+    stamp: private, unsafe, conditions and guarantee; of a synthetic file its author's word. caveats: why it is less
+    private than its budget, empty if there is nothing of the kind. unmeasured: attributes it has no answer about.
+    """
+
+    name: str
+    kind: Kind
+    facts: Mapping[str, Any]
+    stamp: Mapping[str, Any]
+    caveats: tuple[str, ...]
+    unmeasured: Clique
+
+
+@frozen(kw_only=True, eq=False)
+class Difference:
+    """How far apart two subjects' probabilities of one table are.
+
+    attributes: of the table. total_variation: half the L1 distance, 0 to 1 (noisy tables may have negative cells and be
+    further away). cell: the labels where they differ most, with what the first and the other say there. score: how many
+    standard errors apart, as a normal deviate, allowing for the number of cells; 0 for nothing that the errors do not
+    explain, None where they are not known. standing: what each says its answer rests on.
+    """
+
+    attributes: Clique
+    total_variation: float
+    cell: Mapping[str, str]
+    first: float
+    other: float
+    score: float | None
+    standing: tuple[str, str]
+
+
+@frozen(kw_only=True, eq=False)
+class Gap:
+    """How far apart two releases' noisy counts of one table are, in standard deviations of their noise together.
+
+    deviations: root mean square over its cells, about 1 where both counted the same records. largest: of one cell.
+    noise_first, noise_other: standard deviations per cell, records.
+    """
+
+    attributes: Clique
+    deviations: float
+    largest: float
+    noise_first: float
+    noise_other: float
+
+
+@frozen(kw_only=True, eq=False)
+class Pair:
+    """The other of two subjects against the first.
+
+    matching: of their domains. common: how many cliques both have; only_first, only_other: those that one has alone,
+    None where one has no structure. kl: KL(first || other) and KL(other || first), nats, of two models where it is
+    exact; no_kl says why it is not there. differences: the furthest first. gaps: of two releases, the furthest first.
+    notes: what was left out or limited, as sentences.
+    """
+
+    first: str
+    other: str
+    matching: Matching
+    common: int | None = None
+    only_first: tuple[Clique, ...] | None = None
+    only_other: tuple[Clique, ...] | None = None
+    kl: tuple[float, float] | None = None
+    no_kl: str | None = None
+    differences: tuple[Difference, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "first": self.first,
+            "other": self.other,
+            "attributes": self.matching.to_dict(),
+            "structure": None
+            if self.only_first is None or self.only_other is None
+            else {
+                "common": self.common,
+                "only_first": [list(clique) for clique in self.only_first],
+                "only_other": [list(clique) for clique in self.only_other],
+            },
+            "kl": None if self.kl is None else {"first_other": self.kl[0], "other_first": self.kl[1]},
+            "no_kl": self.no_kl,
+            "differences": [asdict(one) for one in self.differences],
+            "gaps": [asdict(one) for one in self.gaps],
+            "notes": list(self.notes),
+        }
+
+
+@frozen(kw_only=True, eq=False)
+class Comparison:
+    """Subjects side by side, and each of the others against the first.
+
+    privacy: what holds for all that is said here, in a sentence: it is computed from released things alone.
+    """
+
+    subjects: tuple[Subject, ...]
+    pairs: tuple[Pair, ...]
+    privacy: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as `dpgm compare --json` prints them."""
+        return {
+            "subjects": [
+                {"name": one.name, "kind": one.kind, **one.facts, "unmeasured": list(one.unmeasured), **one.stamp}
+                for one in self.subjects
+            ],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "privacy": self.privacy,
+        }

@@ -1,0 +1,52 @@
+"""The stamp of a file of synthetic records: where it stands, and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+__all__ = ["beside", "stamp_in"]
+
+_LARGEST = 2**20  # bytes that are read of what may be a stamp
+
+
+def beside(path: Path) -> Path:
+    """Where the stamp of a CSV file is, which has no metadata: NAME.csv.dpgm.json.
+
+    >>> beside(Path("s.csv")).name
+    's.csv.dpgm.json'
+    """
+    return path.with_name(f"{path.name}.dpgm.json")
+
+
+def stamp_in(path: Path) -> dict[str, Any] | None:
+    """The stamp in a JSON file, or in the metadata `dpgm` of a Parquet or Arrow file; None where there is none.
+
+    It is its author's word: plain values of which only `dpgm` and `guarantee` are known to be there.
+    """
+    try:
+        facts = json.loads(_text(path))
+    except (ValueError, RecursionError):
+        return None
+    return facts if isinstance(facts, dict) and {"dpgm", "guarantee"} <= set(facts) else None
+
+
+def _text(path: Path) -> bytes:
+    """What may be a stamp; nothing where the file is none of these."""
+    import pyarrow
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    try:
+        if path.suffix == ".json":
+            with path.open("rb") as file:
+                return file.read(_LARGEST)
+        if path.suffix == ".parquet":
+            schema = pyarrow.parquet.read_schema(path)
+        else:
+            with pyarrow.ipc.open_file(path) as reader:
+                schema = reader.schema
+        return bytes((schema.metadata or {}).get(b"dpgm", b""))
+    except (OSError, pyarrow.ArrowException):
+        return b""

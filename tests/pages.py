@@ -1,0 +1,70 @@
+"""Pages of the documentation as tests read and run them: fenced blocks, commands, and what is said to be printed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from dpgm_core.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """(language, title, content) of each fenced block."""
+    return [match.groups(default="") for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def commands(line: str) -> list[list[str]]:
+    """The `dpgm` commands of a line of shell, each without its first word.
+
+    >>> commands("pip install x && dpgm fit a.toml  # the whole way")
+    [['fit', 'a.toml']]
+    """
+    said = [shlex.split(one, comments=True) for one in line.split(" && ")]
+    return [words[1:] for words in said if words[:1] == ["dpgm"]]
+
+
+def unnumbered(line: str) -> str:
+    """A line whose numbers are left out, as noise changes them."""
+    return re.sub(r"[\d.,]*\d%?", "#", line)
+
+
+def run_here(page: Path) -> None:
+    """Every `dpgm` command and every Python block of a page, in the order of the page, in this process and folder.
+
+    TOML blocks with a file's name are that file. A command ends with 0, or with 2 if its line ends in `# refused`.
+    """
+    names: dict[str, Any] = {}
+    for language, title, content in blocks(page):
+        if title.endswith(".toml"):
+            Path(title).write_text(content, encoding="utf-8")
+        elif language == "python":
+            exec(compile(content, page.name, "exec"), names)
+        elif language == "sh":
+            for line in content.splitlines():
+                for words in commands(line):
+                    assert ended(words) == (2 if line.endswith("# refused") else 0), words
+
+
+def ended(words: list[str]) -> int:
+    """The exit code of a command."""
+    try:
+        main(words)
+    except SystemExit as done:
+        return int(done.code or 0)
+    return 0
+
+
+def assert_prints(page: Path, output: str) -> None:
+    """What a page says is printed was: the heads of its lines, blanks apart, and numbers apart where it says so."""
+    exact, masked = ({" ".join(form(line).split()) for line in output.splitlines()} for form in (str, unnumbered))
+    for _, title, content in blocks(page):
+        for line in content.splitlines() if title.startswith("prints") else ():
+            known, form = (exact, str) if title == "prints" else (masked, unnumbered)
+            head = " ".join(form(line).removesuffix("...").split())
+            assert any(one.startswith(head) for one in known), f"{page.name}: {line}"

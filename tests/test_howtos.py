@@ -1,0 +1,152 @@
+"""The front page, the README and the how-tos say what is true: their commands run, their numbers are those measured."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core.components.registry import Registry
+from dpgm_core.plugin import KINDS
+from tests.pages import DOCS, ROOT, assert_prints, commands, ended, run_here
+
+EXAMPLE = "docs/examples/health"
+
+
+@pytest.fixture(scope="session")
+def drawn():
+    """docs/pictures/make.py."""
+    spec = importlib.util.spec_from_file_location("pictures_make", DOCS / "pictures/make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def health(tmp_path, monkeypatch):
+    """An empty folder but for the example, without the outputs of earlier runs; commands run in it."""
+    shutil.copytree(ROOT / EXAMPLE, tmp_path / EXAMPLE, ignore=shutil.ignore_patterns("out"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def section(name: str) -> str:
+    """A part of the README that other pages include."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.split(f"[start:{name}] -->\n")[1].split(f"<!-- --8<-- [end:{name}]")[0]
+
+
+def rows(text: str, columns: int) -> list[list[str]]:
+    """The cells of the tables of so many columns, heads and rules left out."""
+    found = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if "|" in line]
+    return [row for row in found if len(row) == columns and not set(row[0]) <= set("-: ")]
+
+
+def test_the_readme_runs_with_its_doors(health, capfd):
+    """The example, once more as it stands, then the four doors; what it prints is on the page; one charge for each fit.
+
+    The conformance kit runs in a process of its own, as pytest does.
+    """
+    run_here(ROOT / "README.md")
+    assert_prints(ROOT / "README.md", capfd.readouterr().out)
+    doors = re.findall(r"`((?:dpgm|pytest) [^`]+)`", section("doors"))
+    assert [door.split()[1] for door in doors] == ["plan", "learn", "new", "--dpgm-plugin"]
+    for door in doors[:3]:
+        (words,) = commands(door)
+        assert ended(words) == 0, door
+    assert (health / "dpgm-coin/pyproject.toml").is_file()
+    done = subprocess.run([sys.executable, "-m", *doors[3].split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout
+    history = dpgm.Ledger.open(health / EXAMPLE / "out/health.ledger").history()
+    assert [entry.cost for entry in history] == [dpgm.Budget.pure(1)]
+
+
+def test_the_readme_lists_every_part():
+    """The names of each kind are those that core and the distributions of requirements.txt declare."""
+    shipped = set(re.findall(r"-e plugins/([\w-]+)", (ROOT / "requirements.txt").read_text())) | {"dpgm-core"}
+    offers = [offer for offer in Registry.discover() if offer.distribution in shipped]
+    said = {kind: re.findall(r"`([\w-]+)`", names) for kind, names in rows(section("parts"), 2)[1:]}
+    assert set(said) == set(KINDS)
+    assert said == {kind: [one.component.name for one in offers if one.component.kind == kind] for kind in said}
+
+
+def test_the_readme_s_figures_are_the_measured_ones():
+    """Errors of three-way tables on Adult at epsilon = 1, as the benchmark wrote them."""
+    results = (ROOT / "benchmarks/results/selection.md").read_text().split("[end:table]")[0]
+    measured = {row[1]: float(row[2]) for row in rows(results, 8) if row[0] == "1"}
+    said = [float(number) for number in re.findall(r"(?<![\w.])\.\d+", section("why"))]
+    wanted = [measured[name] for name in ("auto", "aim + mirror descent", "mst + mirror descent")]
+    assert said == pytest.approx(wanted, abs=5e-4)
+
+
+def test_the_pictures_are_those_of_their_script(drawn):
+    """Every drawn picture is the committed one, letter by letter, and says in words what it shows."""
+    assert drawn.DRAWN
+    for name, draw in drawn.DRAWN.items():
+        text = draw()
+        assert (DOCS / "pictures" / name).read_text(encoding="utf-8") == text + "\n", "python docs/pictures/make.py"
+        assert "<desc>" in text and 'role="img"' in text
+
+
+def test_the_tutorial_runs(health):
+    """Every command and every Python block of the tutorial works, in order; free care means more visits.
+
+    The noise has scale 5 and the gap in P(no visit) is 0.17 of 20,190 rows: false alarm below 1e-9.
+    """
+    run_here(DOCS / "tutorial.md")
+    assert len(dpgm.Ledger.open(Path(EXAMPLE) / "out/health.ledger").history()) == 1
+    model = dpgm.load_model("health.dpgm")
+    assert model.cost == dpgm.Budget.pure(1)
+    free, dear = (model.marginal(["visits"], given={"coinsurance": share})[0] for share in ("0%", "95%"))
+    assert free < dear
+
+
+def test_the_page_on_epsilon_runs(health, capfd):
+    """Its plans print what it says, and its trial runs."""
+    run_here(DOCS / "epsilon.md")
+    assert_prints(DOCS / "epsilon.md", capfd.readouterr().out)
+
+
+def test_the_tables_of_the_page_on_epsilon_are_so(drawn):
+    """What an epsilon is worth, from the definition; how large a count must be; what the plan of the example says."""
+    page = (DOCS / "epsilon.md").read_text(encoding="utf-8")
+
+    def number(cell: str) -> float:
+        return float(cell.removesuffix("%").replace(",", ""))
+
+    worth = [list(map(number, row)) for row in rows(page, 4)[1:]]
+    for epsilon, odds, guess, caught in worth:
+        factor = math.exp(epsilon)
+        assert odds == pytest.approx(factor, rel=0.05)
+        assert guess == pytest.approx(100 * factor / (1 + factor), abs=0.6)
+        assert caught == pytest.approx(100 * min(0.05 * factor, 1 - 0.95 / factor), abs=0.6)
+    head, *counts = rows(page, 5)
+    for tables, *smallest in counts:
+        for budget, count in zip(head[1:], smallest, strict=True):
+            noise = drawn.half_width(float(budget.removeprefix("ε = ")), int(tables))
+            assert number(count) == pytest.approx(10 * noise, abs=0.51)
+    spec = tomllib.loads((ROOT / EXAMPLE / "health.toml").read_text())
+    structure = dpgm.Structure(dpgm.Domain.load(ROOT / EXAMPLE / "domain.toml"), spec["structure"]["cliques"])
+    for epsilon, noise, error in rows(page, 3)[1:]:
+        budget = dpgm.Budget.pure(10_000 if epsilon == "without noise" else epsilon)
+        table = dpgm.plan(structure, budget, neighbours="add-remove", records=20_000).tables[0]
+        assert number(noise) == pytest.approx(table.noise, abs=0.051)
+        assert number(error) == pytest.approx(table.relative, abs=6e-5)
+
+
+def test_the_page_on_several_rows_runs(tmp_path, monkeypatch, capfd):
+    """It prints what it says, and the model's promise is of patients."""
+    monkeypatch.chdir(tmp_path)
+    run_here(DOCS / "persons.md")
+    assert_prints(DOCS / "persons.md", capfd.readouterr().out)
+    model = dpgm.load_model("visits.dpgm")
+    assert model.domain.names == ("ill", "seen", "drug")
+    assert "one patient, counted with at most 4 rows" in model.guarantee()

@@ -1,0 +1,29 @@
+"""`import dpgm`: the names of `dpgm_core`, the same objects, by the name that was installed (decision 0031).
+
+A name loads on first use, as in `dpgm_core`. Submodules are core's, so that there is one copy of each: `dpgm.plots` is
+`dpgm_core.plots`, and imports of what is below it say `dpgm_core`.
+
+>>> import dpgm, dpgm_core
+>>> dpgm.Domain is dpgm_core.Domain
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dpgm_core
+
+__all__ = dpgm_core.__all__
+
+if TYPE_CHECKING:
+    from dpgm_core import *  # noqa: F403  the names of its __all__
+    from dpgm_core import plots as plots
+else:  # for a type checker every name would be one of ours
+
+    def __getattr__(name: str) -> Any:
+        return getattr(dpgm_core, name)
+
+
+def __dir__() -> list[str]:
+    return dir(dpgm_core)
