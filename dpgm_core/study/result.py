@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from dpgm_core.markup import Html, table
+from dpgm_core.markup import table
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.study.asked import Study
 from dpgm_core.study.methods import KINDS
@@ -148,7 +148,7 @@ class StudyResult:
             writer.writerow([row.method, *row.names.values(), *facts, *numbers])
         return out.getvalue()
 
-    def svg(self) -> Html:
+    def svg(self) -> str:
         """KL and total variation of pairs against the budget, one standard error up and down; a line per method."""
         panels = {"kl": "KL(truth || model), nats", "tv_pairs": "total variation of pairs, mean"}
         axis = _axis([row.budget for row in self.rows])
@@ -173,7 +173,7 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         said = "; ".join([*self._heading(), *self._troubles()])
-        return table(*self._table(), caption=said) + self.svg()
+        return f"{table(*self._table(), caption=said)}{self.svg()}"
 
     def _heading(self) -> list[str]:
         """What all rows have in common, and what differences are from."""
