@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, say, say_lines, settings_option, talk
+from dpgm_core.cli.progress import progress_option, progress_shown
 
 if TYPE_CHECKING:
     from dpgm_core.study import StudyResult
@@ -39,6 +40,7 @@ _KINDS = ("learner", "inference", "mechanism", "select")
 )
 @settings_option
 @json_option
+@progress_option
 def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **given: Any) -> None:
     """Compare components on records drawn from a model: error, seconds, failures. Reads no data, charges nothing.
 
@@ -53,7 +55,7 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
     folder = output or asked.output
     assert folder is not None  # a file always has one
     try:
-        with progress_bar() as progress:
+        with progress_shown() as progress:
             done = run(asked, folder, jobs=given["jobs"], limit=given["limit"], retry=given["retry"], progress=progress)
     except KeyboardInterrupt:
         talk(f"dpgm: what is finished is in {folder}; the same command goes on")

@@ -56,17 +56,17 @@ class Dependence:
     level: float | None = None
 
     def matrix(self, values: FloatArray) -> FloatArray:
-        """(K, K): values of the pairs, (P,), at both of their places; NaN on the diagonal.
+        """(K, K): values of the pairs, (P,), at both of their places; NaN on the diagonal and elsewhere.
 
         >>> from dpgm_core import Domain, Structure, Tables
         >>> model = Model(s := Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")]), Tables.zeros(s))
         >>> (found := dependence(model)).matrix(found.cramers_v).round(3).tolist()
         [[nan, 0.0], [0.0, nan]]
         """
-        square = np.full((len(self.names), len(self.names)), math.nan)
-        above = np.triu_indices(len(self.names), 1)
-        square[above] = values
-        square.T[above] = values
+        place = {name: at for at, name in enumerate(self.names)}
+        square = np.full((len(place), len(place)), math.nan)
+        for (one, two), value in zip(self.pairs, values, strict=True):
+            square[place[one], place[two]] = square[place[two], place[one]] = value
         return square
 
     def __repr__(self) -> str:

@@ -22,6 +22,8 @@ SHARE = "share"
 #: Pixels: the room of row labels, and of column labels above; the width that cells share.
 _LEFT, _TOP, _CELLS, _RIGHT = 118.0, 84.0, 290.0, 118.0
 _LEGEND = 16.0
+#: The smallest letters.
+_LEAST = 7.0
 
 
 @frozen(kw_only=True)
@@ -70,7 +72,7 @@ class Heat:
         """Of a number; of one that is unknown none."""
         return "none" if math.isnan(value) else sequential(value / self.top if self.top > 0 else 0.0)
 
-    def svg(self) -> Html:
+    def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         size = self._size()
         turned = max((width_of(name, self._font(size)) for name in self.columns), default=0.0)
@@ -88,6 +90,7 @@ class Heat:
             title=self.title,
             description=self.described(),
             notes=self.notes,
+            bare=bare,
         )
 
     def _size(self) -> float:
@@ -111,16 +114,20 @@ class Heat:
             tag("title", one.said),
             tag("rect", x=number(x + inset), y=number(y + inset), width=side, height=side, **look),
         ]
-        large = min(12.0, size / 4.2)
-        for at, text in enumerate(one.shown if large >= 7 else ()):
-            lines = len(one.shown)
-            place = y + size / 2 + large * (0.36 + 1.15 * (at - (lines - 1) / 2))
-            scale = 1.0 if at == 0 else 0.8
-            fill = "currentColor" if colour == "none" else ink(colour)
-            parts.append(
-                label(text, x + size / 2, place, size - 2, size=scale * large, text_anchor="middle", fill=fill)
-            )
+        parts += self._texts(one, x + size / 2, y + size / 2, size, colour)
         return tag("g", *parts)
+
+    def _texts(self, one: Cell, x: float, y: float, size: float, colour: str) -> list[Html]:
+        """What stands in a cell: as many of its texts as can be read there, the first larger than the others."""
+        large = min(12.0, size / 4.2)
+        texts = one.shown if 0.8 * large >= _LEAST else one.shown[:1] if large >= _LEAST else ()
+        found = []
+        for at, text in enumerate(texts):
+            font = large if at == 0 else 0.8 * large
+            place = y + large * (0.36 + 1.15 * (at - (len(texts) - 1) / 2))
+            fill = "currentColor" if colour == "none" else ink(colour)
+            found.append(label(text, x, place, size - 2, size=font, text_anchor="middle", fill=fill))
+        return found
 
     def _labels(self, left: float, top: float, size: float) -> list[Html]:
         font = self._font(size)

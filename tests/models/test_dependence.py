@@ -1,0 +1,269 @@
+"""Dependence of pairs: against the table of all records, closed forms, and what cannot be computed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, release
+from dpgm_core.errors import OptionError, StructureError, TooLarge
+from dpgm_core.inference.exact.cluster_tree import cluster_tree
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.models import dependence as module
+from dpgm_core.models.dependence import Dependence, dependence
+from dpgm_core.models.model import Model
+from dpgm_core.models.pairwise import pair_tables
+from dpgm_core.testing.strategies import potentials, structures
+from tests.models.test_merged import model_of as merged_model
+
+TREE = Structure(
+    Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 4, "one": 1}), [("a", "b"), ("b", "c"), ("d",), ("one",)]
+)
+
+
+def all_records(theta: Tables) -> np.ndarray:
+    """p of every record by definition, an axis per attribute."""
+    domain = theta.structure.domain
+    logs = np.zeros(domain.shape(domain.names))
+    for number, group in enumerate(theta.structure.groups):
+        for clique, record in itertools.product(group, np.ndindex(*logs.shape)):
+            code = dict(zip(domain.names, record, strict=True))
+            logs[record] += theta.group(number)[tuple(code[name] for name in clique)]
+    weights = np.exp(logs - logs.max())
+    return weights / weights.sum()
+
+
+def expected(table: np.ndarray) -> tuple[float, float]:
+    """Mutual information and V of one table, cell by cell."""
+    one, two = table.sum(axis=1), table.sum(axis=0)
+    information = squares = 0.0
+    for i, j in np.ndindex(*table.shape):
+        if one[i] > 0 and two[j] > 0:
+            squares += (table[i, j] / one[i] - two[j]) ** 2 * one[i] / two[j]
+        if table[i, j] > 0:
+            information += table[i, j] * (math.log(table[i, j]) - math.log(one[i]) - math.log(two[j]))
+    labels = min(np.count_nonzero(one), np.count_nonzero(two))
+    return information, math.sqrt(squares / (labels - 1)) if labels > 1 else 0.0
+
+
+def model_of(structure: Structure, seed: int = 0, replicates: int = 0, **facts) -> Model:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=structure.cells)
+    model = Model(structure, Tables(structure, values), **facts)
+    return model.with_replicates(values + 0.2 * rng.normal(size=(replicates, structure.cells))) if replicates else model
+
+
+@settings(max_examples=120, deadline=None)
+@given(theta=potentials(over=structures(max_attributes=5, max_size=3), scales=(0.0, 1.0, 10.0)), data=st.data())
+def test_all_pairs_agree_with_the_table_of_all_records(theta, data):
+    """Any structure: loops, ties, nested and empty cliques, impossible cells, single labels, any subset."""
+    names = theta.structure.domain.names
+    asked = data.draw(st.permutations(names).flatmap(lambda some: st.integers(1, len(some)).map(lambda n: some[:n])))
+    found = dependence(Model(theta.structure, theta), asked)
+    table = all_records(theta)
+    assert found.pairs == tuple(itertools.combinations(asked, 2))
+    for at, (one, two) in enumerate(found.pairs):
+        pair = np.einsum(table, range(len(names)), [names.index(one), names.index(two)])
+        information, v = expected(pair)
+        assert found.mutual_information[at] == pytest.approx(information, abs=1e-9)
+        if min(pair.sum(axis=0).min(), pair.sum(axis=1).min()) > 1e-12:  # else rounding may make a label impossible
+            assert found.cramers_v[at] == pytest.approx(v, abs=1e-6)
+
+
+def test_closed_forms():
+    """Independent attributes: 0 exactly across components; copies: log k and 1, impossible labels notwithstanding."""
+    found = dependence(model_of(TREE))
+    apart = [at for at, pair in enumerate(found.pairs) if {"d", "one"} & set(pair)]
+    assert found.mutual_information[apart].tolist() == found.cramers_v[apart].tolist() == [0.0] * len(apart)
+    for size, possible in ((2, 2), (5, 5), (5, 3)):
+        structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", size)))
+        copy = np.full((size, size), -np.inf)
+        np.fill_diagonal(copy[:possible, :possible], 0.0)
+        found = dependence(Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, copy))))
+        assert found.mutual_information == pytest.approx([math.log(possible)] * 3)
+        assert found.cramers_v == pytest.approx([1.0] * 3)
+
+
+def test_a_chain_forgets():
+    """Two labels, correlation r per step: V is r^n after n steps, and the information the capacity of that channel."""
+    structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2)))
+    step = np.log([[0.45, 0.05], [0.05, 0.45]])
+    found = dependence(Model(structure, Tables.from_arrays(structure, dict.fromkeys(structure.cliques, step))))
+    steps = np.array([ord(two) - ord(one) for one, two in found.pairs])
+    assert found.cramers_v == pytest.approx(0.8**steps)
+    p, q = (1 + 0.8**steps) / 2, (1 - 0.8**steps) / 2
+    assert found.mutual_information == pytest.approx(math.log(2) + p * np.log(p) + q * np.log(q))
+
+
+def test_rare_labels_do_not_underflow():
+    """Copies one of whose labels has probability 1e-200 have V = 1 all the same."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    law = np.array([[0.0, -np.inf], [-np.inf, -200 * math.log(10)]])
+    assert dependence(Model(structure, Tables(structure, law.reshape(-1)))).cramers_v == pytest.approx([1.0])
+
+
+def test_merged_codes_count_as_they_were():
+    """The numbers are those of the tables that `marginal` gives, over all codes."""
+    model = merged_model(1)
+    found = dependence(model)
+    for at, pair in enumerate(found.pairs):
+        assert (found.mutual_information[at], found.cramers_v[at]) == pytest.approx(expected(model.marginal(pair)))
+
+
+def test_constraints_join_components():
+    """Attributes that only an order joins depend on each other."""
+    rules = {"x": {"columns": ["a", "b"], "order": "<="}}
+    columns = {name: {"size": 3, "unknown": 0} for name in "ab"}
+    domain = Domain.from_dict({"attributes": columns, "constraints": rules})
+    structure = Structure(domain, [("a",), ("b",)])
+    model = Model(structure, Tables.zeros(structure))
+    assert dependence(model).mutual_information == pytest.approx([expected(model.marginal(("a", "b")))[0]])
+    assert dependence(model).mutual_information[0] > 0.1
+
+
+def test_intervals_are_those_of_the_replicates():
+    """Of information and V, each as `interval_of` has it, kept to what is possible; none without replicates."""
+    model = model_of(TREE, replicates=8)
+    found = dependence(model, list("abcd"), level=0.8)
+    assert found.level == 0.8
+    for at, pair in enumerate(found.pairs[:3]):
+        for which, low, high in ((0, found.low, found.high), (1, found.v_low, found.v_high)):
+            one = model.interval_of(lambda m, pair=pair, which=which: expected(m.marginal(pair))[which], level=0.8)
+            assert low[at] == pytest.approx(max(one.low, 0.0), abs=1e-9)
+            assert high[at] == pytest.approx(min(one.high, 1.0 if which else math.log(2)), abs=1e-9)
+    alone = dependence(model_of(TREE))
+    assert alone.low is alone.v_high is alone.level is None
+
+
+def test_intervals_end_where_values_do():
+    """No information above log k, no V above 1, however much the replicates differ."""
+    structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
+    rows = 9.0 * np.array([[1, -1, -1, 1], [0, 0, 0, 0], [-1, 1, 1, -1]])
+    found = dependence(Model(structure, Tables(structure, rows[0])).with_replicates(rows[1:]))
+    assert (found.low[0], found.high[0], found.v_high[0]) == (0.0, pytest.approx(math.log(2)), 1.0)
+
+
+def test_each_pair_is_met_once():
+    """The walks of two attributes never both make their pair."""
+    # Three arms: wherever the root is, some cluster has two others below it.
+    domain = Domain.from_sizes(dict.fromkeys("abcdef", 2))
+    model = model_of(Structure(domain, [("a", "b", "c"), ("a", "d"), ("b", "e"), ("c", "f")]))
+    tree = cluster_tree(model.structure)
+    tables = [model.marginal(clique)[None] for clique in tree.structure.cliques]
+    met = [tuple(sorted(pair)) for *pair, _ in pair_tables(tree, tables, domain.names)]
+    assert sorted(met) == list(itertools.combinations(domain.names, 2))
+
+
+def test_chosen_pairs_are_the_same():
+    """In the order asked, with their intervals; replicates of merged codes are answered too."""
+    for model in (
+        model_of(TREE, replicates=4),
+        merged_model(2, replicates=np.random.default_rng(0).normal(size=(3, 15))),
+    ):
+        every = dependence(model)
+        some = dependence(model, pairs=[("c", "a"), ("b", "a")])
+        for at, pair in enumerate(some.pairs):
+            there = every.pairs.index(pair[::-1])
+            for part in ("mutual_information", "cramers_v", "low", "high", "v_low", "v_high"):
+                assert getattr(some, part)[at] == pytest.approx(getattr(every, part)[there], abs=1e-12)
+        assert np.isnan(some.matrix(some.cramers_v)).sum() == 3 + 2  # the diagonal, and (b, c)
+
+
+def test_standing_is_that_of_each_pair():
+    """Pairs of one released table, pairs of two, and pairs with a single label."""
+    records = np.column_stack([np.arange(40) % size for size in (2, 3, 2, 4, 1)])
+    noisy = release(records, TREE, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
+    found = dependence(model_of(TREE, releases=[noisy]))
+    standing = dict(zip(found.pairs, found.standing, strict=True))
+    assert standing["a", "b"] == "measured" and standing["a", "c"] == standing["a", "d"] == "by structure"
+
+
+def test_what_was_not_measured_is_left_out_or_refused():
+    """By default it is not looked at; by name it is refused; as uniform it tells nothing."""
+    records = np.column_stack([np.arange(40) % size for size in (2, 3, 2)])
+    domain = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
+    noisy = release(records, Structure(domain, [("a", "b")]), Budget.pure(1), neighbours="add-remove")
+    model = model_of(Structure(domain, [("a", "b"), ("c",)]), releases=[noisy])
+    assert dependence(model).names == ("a", "b")
+    with pytest.raises(StructureError, match="no release behind the model measured 'c'"):
+        dependence(model, ["a", "c"])
+    found = dependence(model.using(unmeasured="uniform"))
+    assert (found.names, found.mutual_information[1:].tolist()) == (("a", "b", "c"), [0.0, 0.0])
+
+
+def wide(size: int = 3) -> Structure:
+    """A loop: pairs of neighbours are in cliques, all others are not."""
+    names = "abcdefgh"[:size]
+    return Structure(Domain.from_sizes(dict.fromkeys(names, 3)), [*zip(names, names[1:] + names[0], strict=True)])
+
+
+def test_too_wide_for_all_pairs_answers_those_in_cliques(monkeypatch):
+    """Where the clusters do not fit, pairs of one clique are exact still, and others are NaN, intervals too."""
+    model = model_of(wide(6), replicates=3)
+    every = dependence(model)
+    monkeypatch.setattr(module, "_CELLS", 10)
+    found = dependence(model)
+    inside = np.array([model.structure.covering(pair) is not None for pair in found.pairs])
+    assert found.mutual_information[inside] == pytest.approx(every.mutual_information[inside])
+    assert np.isnan(found.cramers_v[~inside]).all() and inside.sum() == 6
+    assert np.isnan(found.low).all()
+
+
+def test_where_only_replicates_are_too_many_the_numbers_stay(monkeypatch):
+    """All pairs are answered; only intervals are not."""
+    monkeypatch.setattr(module, "_ANSWERS", 20)
+    found = dependence(model_of(wide(5), replicates=3))
+    assert np.isfinite(found.mutual_information).all() and np.isnan(found.v_high).all()
+    monkeypatch.setattr(module, "_ANSWERS", 40)
+    assert np.isfinite(dependence(model_of(wide(5), replicates=3)).high).all()
+
+
+def test_nothing_fits():
+    """A model that has no answer at all says so, as its marginals do."""
+    model = model_of(wide(6)).using(JunctionTree(max_bytes=64))
+    with pytest.raises(TooLarge, match="max_bytes"):
+        dependence(model)
+
+
+def test_an_engine_that_is_not_exact_answers_what_it_would(monkeypatch):
+    """Loopy belief propagation: each pair as `marginal` has it; of too many only those in cliques, and 0 across."""
+    structure = Structure(
+        Domain.from_sizes(dict.fromkeys("abcde", 3)), [tuple(one) for one in ("ab", "bc", "ca", "cd", "e")]
+    )
+    model = model_of(structure).using("loopy-bp")
+    found = dependence(model)
+    for at, pair in enumerate(found.pairs):
+        assert found.mutual_information[at] == pytest.approx(expected(model.marginal(pair))[0], abs=1e-9)
+    monkeypatch.setattr(module, "_ONE_BY_ONE", 1)
+    fewer = dict(zip(found.pairs, dependence(model).cramers_v, strict=True))
+    assert [pair for pair, v in fewer.items() if math.isnan(v)] == [("a", "d"), ("b", "d")]
+    assert fewer["d", "e"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ({"attributes": ["a", "nobody"]}, StructureError, "no attribute 'nobody'"),
+        ({"attributes": ["a", "a"]}, StructureError, "twice"),
+        ({"pairs": [("a", "b", "c")]}, StructureError, "between two attributes"),
+        ({"pairs": "ab"}, StructureError, "takes a list"),
+        ({"attributes": "ab", "pairs": ["ab"]}, OptionError, "either attributes"),
+        ({"level": 90}, OptionError, "between 0 and 1"),
+    ],
+)
+def test_bad_questions_are_refused(asked, error, words):
+    """What was asked, what is wrong, before anything is computed."""
+    with pytest.raises(error, match=words):
+        dependence(model_of(TREE), **asked)
+
+
+def test_one_attribute_has_no_pairs():
+    """Nothing to say is no error."""
+    found = dependence(model_of(TREE, replicates=2), ["a"])
+    assert isinstance(found, Dependence) and found.pairs == () and found.high.shape == (0,)
+    assert dependence(model_of(TREE), pairs=[]).names == ()
