@@ -196,7 +196,8 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
         return []
     plt = pyplot()
 
-    figure, panels = plt.subplots(1, 4, figsize=(12, 3.3), layout="constrained")
+    figure, grid = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
+    panels = grid.ravel()
     quantities = (("heldout3", "mean TV, triples, held out"), ("loglik", "log-likelihood per held-out record, nats"))
     for place, (noise, (key, label)) in enumerate(itertools.product(("laplace", "gaussian"), quantities)):
         axes = panels[place]

@@ -212,7 +212,7 @@ def plot(lines: Sequence[Line], stem: Path) -> Path:
     """The three panels."""
     plt = pyplot()
 
-    figure, (one, two, three) = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
+    figure, (one, two, three) = plt.subplots(1, 3, figsize=(10, 3.9), layout="constrained")
     by = {panel: [line for line in lines if line["cell"].startswith(f"{panel} ")] for panel in "abc"}
     for color, eps in enumerate(sorted({_fact(line, "eps") for line in by["a"]})):
         some = [line for line in by["a"] if _fact(line, "eps") == eps]

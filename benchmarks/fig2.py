@@ -165,14 +165,17 @@ def figure(found: Scores, stem: Path) -> Path:
 
     rows = [(graph, ratio) for graph in GRAPHS if any(cell.graph == graph for cell in found) for ratio in (False, True)]
     epsilons = sorted({cell.epsilon for cell in found})
-    size = (2.7 * len(epsilons) + 1.6, 2.4 * len(rows))
+    size = (2.0 * len(epsilons) + 0.4, 1.9 * len(rows) + 0.9)  # as wide as a page: texts stay readable
     drawn, panels = plt.subplots(len(rows), len(epsilons), figsize=size, squeeze=False, layout="constrained")
     for (graph, ratio), row in zip(rows, panels, strict=True):
         for axes, epsilon in zip(row, epsilons, strict=True):
             here = {cell: found[cell] for cell in found if (cell.graph, cell.epsilon) == (graph, epsilon)}
+            axes.set_visible(bool(here))
+            if not here:
+                continue
             for label, style in (USABLE | TOLD).items():
                 _curve(axes, here, label, style, ratio)
-            axes.set(xscale="log", yscale="log", title=f"{GRAPHS[graph]}, epsilon = {epsilon:g}")
+            axes.set(xscale="log", yscale="log", title=f"{GRAPHS[graph].split(',')[0]}, ε = {epsilon:g}")
             axes.title.set_size(8)
             axes.tick_params(labelsize=7)
             if ratio:
@@ -181,12 +184,13 @@ def figure(found: Scores, stem: Path) -> Path:
                 axes.minorticks_off()
             else:
                 _limit(axes, here)
-        row[0].set_ylabel("KL / naive oracle's" if ratio else "KL(true || learned), nats", fontsize=8)
+        first = next(axes for axes in row if axes.get_visible())
+        first.set_ylabel("KL / naive oracle's" if ratio else "KL(true || learned), nats", fontsize=8)
     for axes in panels[-1]:
         axes.set_xlabel("N", fontsize=8)
     drawn_by = [axes.get_legend_handles_labels() for axes in panels.flat]
     handles = {label: line for lines, labels in drawn_by for line, label in zip(lines, labels, strict=True)}
-    drawn.legend(handles.values(), handles.keys(), loc="outside right center", fontsize=7)
+    drawn.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=8)
     return save(drawn, stem)
 
 

@@ -41,7 +41,7 @@ ORACLES = (
     "one-shot oracle",
     "mbi oracle",
 )
-TICKS = (0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5, 10, 20)
+TICKS = (0.8, 1, 1.5, 2, 3, 5, 10, 20)
 
 BOTH = ("chain3", "er")
 RECORDS = (10**4, 10**5, 10**6)

@@ -25,6 +25,7 @@ FACES = (
     "dpgm_core.metadata",
     "dpgm_core.constraints",
     "dpgm_core.plots",
+    "dpgm_core.study",
 )
 
 

@@ -31,6 +31,7 @@ from dpgm_core.mistaken import in_place_of_model
 __all__ = [
     "ANNEX_FILE",
     "BIF_FILE",
+    "COMPARISON_FILE",
     "MODEL_FILE",
     "NAMES_FILE",
     "PICTURE_FILE",
@@ -62,6 +63,7 @@ NAMES_FILE = "a names file"
 VALIDATED_FILE = "a note of dpgm validate"
 REPORT_FILE = "a dpgm report"
 ANNEX_FILE = "an annex of a dpgm report"
+COMPARISON_FILE = "a dpgm comparison"
 #: Bytes of memory that the members of an archive may need together: some, and so many per byte of the file. A domain of
 #: many equal labels packs well, so a small file may be sound; `write_archive` packs none that goes beyond.
 SOME = 48 * 10**6
@@ -141,6 +143,7 @@ def _kind(path: Path) -> str:
         b'{"dpgm-validated"': VALIDATED_FILE,
         b"<!doctype html>\n<!-- dpgm report -->": REPORT_FILE,
         b"<!doctype html>\n<!-- dpgm annex -->": ANNEX_FILE,
+        b"<!doctype html>\n<!-- dpgm comparison -->": COMPARISON_FILE,
         b"<svg ": PICTURE_FILE,
         b'{\n "$schema": "https://vega.github.io/schema/vega-lite/': PICTURE_FILE,
         b"\x89PNG\r\n": PICTURE_FILE,

@@ -32,7 +32,7 @@ from dpgm_core.privacy.amounts import Amount, amount
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.progress import Progress, silent
+from dpgm_core.progress import Progress, checked_progress, silent
 from dpgm_core.randomness import Randomness
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.selection.asked import attributes_alone, selector_of, share_only, workload_of
@@ -104,7 +104,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
     if not isinstance(structure, Structure):
         structure = selector_of(structure)
     wanted = structure if isinstance(structure, Structure) else workload_of(workload)
-    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, progress)
+    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, checked_progress(progress))
     wished = None if isinstance(structure, Structure) else workload
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": stated, "randomness": randomness, "split": split, "workload": wished}
@@ -158,7 +158,7 @@ def select(  # noqa: PLR0913 - and without the learning
     made: Learner = make("learner", learner)
     engine: Inference = make("inference", inference)
     share = share_only(split, MECHANISM, budget)
-    means = _Means(as_source(data), terms, randomness, _opened(ledger), save_release, progress)
+    means = _Means(as_source(data), terms, randomness, _opened(ledger), save_release, checked_progress(progress))
     check_constraints(wanted.domain, engine, JunctionTree())
     asked: dict[str, Any] = {"terms": terms, "randomness": randomness, "split": split, "workload": wanted}
     found = means.found(
@@ -199,7 +199,7 @@ def release(
     check_constraints(structure.domain, None, JunctionTree())
     noise: Mechanism = make("mechanism", mechanism)
     stated = Terms.stated(terms, neighbours)
-    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, progress)
+    means = _Means(as_source(data), stated, randomness, _opened(ledger), save_release, checked_progress(progress))
     found = means.found(
         structure.domain,
         budget,
@@ -276,6 +276,7 @@ class _Means:
         self, domain: Domain, budget: Budget, labels_from: str | Path | None, refuse: Callable[[], None]
     ) -> Found:
         """The domain with the labels of its open columns; refuse: what refuses the rest of the run, called first."""
+        self.progress("checking", 0, 1)
         return found_first(
             self.source,
             domain,
@@ -286,12 +287,14 @@ class _Means:
             ledger=self.ledger,
             save_release=self.save_release,
             labels_from=labels_from,
+            progress=self.progress,
         )
 
     def curator(
         self, structure: Structure, mechanism: Mechanism, found: Found, split: str | Mapping[str, Any] = "even"
     ) -> LiveCurator:
-        """The door to the records, for what finding labels has left of the budget."""
+        """The door to the records, for what finding labels has left of the budget; all that can be refused was."""
+        self.progress("checking", 1, 1)
         return LiveCurator(
             self.source,
             structure,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +36,23 @@ def unnumbered(line: str) -> str:
     return re.sub(r"[\d.,]*\d%?", "#", line)
 
 
+def run_page(page: Path, folder: Path) -> None:
+    """`run_here`, in a folder beside a copy of the examples without outputs of earlier runs."""
+    for example in ("health", "clinic", "symptoms"):
+        place = folder / "docs/examples" / example
+        shutil.copytree(DOCS / "examples" / example, place, ignore=shutil.ignore_patterns("out"))
+    with contextlib.chdir(folder):
+        run_here(page)
+
+
 def run_here(page: Path) -> None:
     """Every `dpgm` command and every Python block of a page, in the order of the page, in this process and folder.
 
-    TOML blocks with a file's name are that file. A command ends with 0, or with 2 if its line ends in `# refused`.
+    One process for all: to start it once for each command takes longer than the commands; tests/e2e starts `dpgm` as a
+    shell does. TOML blocks with a file's name are that file. A command ends with 0, or with 2 if its line ends in
+    `# refused`. `pip` lines are the reader's machine, not ours.
     """
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": "docs.page"}  # a module whose warnings are errors: see pyproject.toml
     for language, title, content in blocks(page):
         if title.endswith(".toml"):
             Path(title).write_text(content, encoding="utf-8")

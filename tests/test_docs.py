@@ -1,5 +1,6 @@
 """The documentation says what is true: its blocks run, its lists are complete, its pages exist."""
 
+import ast
 import csv
 import importlib
 import json
@@ -22,23 +23,14 @@ from dpgm_core.components.scaffold import files_of
 from dpgm_core.faces import FACES
 from dpgm_core.interop import read_network
 from dpgm_core.workload import Workload
-from tests.pages import DOCS, ROOT, assert_prints, blocks
+from tests.pages import DOCS, ROOT, assert_prints, blocks, run_page
 
 # Warnings of our own modules and of a page's code are errors; deprecations elsewhere may not break a page.
 OURS = """import warnings
 warnings.filterwarnings("error", module="dpgm_|__main__")
 warnings.filterwarnings("default", category=DeprecationWarning)
 """
-# One command after the other; each ends as it would in a shell of its own, or by returning.
-COMMANDS = """from dpgm_core.cli import main
-for arguments in {commands}:
-    print("$ dpgm", *arguments, flush=True)
-    try:
-        main(arguments)
-    except SystemExit as done:
-        assert not done.code, arguments
-"""
-# The same, and what is refused; talk goes where results go.
+# One command after the other, and what is refused; talk goes where results go.
 REFUSED = """import sys
 from dpgm_core.cli import main
 sys.stderr = sys.stdout
@@ -62,24 +54,6 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
     done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def run_page(page: Path, folder: Path) -> None:
-    """Every `dpgm` line and every Python block of a page, in its order, beside a copy of the examples.
-
-    Python blocks share one interpreter, as a reader's do, and so do the commands, which starts it once and not for each
-    (tests/e2e starts `dpgm` as a shell does); `pip` lines are the reader's machine, not ours.
-    """
-    for example in ("health", "clinic", "symptoms"):
-        place = folder / "docs/examples" / example
-        shutil.copytree(DOCS / "examples" / example, place, ignore=shutil.ignore_patterns("out"))
-    shell = [line for language, _, content in blocks(page) if language == "sh" for line in content.splitlines()]
-    commands = [shlex.split(line, comments=True)[1:] for line in shell if line.startswith("dpgm ")]
-    python = [content for language, _, content in blocks(page) if language == "python"]
-    assert python
-    if commands:
-        run(["-c", COMMANDS.format(commands=commands)], cwd=folder)
-    run(["-c", OURS + "\n".join(python)], cwd=folder)
 
 
 def test_the_method_page_runs(tmp_path):
@@ -307,6 +281,18 @@ def test_the_readme_s_commands_make_their_own_environment():
     for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("plugins/*/*.md")]:
         for line in page.read_text(encoding="utf-8").splitlines():
             assert "pip install -r" not in line or ".txt -c constraints.txt" in line, f"{page}: {line}"
+
+
+def test_the_page_on_notebooks_runs(monkeypatch):
+    """Its cell shows each label of `visits` beside its probability, and what that rests on; nothing is written."""
+    monkeypatch.chdir(ROOT)
+    ((_, _, block),) = [one for one in blocks(DOCS / "notebooks.md") if one[0] == "python"]
+    *lines, last = ast.parse(block).body
+    space: dict[str, object] = {}
+    exec(compile(ast.Module(lines, []), "notebooks.md", "exec"), space)
+    shown = eval(compile(ast.Expression(last.value), "notebooks.md", "eval"), space)._repr_html_()
+    assert all(f"<td>{label}</td>" in shown for label in ("0", "3-4", "9+")) and shown.count("measured") == 6
+    assert "learner" in space["done"]._repr_html_() and "20,000" not in repr(space["plan"])
 
 
 def test_the_page_on_mixing_runs(tmp_path):

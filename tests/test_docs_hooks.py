@@ -56,3 +56,11 @@ def test_pictures_are_read_aloud_scale_and_take_the_colours_of_the_page(path):
     assert 'role="img"' in text and " viewBox=" in text and "max-width:100%" in text
     assert re.search(r"<title[^>]*>[^<]+</title>\s*<desc[^>]*>[^<]+</desc>", text)
     assert not re.search(r"#[0-9a-f]{3,6}\b", re.sub(r"var\([^)]*\)", "", text))
+
+
+def test_the_glossary_is_in_order_and_says_each_word_once():
+    """Alphabetical in each part; whoever looks for a word finds one meaning."""
+    parts = (HOOKS.parent / "glossary.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    words = [re.findall(r"^\| (?!word |\|)(\w[^|]*) \|", part, re.MULTILINE) for part in parts[:-1]]
+    assert all(part == sorted(part, key=str.lower) and len(part) > 10 for part in words)
+    assert len({word for part in words for word in part}) == sum(map(len, words))

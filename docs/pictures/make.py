@@ -1,9 +1,11 @@
-"""Draws the pictures of the site: `python docs/pictures/make.py`, and with `report` the screenshot of the README.
+"""Draws the pictures of the site: `python docs/pictures/make.py`; with a report.html, that of the README.
 
 Drawn ones are the same on every machine, and a test compares. Colours are the page's own, so they fit light and dark.
+The picture of a report needs playwright and a Chromium (requirements-browser.txt).
 """
 
 import math
+import shutil
 import sys
 from pathlib import Path
 
@@ -141,7 +143,23 @@ def arrow(x1: float, y1: float, x2: float, y2: float) -> list[Html]:
 
 DRAWN = {"way.svg": way, "noise.svg": noise, "sizes.svg": sizes}
 
+
+def shoot(report: Path) -> None:
+    """The first screen of a report, as a desk shows it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1000, "height": 500})
+        page.goto(report.resolve().as_uri())
+        page.screenshot(path=HERE / "report.png")
+        browser.close()
+
+
 if __name__ == "__main__":
+    for report in map(Path, sys.argv[1:]):
+        shoot(report)
     for name, draw in DRAWN.items():
         (HERE / name).write_text(draw() + "\n", encoding="utf-8")
         print(HERE / name, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the commands share: settings, tables on stdout, talk, stamps and progress on stderr.
+"""What the commands share: settings, tables on stdout, talk and stamps on stderr.
 
 The one place where commands write. Names and labels come from files, so all that does not print is spelled out here.
 """
@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from dpgm_core.printable import printable
-
-if TYPE_CHECKING:
-    from dpgm_core.progress import Progress
 
 __all__ = [
     "RECORDS",
@@ -25,7 +21,6 @@ __all__ = [
     "json_option",
     "print_json",
     "print_table",
-    "progress_bar",
     "read_given",
     "say",
     "say_bins",
@@ -168,37 +163,6 @@ def say_left_out(names: Sequence[str]) -> None:
     """On stderr, if there are any."""
     if names:
         talk(f"dpgm: left out, as no release measured them: {', '.join(names)}")
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A Progress on stderr: a live line on a terminal, silence elsewhere."""
-    if not sys.stderr.isatty():
-        from dpgm_core.progress import silent
-
-        yield silent
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),  # a plugin's words may hold brackets
-        TextColumn("{task.fields[step]}", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def report(task: str, done: int, total: int | None) -> None:
-            work = task.partition(": ")[0]  # what stands behind the colon changes from one step to the next
-            if work not in tasks:
-                tasks[work] = bars.add_task(printable(task), total=None, step="")
-            step = printable(f"{done} of {total}" if total else done or "")
-            bars.update(tasks[work], description=printable(task), step=step)
-
-        yield report
 
 
 def _json_letter(letter: str) -> str:

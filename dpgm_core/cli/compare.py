@@ -9,6 +9,7 @@ import click
 
 from dpgm_core.cli.common import RECORDS, json_option, print_json, print_table, say, stamp, talk
 from dpgm_core.cli.compared import print_comparison
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 
 if TYPE_CHECKING:
@@ -33,13 +34,16 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--data", type=RECORDS, help="Records, or the spec that says how to read them: exact, NOT PRIVATE.")
 @click.option("--allow-non-private", is_flag=True, help="Say that results from --data may be shown.")
+@click.option("-o", "--output", type=_file, help="Also write one .html page that needs nothing else.")
 @json_option
+@progress_option
 def compare(
     files: tuple[Path, ...],
     against: Path | None,
     domain_file: Path | None,
     data: Path | str | None,
     allow_non_private: bool,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Models, releases and synthetic files side by side, each of the others against the first.
@@ -48,19 +52,40 @@ def compare(
     sample`. A model alone is compared with the noisy tables that it was learned from, or with --data.
     """
     from dpgm_core.comparison import compare as compare_files
+    from dpgm_core.comparison import make_page
     from dpgm_core.domain import Domain
     from dpgm_core.errors import OptionError
+    from dpgm_core.files import COMPARISON_FILE, atomic_write
 
+    if output is not None and len(files) == 1:
+        raise OptionError("a page is of several files; dpgm report MODEL makes one about a model")
     if data is not None and (against is not None or len(files) > 1):
         raise OptionError("--data goes with one model, not both with it and another file; compare with one of them")
     if len(files) == 1:
         _print_distances(files[0], against, data, allow_non_private, as_json)
         return
-    found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
+    if output is not None:
+        _check_page(output)
+    with progress_shown() as progress:
+        progress("comparing", 0, None)
+        found = compare_files(*files, domain=None if domain_file is None else Domain.load(domain_file))
+    if output is not None:
+        atomic_write(output, make_page(found).encode(), COMPARISON_FILE)
+        talk(f"dpgm: page: {output}")
     if as_json:
         print_json(found.to_dict())
         return
     print_comparison(found)
+
+
+def _check_page(path: Path) -> None:
+    """Refuse, before anything is computed, a file that is no page or that would replace something else."""
+    from dpgm_core.errors import OptionError
+    from dpgm_core.files import COMPARISON_FILE, check_writable
+
+    if path.suffix not in (".html", ".htm"):
+        raise OptionError(f"cannot write {path.name}: a comparison is a page, so the name must end in .html")
+    check_writable(path, COMPARISON_FILE)
 
 
 def _print_distances(

@@ -17,6 +17,7 @@ from attrs import evolve
 from dpgm_core.cli.common import json_option, print_json, say, say_left_out, stamp, talk
 from dpgm_core.cli.dialect import PLAIN, Written, delimiter_said, transcoded, written
 from dpgm_core.cli.layout import DELIMITERS, Layout, bare, line_end, quoted
+from dpgm_core.cli.progress import counted_rows, progress_option, progress_shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from dpgm_core.models.completion import Completion
     from dpgm_core.models.model import Model
+    from dpgm_core.progress import Progress
     from dpgm_core.sources.transcoding import Encoding
 
 __all__ = ["complete"]
@@ -47,6 +49,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--seed", type=click.IntRange(0), default=None, help="Repeat a draw; it is free in privacy.")
 @json_option
+@progress_option
 def complete(
     model_file: Path, rows_file: Path, output: Path, dialects: tuple[str, ...], seed: int | None, as_json: bool
 ) -> None:
@@ -65,10 +68,11 @@ def complete(
     check_output(output)
     model = load_model(model_file)
     generator = given_or_system(None if seed is None else SeededRandomness(seed)).generator()
-    if how is not None:
-        columns, rows, cells = _csv(model, rows_file, output, how, delimiter_said(dialects), generator)
-    else:
-        columns, rows, cells = _arrow(model, rows_file, output, generator)
+    with progress_shown() as progress:
+        if how is not None:
+            columns, rows, cells = _csv(model, rows_file, output, how, delimiter_said(dialects), generator, progress)
+        else:
+            columns, rows, cells = _arrow(model, rows_file, output, generator, progress)
     known = model._completion().names
     carried = [name for name in columns if name not in known]
     added = [name for name in known if name not in columns]
@@ -142,7 +146,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _arrow(
-    model: Model, rows_file: Path, output: Path, generator: np.random.Generator
+    model: Model, rows_file: Path, output: Path, generator: np.random.Generator, progress: Progress
 ) -> tuple[Sequence[str], int, Counter[str]]:
     """Parquet and Arrow files, batch by batch: the names of their columns, the rows, and the cells filled in each."""
     import json
@@ -168,7 +172,7 @@ def _arrow(
             rows += table.num_rows
             yield made.replace_schema_metadata(stated)
 
-    write_records(filled(), output, quoted=False)
+    write_records(counted_rows(filled(), progress, "completing", 0, None), output, quoted=False)
     return schema.names, rows, cells
 
 
@@ -204,7 +208,13 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _csv(
-    model: Model, rows_file: Path, output: Path, how: Written, stated: bool, generator: np.random.Generator
+    model: Model,
+    rows_file: Path,
+    output: Path,
+    how: Written,
+    stated: bool,
+    generator: np.random.Generator,
+    progress: Progress,
 ) -> tuple[Sequence[str], int, Counter[str]]:
     """A CSV file, line by line; what stands in it comes out byte for byte. stated: whether `how` has its delimiter."""
     from dpgm_core.cli.records import take_over
@@ -225,6 +235,7 @@ def _csv(
                 made = (layout.delimiter.join(part) + end for part, end in zip(parts, ends, strict=True))
                 file.writelines(transcoded(made, how.encoding))
                 rows += len(lines)
+                progress("completing", rows, None)
             take_over(output, _stamp(model))
     return layout.names, rows, cells
 

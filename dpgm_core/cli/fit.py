@@ -10,13 +10,13 @@ import click
 from dpgm_core.cli.common import (
     json_option,
     print_json,
-    progress_bar,
     settings_option,
     talk,
     validated_option,
 )
 from dpgm_core.cli.outcome import print_fit, summary
 from dpgm_core.cli.output import free_path, reserved
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import (
     opened_ledger,
     paid,
@@ -41,6 +41,7 @@ __all__ = ["fit", "learn"]
 @settings_option
 @validated_option
 @json_option
+@progress_option
 @click.pass_obj
 def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
     """Run the whole way on SPEC (a TOML file) and print where the model is, what was spent and what is left."""
@@ -48,7 +49,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
     from dpgm_core.spec import load_spec
 
     run = load_spec(spec, settings, validated)
-    with reserved(run) as (saved, path), opened_ledger(run) as ledger, progress_bar() as progress:
+    with reserved(run) as (saved, path), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
             done = fit_records(
@@ -85,6 +86,7 @@ def fit(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: 
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Model file to write.")
 @settings_option
 @json_option
+@progress_option
 @click.pass_obj
 def learn(
     obj: dict[str, bool],
@@ -122,7 +124,7 @@ def learn(
     check_writable(path, MODEL_FILE)
     if path.exists():
         talk(f"dpgm: {path} is a model, which will be replaced")
-    with progress_bar() as progress:
+    with progress_shown() as progress:
         done = learn_release(
             noisy, parts["learner"], parts["inference"], progress=progress, conversion_delta=conversion_delta
         )

@@ -18,6 +18,7 @@ from dpgm_core.cli.common import (
     talk,
     unmeasured_note,
 )
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import selector_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = ["plan"]
 @click.argument("spec", type=click.Path(dir_okay=False, path_type=Path))
 @settings_option
 @json_option
+@progress_option
 @click.option("--records", type=float, default=None, help="A publicly known or guessed number of records.")
 def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | None) -> None:
     """Say what SPEC would cost and how accurate it would be. Reads no data."""
@@ -52,10 +54,14 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     }
     if run.structure is None:
         assert run.select is not None and run.workload is not None  # the spec has both or a structure
-        chosen = plan_selection(run.select, run.budget, run.workload, run.learner, run.inference, **asked)
+        with progress_shown() as progress:
+            progress("planning", 0, None)
+            chosen = plan_selection(run.select, run.budget, run.workload, run.learner, run.inference, **asked)
         _say_selection(spec, run, chosen, asked["records"], as_json)
         return
-    planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, learner=learner, **asked)
+    with progress_shown() as progress:
+        progress("planning", 0, None)
+        planned = make_plan(run.structure, run.budget, run.mechanism, run.inference, learner=learner, **asked)
     for note in (*run.remarks, *planned.notes):
         talk(f"dpgm: {note}")
     private = run.seed is None

@@ -6,10 +6,15 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dpgm_core.cli.common import json_option, print_json, print_table, say, say_lines, talk
+from dpgm_core.cli.progress import progress_option, progress_shown
+
+if TYPE_CHECKING:
+    from dpgm_core.testing.runner import Report
 
 __all__ = ["check", "new", "plugins"]
 
@@ -151,6 +156,7 @@ def new(kind: str, name: str, folder: Path) -> None:
     "--profile", type=click.Choice(["quick", "default", "thorough"]), default="default", help="How far the checks go."
 )
 @json_option
+@progress_option
 def check(distribution: str, profile: str, as_json: bool) -> None:
     """Hold all that an installed plugin DISTRIBUTION offers to the conformance checks; exit code 1 if one fails.
 
@@ -166,23 +172,14 @@ def check(distribution: str, profile: str, as_json: bool) -> None:
     del hypothesis, pytest
     from dpgm_core.testing.runner import check_distribution
 
-    reports = []
-    for report in check_distribution(distribution, profile=profile):
-        reports.append(report)
-        if as_json:
-            continue
-        say(report.header)
-        say()
-        print_table(
-            ["check", "result", "seconds"],
-            [[one.check, one.status, f"{one.seconds:.2f}"] for one in report.outcomes],
-        )
-        for one in report.outcomes:
-            if one.status != "passed":
-                say()
-                say(f"{one.check}: {one.claim}")
-                say_lines(f"  {one.status}: {one.message}")
-        say()
+    reports: list[Report] = []
+    try:
+        with progress_shown() as progress:
+            for report in check_distribution(distribution, profile=profile, progress=progress):
+                reports.append(report)
+    finally:  # also where another component could not be loaded
+        for report in () if as_json else reports:
+            _say_report(report)
     if as_json:
         print_json([report.to_dict() for report in reports])
     failed = sum(len(report.failures) for report in reports)
@@ -190,3 +187,17 @@ def check(distribution: str, profile: str, as_json: bool) -> None:
     talk(f"{ran} checks ran on {len(reports)} component(s), {failed} failed")
     if not all(report.ok for report in reports):
         sys.exit(1)
+
+
+def _say_report(report: Report) -> None:
+    """What the checks of one component found."""
+    say(report.header)
+    say()
+    rows = [[one.check, one.status, f"{one.seconds:.2f}"] for one in report.outcomes]
+    print_table(["check", "result", "seconds"], rows)
+    for one in report.outcomes:
+        if one.status != "passed":
+            say()
+            say(f"{one.check}: {one.claim}")
+            say_lines(f"  {one.status}: {one.message}")
+    say()

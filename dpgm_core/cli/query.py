@@ -24,6 +24,7 @@ from dpgm_core.cli.common import (
     unmeasured_note,
 )
 from dpgm_core.cli.numbers import say_statistics
+from dpgm_core.cli.progress import progress_option
 from dpgm_core.cli.replicates import replicates_options, with_replicates
 from dpgm_core.components.builtins import INFERENCE
 
@@ -78,6 +79,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @replicates_options
 @json_option
+@progress_option
 def query(
     model_file: Path,
     attributes: tuple[str, ...],

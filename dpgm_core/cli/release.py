@@ -10,7 +10,6 @@ import click
 from dpgm_core.cli.common import (
     json_option,
     print_json,
-    progress_bar,
     say,
     settings_option,
     stamp,
@@ -20,6 +19,7 @@ from dpgm_core.cli.common import (
 )
 from dpgm_core.cli.outcome import print_chosen, print_labels
 from dpgm_core.cli.output import reserved
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import opened_ledger, paid, say_remarks, say_where, selector_of, telling_what_is_kept
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ __all__ = ["release"]
 @settings_option
 @validated_option
 @json_option
+@progress_option
 @click.pass_obj
 def release(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, as_json: bool) -> None:
     """Only the noisy release of SPEC, to learn from later with `dpgm learn`.
@@ -58,7 +59,7 @@ def release(obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validat
             f"spec {spec.name} sets a share aside for a structure check, which is part of a fit; run dpgm fit, or "
             "leave the check out with --set check.share=0"
         )
-    with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_bar() as progress:
+    with reserved(run) as (saved, _), opened_ledger(run) as ledger, progress_shown() as progress:
         say_remarks(run)
         with telling_what_is_kept():
             noisy, selection = _released(run, {"save_release": saved, "ledger": ledger, "progress": progress})

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dpgm_core.cli.common import progress_bar, talk
+from dpgm_core.cli.common import talk
+from dpgm_core.cli.progress import progress_shown
 
 if TYPE_CHECKING:
     from dpgm_core.models.model import Model
@@ -45,7 +46,7 @@ def with_replicates(model: Model, path: Path, count: int | None, seed: int | Non
     have = len(model.replicates)
     if have and seed is None and count in (None, have):
         return model
-    with progress_bar() as progress:
+    with progress_shown() as progress:
         model = bootstrap(
             model,
             count or have or DEFAULT_REPLICATES,

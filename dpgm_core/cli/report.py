@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dpgm_core.cli.common import RECORDS, say, stamp, talk
+from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.records import records_of
 from dpgm_core.components.builtins import INFERENCE
 
@@ -28,6 +29,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
     help="Records, or the spec that says how to read them: a second page that compares, exact and NOT PRIVATE.",
 )
 @click.option("--allow-non-private", is_flag=True, help="Say that the page of --annex may be written.")
+@progress_option
 def report(
     model_file: Path,
     output: Path | None,
@@ -61,11 +63,14 @@ def report(
         check_writable(annex, ANNEX_FILE)
     model = load_model(model_file).using(inference)
     ledger = None if ledger_file is None else Ledger.open(ledger_file)
-    made = make(model, file=model_file, ledger=ledger, level=level).encode()
     beside = None
-    if records is not None:
-        owned = make_annex(model, records_of(records), file=model_file, allow_non_private=allow_non_private)
-        beside = owned.encode()
+    with progress_shown() as progress:
+        progress("making the report", 0, None)
+        made = make(model, file=model_file, ledger=ledger, level=level).encode()
+        if records is not None:
+            progress("counting: the annex", 0, None)
+            owned = make_annex(model, records_of(records), file=model_file, allow_non_private=allow_non_private)
+            beside = owned.encode()
     atomic_write(page, made, REPORT_FILE)
     stamp(model_file, caveats_of(model.releases))
     say(f"report: {page}")

@@ -20,6 +20,7 @@ from dpgm_core.cli.common import (
     talk,
 )
 from dpgm_core.cli.dialect import is_csv, written
+from dpgm_core.cli.progress import counted_rows, progress_option, progress_shown
 from dpgm_core.cli.records import check_output, write_records
 from dpgm_core.cli.replicates import DEFAULT_REPLICATES, with_replicates
 from dpgm_core.components.builtins import INFERENCE
@@ -71,6 +72,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--labels", is_flag=True, help="Write the labels of the domain, bins too, instead of values.")
 @json_option
+@progress_option
 def sample(
     model_file: Path,
     count: int,
@@ -121,9 +123,11 @@ def sample(
             made = with_replicates(_load(model_file), model_file, max(datasets, DEFAULT_REPLICATES), seed)
             model = made.using(inference, unmeasured=unmeasured)
         drawn = list(model.replicates[:datasets])
-    for one, file in zip(drawn, files, strict=True):
-        tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
-        write_records(tables, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
+    with progress_shown() as progress:
+        for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
+            tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
+            told = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
+            write_records(told, file, quoted=_needs_quotes(texts, dialect.delimiter), how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}

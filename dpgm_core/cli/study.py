@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpgm_core.cli.common import json_option, print_json, progress_bar, say, say_lines, settings_option, talk
+from dpgm_core.cli.common import json_option, print_json, say, say_lines, settings_option, talk
+from dpgm_core.cli.progress import progress_option, progress_shown
 
 if TYPE_CHECKING:
     from dpgm_core.study import StudyResult
@@ -39,6 +40,7 @@ _KINDS = ("learner", "inference", "mechanism", "select")
 )
 @settings_option
 @json_option
+@progress_option
 def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **given: Any) -> None:
     """Compare components on records drawn from a model: error, seconds, failures. Reads no data, charges nothing.
 
@@ -52,7 +54,7 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
         talk(f"dpgm: {note}")
     folder = output or asked.output
     assert folder is not None  # a file always has one
-    with progress_bar() as progress:
+    with progress_shown() as progress:
         done = run(asked, folder, jobs=given["jobs"], limit=given["limit"], retry=given["retry"], progress=progress)
     _write(done, folder)
     if as_json:
@@ -64,10 +66,10 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
 
 def _write(done: StudyResult, folder: Path) -> None:
     """The table and the picture, beside the runs that they are made of."""
-    from dpgm_core.files import atomic_write
+    from dpgm_core.files import PICTURE_FILE, atomic_write
 
-    for name, content in (("study.csv", done.csv()), ("study.svg", done.svg())):
-        atomic_write(folder / name, content.encode(), replaces="another file")  # its own, of the time before
+    for name, content, kind in (("study.csv", done.csv(), "another file"), ("study.svg", done.svg(), PICTURE_FILE)):
+        atomic_write(folder / name, content.encode(), replaces=kind)  # its own, of the time before
 
 
 def _instead(given: dict[str, Any]) -> dict[str, Any]:

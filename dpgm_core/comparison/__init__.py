@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dpgm_core.comparison.compared import compare, privacy_of
 from dpgm_core.comparison.matching import Matching, matching
+from dpgm_core.comparison.page import make_page
 from dpgm_core.comparison.subjects import Synthetic, read_subject
 from dpgm_core.comparison.values import Comparison, Difference, Gap, Pair, Subject
 
@@ -20,6 +21,7 @@ __all__ = [
     "Subject",
     "Synthetic",
     "compare",
+    "make_page",
     "matching",
     "privacy_of",
     "read_subject",

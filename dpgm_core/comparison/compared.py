@@ -114,7 +114,7 @@ def _subject(name: str, content: Content, side: Side | None) -> Subject:
 
 def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Side | None]) -> Pair:
     """One comparison, as its two kinds can be compared."""
-    contents, sides = (first[1], other[1]), (first[2], other[2])
+    contents, sides = _over_the_same_codes(first[1], other[1]), (first[2], other[2])
     if sorted(map(kind_of, contents)) == ["release", "synthetic"]:
         raise OptionError(
             f"{first[0]} and {other[0]} are a release and records, which only a model can be compared with; learn one "
@@ -122,7 +122,7 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
         )
     domains = [_domain_of(one) or (side.domain if side else None) for one, side in zip(contents, sides, strict=True)]
     assert domains[0] is not None and domains[1] is not None  # what has no domain has a side
-    unknown = [name for one in contents if isinstance(one, Model) for name in one.left_out]
+    unknown = list(dict.fromkeys(name for one in contents if isinstance(one, Model) for name in one.left_out))
     matched = matching(domains[0], domains[1], unknown=unknown)
     if not matched.shared:
         raise DomainError(_nothing_shared(first[0], other[0], matched))
@@ -141,6 +141,8 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
         found, notes = differences(sides[0], sides[1], matched, held)
     if isinstance(contents[0], Model) and isinstance(contents[1], Model):
         kl, no_kl = _kl(contents[0], contents[1], matched)
+        if kl is not None and unknown:
+            notes.append(f"the KL takes {spelled(unknown)} as the models have them, as no release measured them")
     return Pair(
         first=first[0],
         other=other[0],
@@ -164,6 +166,15 @@ def _nothing_shared(first: str, other: str, found: Matching) -> str:
     return f"{first} and {other} share no attribute with the same labels, so there is nothing to compare: " + "; ".join(
         why
     )
+
+
+def _over_the_same_codes(first: Content, other: Content) -> tuple[Content, Content]:
+    """A model and the release of a session that merged codes: both over the codes as they were merged."""
+    if isinstance(first, Model) and isinstance(other, NoisyTables) and other.structure.domain == first.structure.domain:
+        return first.coarse, other
+    if isinstance(other, Model) and isinstance(first, NoisyTables) and first.structure.domain == other.structure.domain:
+        return first, other.coarse
+    return first, other
 
 
 def _structures(

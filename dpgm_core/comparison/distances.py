@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from attrs import evolve
 
-from dpgm_core.arrays import FloatArray
 from dpgm_core.comparison.matching import Matching
-from dpgm_core.comparison.scores import has_scores, score
+from dpgm_core.comparison.scores import Aligned, has_scores, scores
 from dpgm_core.comparison.sides import Side
 from dpgm_core.comparison.values import Difference
 from dpgm_core.domain import Domain
@@ -72,9 +71,7 @@ def wanted(
     return fit, notes
 
 
-def difference_of(
-    names: Clique, domain: Domain, tables: tuple[FloatArray, FloatArray], standing: tuple[str, str]
-) -> Difference:
+def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tuple[str, str]) -> Difference:
     """One table's difference; tables: probabilities, or noisy shares, in the domain's order of labels."""
     one, other = tables
     cell = np.unravel_index(int(np.argmax(np.abs(one - other))), one.shape)
@@ -98,9 +95,7 @@ def _compared(first: Side, other: Side, matching: Matching, cliques: Iterable[Cl
     return found
 
 
-def _aligned(
-    first: Side, other: Side, matching: Matching, cliques: Sequence[Clique]
-) -> list[tuple[FloatArray, FloatArray]]:
+def _aligned(first: Side, other: Side, matching: Matching, cliques: Sequence[Clique]) -> list[Aligned]:
     """What both say of each table, in the first's order of labels."""
     answers = zip(cliques, first.tables(cliques), other.tables(cliques), strict=True)
     return [(one, matching.aligned(names, two)) for names, one, two in answers]
@@ -121,15 +116,10 @@ def _scored(
     cliques = [one.attributes for one in (*single, *several)]
     if len(cliques) < len(found):
         notes.append(f"scores are those of the {len(cliques)} tables that differ most")
-    tables: dict[Clique, tuple[FloatArray, FloatArray]] = {}
+    told: dict[Clique, float] = {}
     for block in _blocks(cliques, first.domain):
-        tables |= zip(block, _aligned(first, other, matching, block), strict=True)
-    return [
-        evolve(one, score=score(first, other, one.attributes, matching, tables[one.attributes]))
-        if one.attributes in tables
-        else one
-        for one in found
-    ]
+        told |= zip(block, scores(first, other, block, matching, _aligned(first, other, matching, block)), strict=True)
+    return [evolve(one, score=told.get(one.attributes)) for one in found]
 
 
 def _worst(found: Iterable[Difference]) -> list[Difference]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,11 +14,14 @@ from dpgm_core.comparison.sides import Drawn, ModelSide, Side
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.structure import Clique
 
-__all__ = ["has_scores", "joined", "score"]
+__all__ = ["Aligned", "has_scores", "joined", "scores"]
 
 #: From so many expected records on a cell of drawn records is taken as normal; smaller ones say nothing.
 _LEAST = 5.0
 _ROUNDING = 1e-12
+
+#: What two sides say of one table, in the order of labels of the first.
+Aligned: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 def has_scores(first: Side, other: Side) -> bool:
@@ -25,30 +30,30 @@ def has_scores(first: Side, other: Side) -> bool:
     return len(models) < 2 or all(model.replicates for model in models)
 
 
-def score(first: Side, other: Side, names: Clique, matching: Matching, tables: tuple[FloatArray, FloatArray]) -> float:
-    """Of the furthest cell, as a normal deviate, after it was the furthest of so many (Bonferroni); at least 0.
+def scores(
+    first: Side, other: Side, cliques: Sequence[Clique], matching: Matching, tables: Sequence[Aligned]
+) -> list[float]:
+    """Of each table's furthest cell, as a normal deviate, after it was the furthest of so many (Bonferroni).
 
     Two models: their errors are those of their replicates, taken as independent, so that of models about the same
-    people the score is too small rather than too large. A model and records: whether the model as it is could have
-    drawn them. tables: the two probabilities, aligned.
+    people the scores are too small rather than too large. A model and records: whether the model as it is could have
+    drawn them. tables: the two probabilities of each clique, aligned.
     """
-    p, q = tables
-    degrees = math.inf
     if isinstance(first, ModelSide) and isinstance(other, ModelSide):
-        found = first.model.intervals(names), other.model.intervals(names)
-        aligned = matching.aligned(names, found[1].standard_error)
-        variances = found[0].standard_error ** 2 + aligned**2
+        errors = zip(cliques, first.errors(cliques), other.errors(cliques), strict=True)
+        variances = [one**2 + matching.aligned(names, two) ** 2 for names, one, two in errors]
         degrees = min(len(side.model.replicates) for side in (first, other)) - 1.0
     else:
-        variances = _sampling([side.records for side in (first, other) if isinstance(side, Drawn)], first, other, p, q)
-    return joined(p - q, variances, degrees)
+        variances, degrees = [_sampling(first, other, p, q) for p, q in tables], math.inf
+    return [joined(p - q, variance, degrees) for (p, q), variance in zip(tables, variances, strict=True)]
 
 
-def _sampling(counts: list[int], first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
+def _sampling(first: Side, other: Side, p: FloatArray, q: FloatArray) -> FloatArray:
     """Of the difference, where the law behind both is the model's, or the mean of two files; infinite in small cells.
 
     Of records p (1 - p) / n, as they were drawn one by one; rounded ones vary less, so the score is cautious again.
     """
+    counts = [side.records for side in (first, other) if isinstance(side, Drawn)]
     if len(counts) == 1:
         law = p if isinstance(first, ModelSide) else q
     else:

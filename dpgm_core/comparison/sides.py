@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Protocol
@@ -49,6 +50,18 @@ class ModelSide:
     def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         """Its marginals."""
         return list(self.model.marginals_of(cliques).values())
+
+    def errors(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+        """The standard errors of these tables, from its replicates and what a structure check found."""
+        if self.model.checked:
+            return [self.model.intervals(names).standard_error for names in cliques]
+        # All at once: each replicate is asked once.
+        found = self.model.interval_of(
+            lambda one: np.concatenate([t.ravel() for t in one.marginals_of(cliques).values()])
+        )
+        shapes = [self.domain.shape(names) for names in cliques]
+        parts = np.split(found.standard_error, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def standing(self, clique: Clique) -> str:
         """The model's own word."""

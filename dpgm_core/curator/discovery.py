@@ -25,6 +25,7 @@ from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.noise.labels import AskedLabels, asked_labels
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms, charge_conditions
+from dpgm_core.progress import Progress, silent, unfailing
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.discovery import Discovery, FoundLabels, labels_file, load_discovery
 from dpgm_core.sources.arrow import ArrowSource
@@ -104,6 +105,7 @@ def found_first(
     ledger: Ledger | None = None,
     save_release: str | Path | None = None,
     labels_from: str | Path | None = None,
+    progress: Progress = silent,
 ) -> Found:
     """Find the labels of a domain's open columns, if it has any; the budget is that of the whole run.
 
@@ -127,7 +129,9 @@ def found_first(
         if path is not None:
             check_writable(path)
     check()
+    progress("counting: labels of open columns", 0, None)
     discovery = _discovered(source, domain, asked, terms, randomness, ledger)
+    unfailing(progress)("counting: labels of open columns", 1, 1)  # they are paid for
     with Found(domain=domain, budget=budget, discovery=discovery).kept():
         settled = discovery.domain(domain)
         if saved is not None:

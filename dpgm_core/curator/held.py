@@ -66,6 +66,7 @@ class HeldRecords(Single):
         self._rows: Held | None = None
         self._grids: list[Counted] = []
         self._counted = CountedTables(source, *((ahead, progress) if elsewhere else ()))
+        self._progress = progress
         self._contexts = ExitStack()
         _pinned.add(self._contexts)
 
@@ -79,7 +80,9 @@ class HeldRecords(Single):
                 self._counted.look_ahead(own.domain, self.rows)
         else:
             rows = by_person(source, own.person, own.rows_per_person)
+            self._progress("counting: the records are read", 0, None)
             self._rows = held = shielded(source, lambda: read_persons(rows, own.domain, own.columns))
+            self._progress("counting: the records are read", 1, 1)
             self._counted.records = held.records
         if grids:
             counted = shielded(source, lambda: count_grids(grids, self.rows, own.domain))

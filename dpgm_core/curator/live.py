@@ -43,7 +43,7 @@ from dpgm_core.privacy.accounting import sampling_probability
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contributions import ClippedScore
 from dpgm_core.privacy.terms import Terms, charge_conditions
-from dpgm_core.progress import Progress, silent
+from dpgm_core.progress import Progress, checked_progress, silent, unfailing
 from dpgm_core.randomness import Randomness, given_or_system
 from dpgm_core.releases.bins import FoundBins
 from dpgm_core.releases.discovery import Discovery
@@ -98,8 +98,6 @@ class LiveCurator(Single, SetsAside):
         super().__init__()
         check_structure(structure)
         check_mechanism(mechanism)
-        if not callable(progress):
-            raise OptionError(f"progress must be a function of (task, done, total), got {type(progress).__name__}")
         check_budget(budget)
         self._split, share = read_split(split)
         own_share, left = divided(budget, share)
@@ -123,7 +121,7 @@ class LiveCurator(Single, SetsAside):
             pairs = chosen_pairs(structure, self._randomness.generator())
             self._check = measure(mechanism, pairs, self._terms, own_share)
             self._funds.set_aside(self._check.cost)
-        self._progress = progress
+        self._progress = checked_progress(progress)
         self._discovery = discovery
         self._released: dict[int, NoisyTables] = {}  # by the number of their receipt, in the order they came out
         if ledger is not None:
@@ -250,7 +248,9 @@ class LiveCurator(Single, SetsAside):
         with self._funds.paying(cost, self._conditions(measurement)) as receipt:
             columns = columns_of(measured)
             rows = by_person(source, terms.person, terms.rows_per_person)
+            self._progress("counting: the records are read", 0, None)
             persons = shielded(source, lambda: read_persons(rows, measured.domain, columns))
+            self._progress("counting: the records are read", 1, 1)
             check = self._check if receipt.beside is not None else None
             counted = None if check is None else self._count(check.structure)
         if check is not None and counted is not None:
@@ -423,7 +423,10 @@ class LiveCurator(Single, SetsAside):
         """The tables that a measurement is about with fresh noise, N and its variance."""
         counts, stated = _only(measurement.structure, counted.tables), stated_total(self._terms, counted.records)
         drawn = measurement if measurement.contrasts else measurement.table_by_table()  # many contrasts at once
+        tell = unfailing(self._progress)  # it is paid for
+        tell("adding noise", 0, None)
         tables = without_frames(lambda: drawn.draw(counts, self._randomness, stated))
+        tell("adding noise", 1, 1)
         if stated:
             return tables, stated, 0.0
         weighted = self._terms.contributions

@@ -47,8 +47,11 @@ class Rehearsal:
     ) -> None:
         simulator = Simulator(release, engine, pilot)
         own = SeededRandomness(int(randomness.generator().integers(2**63)))
-        progress("simulating", 0, draws)
-        self.releases = [simulator.draw(own) for _ in range(draws)]
+        self.releases: list[NoisyTables] = []
+        for number in range(draws):
+            progress("simulating", number, draws)
+            self.releases.append(simulator.draw(own))
+        progress("simulating", draws, draws)
         beliefs = engine.infer(pilot)
         self.marginals: FloatArray = beliefs.marginals.values
         self._engine, self._pilot, self._log_partition = engine, pilot, beliefs.log_partition

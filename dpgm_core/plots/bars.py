@@ -52,12 +52,13 @@ class Bars:
         more = "" if len(largest) == len(self.labels) else f"The largest of {len(self.labels)}: "
         return " ".join([f"{more}{'; '.join(self.said(at) for at in largest)}.", *(text for text, _ in self.notes)])
 
-    def svg(self) -> Html:
+    def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         rows = [self._row(at) for at in range(len(self.labels))]
         height = _ROW * len(rows) + 6
+        words = self.described()
         return framed(
-            rows, width=_WIDTH, height=height, title=self.title, description=self.described(), notes=self.notes
+            rows, width=_WIDTH, height=height, title=self.title, description=words, notes=self.notes, bare=bare
         )
 
     def _row(self, at: int) -> Html:

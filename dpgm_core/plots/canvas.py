@@ -139,19 +139,23 @@ def framed(
     title: str,
     description: str,
     notes: Sequence[Note],
+    bare: bool = False,
 ) -> Html:
-    """The whole `<svg>`: a title, the content below it, which is (width, height) large, and notes under it."""
+    """The whole `<svg>`: a title, the content below it, which is (width, height) large, and notes under it.
+
+    bare: without a title and notes to be seen, for a page that has its own.
+    """
     room = width - 2 * _MARGIN
     # What is wider than a page is drawn smaller on it.
     large, small = (size * max(1.0, width / _PAGE) for size in (_TITLE, _SMALL))
     y = _MARGIN + large
     parts = []
-    for line in wrapped(title, large, room):
+    for line in () if bare else wrapped(title, large, room):
         parts.append(tag("text", line, x=number(_MARGIN), y=number(y), font_size=number(large), font_weight="bold"))
         y += 1.3 * large
     parts.append(tag("g", *content, transform=f"translate(0 {number(y - 0.8 * large)})"))
     y += height + 0.4 * small
-    for text, warns in notes:
+    for text, warns in () if bare else notes:
         lines = wrapped(text, small, 0.95 * room if warns else room)
         look = {**painted(WARNING), "font_weight": "bold"} if warns else {"fill_opacity": 0.85}
         for line in lines:

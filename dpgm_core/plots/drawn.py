@@ -25,7 +25,7 @@ from dpgm_core.plots.network import FONT, Line, Network, Node
 from dpgm_core.plots.picture import Picture
 from dpgm_core.plots.words import intervals_of, notes_of, summed, titled
 
-__all__ = ["dependence", "graph", "marginal", "pair"]
+__all__ = ["dependence", "graph", "marginal", "matrix_of", "pair"]
 
 _MEASURES = {"cramers-v": "Cramer's V", "mutual-information": "nats"}
 #: Labels of each side of a pair; letters of a name in a box, and names in a cluster's.
@@ -127,8 +127,17 @@ def dependence(
     """
     if measure not in _MEASURES:
         raise OptionError(f"dependence is measured by 'cramers-v' or 'mutual-information', got {measure!r}")
-    most = checked_most(most)
-    found = dependence_of(model, attributes, level=level)
+    return matrix_of(model, dependence_of(model, attributes, level=level), measure=measure, most=checked_most(most))
+
+
+def matrix_of(
+    model: Model,
+    found: Dependence,
+    *,
+    measure: Literal["cramers-v", "mutual-information"] = "cramers-v",
+    most: int = 60,
+) -> Picture:
+    """The matrix of what was computed before; arguments as of `dependence`."""
     values = found.cramers_v if measure == "cramers-v" else found.mutual_information
     names, title = found.names, "dependence of all pairs"
     if len(names) > most:

@@ -72,7 +72,7 @@ class Heat:
         """Of a number; of one that is unknown none."""
         return "none" if math.isnan(value) else sequential(value / self.top if self.top > 0 else 0.0)
 
-    def svg(self) -> Html:
+    def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         size = self._size()
         turned = max((width_of(name, self._font(size)) for name in self.columns), default=0.0)
@@ -90,6 +90,7 @@ class Heat:
             title=self.title,
             description=self.described(),
             notes=self.notes,
+            bare=bare,
         )
 
     def _size(self) -> float:

@@ -62,7 +62,7 @@ class Network:
         words += [f"{one.said}." for one in strong]
         return " ".join([*words, *(text for text, _ in self.notes)])
 
-    def svg(self) -> Html:
+    def svg(self, *, bare: bool = False) -> Html:
         """One `<svg>` element; see `Picture`."""
         width = max(self.width, 300.0)
         lines = tag("g", *map(self._line, self.lines), **painted(LINE, "stroke"))
@@ -74,6 +74,7 @@ class Network:
             title=self.title,
             description=self.described(),
             notes=self.notes,
+            bare=bare,
         )
 
     def _line(self, one: Line) -> Html:

@@ -21,9 +21,11 @@ class Picture(Protocol):
         """What it rests on: of all that is shown where that is one thing, else in words."""
         ...
 
-    def svg(self) -> str:
+    def svg(self, *, bare: bool = False) -> str:
         """One `<svg>` element with a title and a description in words, in `currentColor` and CSS variables with
-        defaults (`--dpgm-bar`, ...), so that a page's light and dark mode apply; no script, no font, no link."""
+        defaults (`--dpgm-bar`, ...), so that a page's light and dark mode apply; no script, no font, no link.
+
+        bare: without a title and notes to be seen, for a page that says them itself."""
         ...
 
     def vega(self) -> dict[str, Any]:

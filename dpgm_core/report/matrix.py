@@ -12,7 +12,7 @@ from dpgm_core.report.parts import cut, joined, per_cent
 __all__ = ["noise_matrix"]
 
 _MOST = 60
-_SIDE, _LETTER = 16, 6.2
+_SIDE, _LETTER = 20, 7.2
 #: Up to which relative noise a shade goes; the last is beyond them.
 _SHADES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
@@ -48,7 +48,7 @@ def noise_matrix(names: Sequence[str], tables: Sequence[Measured]) -> Html | Non
         viewBox=f"0 0 {wide:g} {_SIDE * len(shown) + 2:g}",
         width=f"{wide:g}",
         role="img",
-        font_size="11",
+        font_size="12",
         fill="currentColor",
     )
     more = f" The first {_MOST} attributes are shown, of {_MOST + left}." if left > 0 else ""

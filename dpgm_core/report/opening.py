@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpgm_core.markup import Html, tag
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import joined, name, number, several, stamp
 from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text
@@ -38,14 +39,15 @@ def _figures(material: Material) -> list[tuple[str, object]]:
     """Values and what they are."""
     found: list[tuple[str, object]] = []
     cost = material.model.cost
+    terms = material.releases[0].terms if material.releases else None
     if cost is not None and not material.promises:
         found.append((amounts(cost), "the budget of the simulation, which promises nothing"))
-    elif cost is not None:
+    elif cost is not None and terms is not None:
         but = ", were the noise exact" if material.flaws else ""
         found.append((amounts(cost), f"the privacy loss of all releases together: {_KINDS[cost.kind]}{but}"))
         odds = odds_text(cost)
         if odds is not None:
-            found.append((f"× {odds}", "is the most that the odds of any conclusion about one unit can change"))
+            found.append((f"× {odds}", f"is the most by which the odds can change that {_ABOUT[terms.neighbours]}"))
         elif cost.kind == "zcdp":
             told = cost.to_approx(CONVERTED_AT[0])
             found.append((f"ε ≤ {float(told.epsilon) + 5e-3:.2f}", f"at δ = {CONVERTED_AT[0]}, which the ρ implies"))
@@ -61,6 +63,10 @@ def _figures(material: Material) -> list[tuple[str, object]]:
     return found
 
 
+_ABOUT = {
+    Neighbours.ADD_REMOVE: "a certain unit is in the data",
+    Neighbours.REPLACE_ONE: "a certain unit has one set of values rather than another",
+}
 _KINDS = {
     "pure": "pure differential privacy",
     "zcdp": "zero-concentrated differential privacy",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from attrs import frozen
@@ -33,6 +34,10 @@ __all__ = [
 
 #: Letters of a name or label that are shown; nobody reads more, and one label could fill the page.
 _LONGEST = 120
+#: Letters of a cell that is set in several lines.
+_WIDE = 32
+#: Pixels from which on a picture scrolls.
+_SHEET = 1200
 
 
 @frozen
@@ -108,15 +113,15 @@ def data_table(
     numbers: columns that are set to the right. label: of the region, the caption if left out.
     """
 
-    def kind(column: int) -> str | None:
-        return "n" if column in numbers else None
+    def kind(column: int, cell: object = "") -> str | None:
+        return "n" if column in numbers else "w" if len(str(cell)) > _WIDE and not isinstance(cell, Html) else None
 
     head = tag("tr", *(tag("th", one, scope="col", class_=kind(at)) for at, one in enumerate(header)))
     body = (
         tag(
             "tr",
             tag("th", row[0], scope="row", class_=kind(0)),
-            *(tag("td", one, class_=kind(at)) for at, one in enumerate(row[1:], start=1)),
+            *(tag("td", one, class_=kind(at, one)) for at, one in enumerate(row[1:], start=1)),
         )
         for row in rows
     )
@@ -124,12 +129,21 @@ def data_table(
     return tag("div", made, class_="scroll", role="group", aria_label=label or str(caption), tabindex="0")
 
 
-def figure(draw: Callable[[], Picture]) -> Html:
-    """A picture; nothing where the model's exact answers do not fit."""
+def figure(draw: Callable[[], Picture], *, most: int, bare: bool = False) -> Html:
+    """A picture; nothing where exact answers do not fit, and a sentence where it has more bytes than `most`.
+
+    bare: without its own title and notes.
+    """
     try:
-        return tag("figure", draw().svg())
-    except (TooLarge, InferenceError, NotImplementedError):
+        svg = Html(draw().svg(bare=bare))
+    except (TooLarge, InferenceError):
         return Html("")
+    if len(svg.encode()) > most:
+        return paragraph("The picture is left out: the names and labels in it are too long.", class_="note")
+    wide = re.match(r'[^>]* width="(\d+)', svg)
+    if wide is not None and int(wide[1]) > _SHEET:  # shrunk to the sheet nobody could read it
+        return tag("div", tag("figure", svg), class_="scroll wide", role="group", aria_label="A picture", tabindex="0")
+    return tag("figure", svg)
 
 
 def several(count: int, what: str) -> str:

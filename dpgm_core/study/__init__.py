@@ -11,12 +11,13 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.study.asked import Study
-    from dpgm_core.study.result import Row, StudyResult
+    from dpgm_core.study.result import Estimate, Row, StudyResult
     from dpgm_core.study.running import run
     from dpgm_core.study.spec import load_study
     from dpgm_core.study.truths import dirichlet_potentials, generated_truth, normal_potentials
 
 __all__ = [
+    "Estimate",
     "Row",
     "Study",
     "StudyResult",
@@ -31,7 +32,7 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "asked": ["Study"],
-        "result": ["Row", "StudyResult"],
+        "result": ["Estimate", "Row", "StudyResult"],
         "running": ["run"],
         "spec": ["load_study"],
         "truths": ["dirichlet_potentials", "generated_truth", "normal_potentials"],

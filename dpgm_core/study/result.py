@@ -141,7 +141,8 @@ class StudyResult:
             numbers = [_cell(measure, row.means[measure]) for measure in _HEADS]
             less = [str(row.differences["kl"]) if row.differences else ""] * several
             body.append([*point, row.method, *numbers, f"{row.failures} of {row.runs}", *less])
-        told = [f"{self.name}: {self.repeat} runs of each, mean ± standard error; {_point(sizes, budgets)}"]
+        same = [f"{next(iter(sizes)):,} records"] * (len(sizes) == 1) + [next(iter(budgets))] * (len(budgets) == 1)
+        told = ["; ".join([f"{self.name}: {self.repeat} runs of each, mean ± standard error", *same])]
         told += [f"differences are from {first}, run by run on the same records"] * several
         return "\n".join([*told, "", *_aligned(head, body), "", *self._troubles(), _SAID])
 
@@ -220,12 +221,6 @@ def _cell(measure: str, found: Estimate) -> str:
     if measure.endswith("worst") or measure == "seconds":
         return f"{found.mean:.2g}" if found.count else "-"
     return str(found)
-
-
-def _point(sizes: set[int], budgets: set[str]) -> str:
-    """What all rows have in common."""
-    size = f"{next(iter(sizes)):,} records" if len(sizes) == 1 else f"{len(sizes)} numbers of records"
-    return f"{size}, {next(iter(budgets)) if len(budgets) == 1 else f'{len(budgets)} budgets'}"
 
 
 def _amount(budget: Budget) -> float:

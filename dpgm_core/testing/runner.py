@@ -18,6 +18,7 @@ from dpgm_core.components.registry import Broken, Offer, Registry, default_regis
 from dpgm_core.errors import OptionError, PluginError, UnknownComponent, did_you_mean
 from dpgm_core.plugin import KINDS
 from dpgm_core.printable import printable
+from dpgm_core.progress import Progress, silent
 from dpgm_core.testing.check import Check, Profile, profile_of
 from dpgm_core.testing.subjects import (
     ClassSubject,
@@ -149,14 +150,16 @@ def check_component(
     profile: str | Profile = "default",
     expected_failures: Mapping[str, str] | None = None,
     records: Callable[..., Any] | None = None,
+    progress: Progress = silent,
 ) -> Report:
     """Hold a component to every check of its kind.
 
     component: a class, an instance, or the name of an installed one. kind: mechanism, inference, collective, learner,
     selector or source; None: found from the component. profile: "quick", "default" or "thorough". expected_failures:
     check name -> reason; strict: such a check that passes is reported as a failure. records: for sources, how to make
-    one that holds given records (see `SourceConformance`); None: as its declaration says. Raises OptionError for a
-    wrong kind, profile or check name, PluginLoadError for a declared function that cannot be imported.
+    one that holds given records (see `SourceConformance`); None: as its declaration says. progress: told of each check.
+    Raises OptionError for a wrong kind, profile or check name, PluginLoadError for a declared function that cannot be
+    imported.
 
     >>> from dpgm_core.testing.reference import ReferenceLaplace
     >>> tiny = Profile(name="tiny", examples=1, draws=2000, shrink=False)
@@ -170,12 +173,17 @@ def check_component(
     for name in expected:
         if name not in {check.name for check in checks}:
             raise OptionError(f"no check is called {name!r}{did_you_mean(name, [check.name for check in checks])}")
+    outcomes = []
+    for number, check in enumerate(checks):
+        progress(f"checking {subject.name}: {check.name}", number, len(checks))
+        outcomes.append(_outcome(check, subject, expected.get(check.name)))
+    progress(f"checking {subject.name}", len(checks), len(checks))
     return Report(
         target=f"{found} {subject.name!r}",
         distribution=offer.distribution if offer else "this process",
         version=offer.version if offer else "-",
         profile=subject.profile.name,
-        outcomes=tuple(_outcome(check, subject, expected.get(check.name)) for check in checks),
+        outcomes=tuple(outcomes),
     )
 
 
@@ -188,14 +196,18 @@ def run_check(check: Check, subject: Subject) -> str | None:
 
 
 def check_distribution(
-    distribution: str, *, profile: str | Profile = "default", registry: Registry | None = None
+    distribution: str,
+    *,
+    profile: str | Profile = "default",
+    registry: Registry | None = None,
+    progress: Progress = silent,
 ) -> Iterator[Report]:
     """One report for each component of an installed distribution. Raises UnknownComponent or PluginError."""
     found = registry or default_registry()
     for offer in offers_of(distribution, found):
         one = offer.component
         cls = found.load(one.kind, one.name)
-        yield check_component(cls, one.kind, profile=profile, records=_records(offer))
+        yield check_component(cls, one.kind, profile=profile, records=_records(offer), progress=progress)
 
 
 def _records(offer: Offer) -> Callable[..., Any] | None:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 import dpgm_core.cli
-from dpgm_core.cli.common import print_json, print_table, progress_bar, say, talk
+from dpgm_core.cli.common import print_json, print_table, say, talk
+from dpgm_core.cli.progress import progress_shown
 from dpgm_core.components.registry import Broken, Registry
 from dpgm_core.plugin import Component
 
@@ -178,7 +179,7 @@ def test_progress_spells_its_tasks_out(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "300")
-    with progress_bar() as report:
+    with progress_shown() as report:
         report(HOSTILE, 1, 2)
         report(HOSTILE, 2, 2)
     shown = terminal.getvalue()

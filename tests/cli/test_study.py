@@ -48,7 +48,7 @@ def test_a_runs_spec_with_a_truth(spec, truth, dpgm_command, monkeypatch):
     told = err.splitlines()
     assert told[0] == "dpgm: data and ledger of visits.toml left alone: records are drawn from the truth"
     assert len(told) == 2 and "truth.dpgm: This model carries no release" in told[1]
-    assert out.startswith("visits: 2 runs of each, mean ± standard error; 200 records, epsilon = 1\n")
+    assert out.startswith("visits: 2 runs of each, mean ± standard error; 200 records; epsilon = 1\n")
     assert "naive-mle(l2=0.1)" in out and "0 of 2" in out and "nothing was charged" in out
     made = [f"out/visits.study/{name}" for name in ("runs.jsonl", "study.csv", "study.json", "study.svg")]
     assert names(spec.parent) == sorted([*before, *made])

@@ -66,7 +66,7 @@ def test_csv_and_json_say_what_rows_say(done):
 def test_text_says_what_it_is_of(done):
     """What is the same everywhere stands once, and that no person is in it."""
     text = done.text()
-    assert text.startswith("study: 2 runs of each, mean ± standard error; 200 records, 2 budgets\n")
+    assert text.startswith("study: 2 runs of each, mean ± standard error; 200 records\n")
     assert "differences are from naive-mle, run by run" in text
     assert "nobody's data were read, and nothing was charged" in text
     table = text.split("\n\n")[1].splitlines()

@@ -12,6 +12,8 @@ __all__ = ["section"]
 
 #: Attributes with a picture; labels listed of all attributes together, and of one at least and at most.
 _PICTURES, _ROWS, _LEAST, _MOST = 60, 4000, 10, 200
+#: Bytes of all pictures together.
+_BYTES = 1_500_000
 #: Labels whose table is not folded away.
 _FEW = 4
 
@@ -32,8 +34,7 @@ def _parts(material: Material) -> list[object]:
     if material.model.replicates:
         words += (
             f", with {100 * material.level:g} % intervals. They hold the truth with that probability as far as the "
-            "structure "
-            "is right: noise, sampling and the learner's own bias are in them."
+            "structure is right: noise, sampling and the learner's own bias are in them."
         )
     else:
         words += (
@@ -61,7 +62,10 @@ def _parts(material: Material) -> list[object]:
 
 def _card(material: Material, at: int, attribute: str, shares: Shares, *, most: int, drawn: bool) -> Html:
     of = material.model.domain[attribute]
-    picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level)) if drawn else Html("")
+    picture = Html("")
+    if drawn:
+        room = _BYTES // min(len(material.names), _PICTURES)
+        picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level), most=room, bare=True)
     table = _table(material, of, shares, most)
     what = "bins" if of.edges is not None else "labels"
     standing = material.model.standing(attribute)

@@ -70,7 +70,7 @@ def _releases(material: Material) -> Html:
     if not material.releases:
         return paragraph("The model carries no release, so nothing is known of what it cost.")
     cost = material.model.cost
-    together = "" if cost is None else f" Together they cost {amounts(cost)}."
+    together = "" if cost is None or len(material.releases) < 2 else f" Together they cost {amounts(cost)}."
     found = [
         [f"labels of {cut(', '.join(one.names))}", amounts(one.cost), _entry(one.provenance), _state(one.private, None)]
         for one in discoveries(material.releases)
@@ -88,8 +88,7 @@ def _releases(material: Material) -> Html:
     )
     words = (
         f"The model was made from {several(len(material.releases), 'release')}.{together} Learning, queries, samples "
-        "and "
-        "this page cost nothing."
+        "and this page cost nothing."
     )
     return joined([paragraph(words), table, more])
 
@@ -127,8 +126,7 @@ def _ledger(material: Material) -> Html:
         if ledgers:
             told = (
                 "This page was made without the ledger's file, so it does not say what else was charged nor what is "
-                "left. "
-                f"The owner can add it: dpgm report {material.file} --ledger LEDGER."
+                f"left. The owner can add it: dpgm report {material.file} --ledger LEDGER."
             )
         return joined([heading, paragraph(told)])
     return joined([heading, _state_of(material.ledger), _history(material, material.ledger)])

@@ -34,9 +34,8 @@ def section(material: Material) -> Section:
     if not parts:
         parts = [
             paragraph(
-                "Nothing was chosen by looking at the records: the cliques were named in public, and so were all "
-                "labels and "
-                "bins. Whoever named them should have known them from elsewhere."
+                "No private choice is part of the releases: cliques, labels and bins were named beforehand. The "
+                "guarantee assumes that they were known from elsewhere and not read off these records."
             )
         ]
     steps = [step_facts(step) for one in sessions for step in one.steps]
@@ -93,8 +92,8 @@ def _structure(material: Material) -> list[Html]:
     by = "" if chooser is None else f" by the selector {chooser}"
     words = (
         f"The structure was chosen{by} within the stated budget, in "
-        f"{several(sum(len(one.steps) for one in sessions), 'step')}: "
-        f"{several(len(cliques), 'clique')} out of {several(of, 'candidate')}."
+        f"{several(sum(len(one.steps) for one in sessions), 'step')}: {several(len(cliques), 'clique')} out of "
+        f"{several(of, 'candidate')}."
     )
     listed = [" × ".join(map(cut, clique)) for clique in cliques]
     shown = paragraph(", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else ""))

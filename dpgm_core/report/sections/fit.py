@@ -40,17 +40,20 @@ def _misfit(material: Material) -> list[Html]:
     notes, _ = verdicts(material.model)
     words = (
         "Each noisy table is compared with what the model says of it. The distance is in standard errors, cautiously: "
-        "of a "
-        "right model it is above 3 in at most one table of 740, and mostly near or below 0."
+        "of a right model it is above 3 in at most one table of 740, and mostly near or below 0."
     )
     verdict = notes or [f"All {several(len(scores), 'table')} lie as near to the model as their noise lets be seen."]
     worst = sorted(scores.items(), key=lambda one: -one[1])[:_SHOWN]
-    rows = [[" × ".join(map(cut, clique)) or "all records", f"{score:.1f}"] for clique, score in worst]
+    rows = [[" × ".join(map(cut, clique)) or "all records", _score(score)] for clique, score in worst]
     caption = (
         "The tables furthest from the model" if len(scores) > _SHOWN else "Tables and their distance from the model"
     )
     table = data_table(caption, ["table", "standard errors"], rows, numbers={1})
     return [heading, paragraph(words), listing(verdict), table]
+
+
+def _score(score: float) -> str:
+    return f"{score:.1f}" if score >= -9.95 else "below -10"
 
 
 def _structure(material: Material) -> list[Html]:
@@ -60,9 +63,8 @@ def _structure(material: Material) -> list[Html]:
     if not material.model.checked:
         words = (
             "No table was set aside to tell. Of pairs that no table holds the model says what its structure implies, "
-            "and "
-            "nothing here says how far that is from the truth. A share of the budget for it: [check] share = 0.1 in "
-            "the spec."
+            "and nothing here says how far that is from the truth. A share of the budget for it: [check] share = 0.1 "
+            "in the spec."
         )
         return [heading, paragraph(words)]
     try:
@@ -71,11 +73,8 @@ def _structure(material: Material) -> list[Html]:
         return [heading, paragraph("It was measured, but exact answers do not fit in memory.")]
     words = (
         f"On pairs that no table holds the model is off by about {float(found.estimate):.3f} in total variation, "
-        "between "
-        f"{float(found.low):.3f} and {float(found.high):.3f} at {100 * found.level:g} %: so large a share of the "
-        "records "
-        "would have to be moved to other cells of such a pair's table, on average. Tables that the model was not "
-        "learned from "
-        "tell."
+        f"between {float(found.low):.3f} and {float(found.high):.3f} at {100 * found.level:g} %: so large a share of "
+        "the records would have to be moved to other cells of such a pair's table, on average. Tables that the model "
+        "was not learned from tell."
     )
     return [heading, paragraph(words)]

@@ -8,6 +8,9 @@ from dpgm_core.report.parts import Section, figure, fold, joined, paragraph, sev
 
 __all__ = ["section"]
 
+#: Of each picture.
+_BYTES = 250_000
+
 
 def section(material: Material) -> Section:
     """The graph."""
@@ -15,14 +18,13 @@ def section(material: Material) -> Section:
     words = (
         f"Attributes are joined where a clique of the model holds both: {several(shape.cliques, 'clique')} over "
         f"{several(shape.attributes, 'attribute')} in {several(shape.components, 'connected part')}. What no line "
-        "joins "
-        "depends on each other only through what lies between. Exact answers work through tables of at most "
+        "joins depends on each other only through what lies between. Exact answers work through tables of at most "
         f"{several(shape.peak_cells, 'cell')} (treewidth {shape.treewidth})."
     )
-    tree = figure(lambda: plots.graph(material.model, junction_tree=True))
+    tree = figure(lambda: plots.graph(material.model, junction_tree=True), most=_BYTES)
     parts = [
         paragraph(words),
-        figure(lambda: plots.graph(material.model)),
+        figure(lambda: plots.graph(material.model), most=_BYTES),
         fold("The junction tree", tree) if tree else "",
     ]
     return Section("graph", "The graph", joined(parts))

@@ -14,7 +14,6 @@ from dpgm_core.privacy.terms import Terms
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import (
     Section,
-    at_most,
     cut,
     data_table,
     facts,
@@ -52,9 +51,8 @@ def _body(material: Material) -> Html:
         parts.append(
             paragraph(
                 "The noise behind this model was drawn from a seed, as in a simulation. Whoever knows the seed can "
-                "take "
-                "the noise away and read the counts, so nothing of what follows is promised: it says what the same run "
-                "would promise with noise that nobody can repeat."
+                "take the noise away and read the counts, so nothing of what follows is promised: it says what the "
+                "same run would promise with noise that nobody can repeat."
             )
         )
     parts += [_terms(material, terms), _promise(terms, cost), _attacker(terms, cost), _groups(terms, cost)]
@@ -96,65 +94,66 @@ def _promise(terms: Terms, cost: Budget) -> Html:
     if terms.neighbours is Neighbours.REPLACE_ONE:
         differ = "equal but for the values of one protected unit"
     start = f"Take two data sets, {differ}. Whatever was published here could have come from either. "
-    if cost.kind == "pure":
-        bound = (
-            f"Its probability under the one is at most e^ε = {odds_text(cost)} times that under the other, "
-            "whatever “it” is: a table, the whole model, or any conclusion drawn from it."
-        )
-    elif cost.kind == "approx":
-        factor = math.exp(min(float(cost.epsilon), 700.0))
-        bound = (
-            "Its probability under the one is at most e^ε = "
-            f"{at_most(factor) if factor < 1e6 else 'more than a million'} "
-            f"times that under the other, plus δ = {float(cost.delta):.3g}, whatever “it” is. δ is room for rare "
-            "outcomes "
-            "that the factor does not bound."
-        )
-    else:
-        bound = (
-            "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
-            "α "
-            f"is at most αρ, with {amounts(cost)} (zero-concentrated differential privacy, zCDP)."
-        )
     end = " Models, queries and samples computed from the release cost nothing more."
-    found = [paragraph(start, bound, end)]
+    found = [Html("<h3>What is promised</h3>"), paragraph(start, _bound(cost), end)]
     if cost.kind == "zcdp":
         rows = [[f"δ = {delta}", f"ε = {float(cost.to_approx(delta).epsilon) + 5e-4:.3f}"] for delta in CONVERTED_AT]
         found.append(data_table("What the ρ implies", ["at", "at most"], rows, numbers={1}))
-    return joined([Html("<h3>What is promised</h3>"), *found])
+    return joined(found)
+
+
+def _bound(cost: Budget) -> Html:
+    """What holds between the probabilities of an outcome under two neighbours."""
+    if cost.kind == "zcdp":
+        words = (
+            "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
+            f"α is at most αρ, with {amounts(cost)} (zero-concentrated differential privacy, zCDP)."
+        )
+        return joined([words])
+    factor = odds_text(Budget("pure", epsilon=cost.epsilon))
+    start = joined(
+        ["Its probability under the one is at most ", Html("e<sup>ε</sup>"), f" = {factor} times that under the "]
+    )
+    whatever = "whatever “it” is: a table, the whole model, or any conclusion drawn from it."
+    if cost.kind == "pure":
+        return joined([start, f"other, {whatever}"])
+    rare = " δ is room for rare outcomes that the factor does not bound."
+    return joined([start, f"other, plus δ = {float(cost.delta):.3g}, {whatever}{rare}"])
 
 
 def _attacker(terms: Terms, cost: Budget) -> Html:
     """What the budget bounds of the best-informed attacker's success."""
-    which = "whether a certain unit is in the data or not"
-    if terms.neighbours is Neighbours.REPLACE_ONE:
-        which = "which of two sets of values a certain unit has"
+    adding = terms.neighbours is Neighbours.ADD_REMOVE
+    which = (
+        "whether a certain unit is in the data or not" if adding else "which of two sets of values a certain unit has"
+    )
     words = (
         "Think of somebody who knows the data of everybody else, every setting of the run and all that was published, "
-        "and "
-        f"who has to tell {which}. If the two are equally likely to begin with, even the best guess is right in at "
-        "most "
-        f"{guess_text(cost)} of cases, and a coin is right in 50 %. Whoever knows less does worse."
+        f"and who has to tell {which}. If the two are equally likely to begin with, even the best guess is right in at "
+        f"most {guess_text(cost)} of cases, and a coin is right in 50 %."
     )
     found = [Html("<h3>What it means for an attacker</h3>"), paragraph(words)]
     if guess_text(cost) == "100 %":
         found.append(
-            paragraph(
-                "The bound is so weak that by itself it promises nothing: it does not rule out that an attacker is "
-                "sure."
-            )
+            paragraph("The bound is so weak that it promises next to nothing: it lets an attacker be nearly sure.")
         )
     if cost.kind == "pure" and cost.epsilon <= 20:
         rows = [[per_cent(belief, 0), _believed(belief, float(cost.epsilon))] for belief in _BELIEFS]
-        found.append(
-            data_table(
-                "How sure such an attacker can become of something about one unit",
-                ["sure before", "afterwards at most"],
-                rows,
-                numbers={0, 1},
-            )
-        )
+        caption = "How sure such an attacker can become " + ("that the unit is in" if adding else "of one of the two")
+        found.append(data_table(caption, ["sure before", "afterwards at most"], rows, numbers={0, 1}))
+    if adding:
+        found.append(paragraph(_known_to_be_in(cost)))
     return joined(found)
+
+
+def _known_to_be_in(cost: Budget) -> str:
+    """Under add-remove an exchange of values is a removal and an addition, so it costs what two units cost."""
+    exchange = of_group(cost, 2)
+    words = "Of a unit that is known to be in the data, one set of values can be told from another "
+    if exchange is None:
+        return f"{words}without a bound."
+    words += f"with the loss of two units, {_short(exchange)}"
+    return f"{words}: a guess between the two is right in at most {guess_text(exchange)} of cases."
 
 
 def _believed(belief: float, epsilon: float) -> str:
@@ -172,8 +171,7 @@ def _groups(terms: Terms, cost: Budget) -> Html:
     whose = "" if terms.person is not None else " A person with several rows is such a group too."
     words = (
         "The promise is about one unit at a time. Facts that several share, as a family does, are covered less: a "
-        "group "
-        f"together has the weaker bound of this table.{whose}"
+        f"group together has the weaker bound of this table.{whose}"
     )
     caption = "Several units together"
     table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, numbers={0, 1, 2})
@@ -198,10 +196,8 @@ def _conditions(material: Material) -> Html:
     )
     author = paragraph(
         "What of this the file proves: its cost was computed again from its noise when it was read, and a file that "
-        "claims "
-        "a stronger guarantee is refused. The unit, the relation, that no seed was used and that the noise was drawn "
-        "as "
-        "stated are the word of whoever made the file."
+        "claims a stronger guarantee is refused. The unit, the relation, that no seed was used and that the noise was "
+        "drawn as stated are the word of whoever made the file."
     )
     return joined([Html("<h3>On what it rests</h3>"), listed if told else "", more, assumed, author])
 

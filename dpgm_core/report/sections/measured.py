@@ -15,6 +15,14 @@ __all__ = ["section"]
 
 _SHOWN, _FOLDED = 40, 400
 
+_LAWS = {
+    "discrete-laplace": "discrete Laplace",
+    "laplace": "Laplace in floating point",
+    "discrete-gaussian": "discrete Gaussian",
+    "gaussian": "Gaussian in floating point",
+    "truncated-discrete-laplace": "truncated discrete Laplace",
+}
+
 
 def section(material: Material) -> Section:
     """What was measured."""
@@ -29,16 +37,14 @@ def _parts(material: Material) -> list[object]:
     words = (
         f"From the records came {several(len(found), 'noisy table')} and nothing else. Each cell is a count with "
         f"independent noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard "
-        "deviation, "
-        "over the records in the average cell of its table: small tables are known well, large ones roughly."
+        "deviation, over the records in the average cell of its table: small tables are known well, large ones roughly."
     )
     parts: list[object] = [paragraph(words)]
     if swamped:
         parts.append(
             paragraph(
                 f"In {swamped} of {several(len(found), 'table')} the noise is larger than the average cell, so finer "
-                "detail "
-                "there is noise.",
+                "detail there is noise.",
                 class_="over",
             )
         )
@@ -56,7 +62,7 @@ def _parts(material: Material) -> list[object]:
 
 
 def _law(release: NoisyTables) -> str:
-    kinds = dict.fromkeys(one.event.kind.replace("-", " ") for one in release.noise)
+    kinds = dict.fromkeys(_LAWS[one.event.kind] for one in release.noise)
     several_widths = " of several widths" if len(set(release.variances.tolist())) > 1 else ""
     return f"{' and '.join(kinds)}{several_widths}"
 
@@ -92,8 +98,7 @@ def _total(material: Material) -> Html:
     if surest.total_policy == "estimated":
         return paragraph(
             f"About {what}, estimated from the noisy tables; the noise of the estimate is {number(error, 2)} (one "
-            "standard "
-            "deviation)."
+            "standard deviation)."
         )
     if surest.total_policy == "public":
         return paragraph(f"{what}, published exactly.")

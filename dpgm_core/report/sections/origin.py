@@ -54,8 +54,7 @@ def _parts(material: Material) -> list[object]:
         ]
     words = (
         "The release behind the model gives the same model again with the same learner, options and versions, at no "
-        "cost; "
-        "the noise itself is drawn once and cannot be drawn again."
+        "cost; the noise itself is drawn once and cannot be drawn again."
         if material.promises
         else "The same seed gives the same noise again."
         if material.releases

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpgm_core import plots
 from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.markup import Html
 from dpgm_core.models.dependence import Dependence, dependence
+from dpgm_core.plots.drawn import matrix_of
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import Section, cut, data_table, figure, joined, paragraph
 
 __all__ = ["section"]
 
-_TOP = 20
+#: Pairs in the table, and bytes of the picture.
+_TOP, _BYTES = 20, 700_000
 
 
 def section(material: Material) -> Section:
@@ -28,13 +29,11 @@ def _parts(material: Material) -> list[object]:
         found = dependence(material.model, level=material.level)
     except (TooLarge, InferenceError) as error:
         return [paragraph(f"Exact answers about pairs do not fit: {error}")]
-    picture = figure(lambda: plots.dependence(material.model, level=material.level))
+    picture = figure(lambda: matrix_of(material.model, found), most=_BYTES)
     words = (
         "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
-        "measured "
-        "where one released table holds both. All others are answered by structure: they follow from the measured "
-        "tables if "
-        "what no table holds is independent given what some do, and are right as far as that is."
+        "measured where one released table holds both. All others are answered by structure: they follow from the "
+        "measured tables if what no table holds is independent given what some do, and are right as far as that is."
     )
     return [paragraph(words), picture, _top(found)]
 
@@ -45,10 +44,14 @@ def _top(found: Dependence) -> Html:
     header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
     rows = []
     for at in order.tolist():
-        numbers = [f"{found.cramers_v[at]:.3f}", f"{found.mutual_information[at]:.4f}"]
+        numbers = [f"{found.cramers_v[at]:.3f}", _nats(found.mutual_information[at])]
         if found.low is not None and found.high is not None:
-            numbers += [f"{found.low[at]:.4f}", f"{found.high[at]:.4f}"]
+            numbers += [_nats(found.low[at]), _nats(found.high[at])]
         rows.append([" × ".join(map(cut, found.pairs[at])), *numbers, found.standing[at]])
     level = "" if found.level is None or not sure else f"; {100 * found.level:g} % intervals of the mutual information"
     caption = f"The {len(rows)} pairs that depend most{level}"
     return data_table(caption, header, rows, numbers=set(range(1, len(header) - 1)))
+
+
+def _nats(value: float) -> str:
+    return "< 0.0001" if 0 < value < 5e-5 else f"{value:.4f}"

@@ -1,0 +1,108 @@
+"""A comparison in words: what both the terminal and the page show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpgm_core.comparison.values import Comparison, Pair
+
+__all__ = ["BEYOND", "GAPS_MEAN", "apart", "few", "shared_lines", "short_names", "side_by_side"]
+
+#: A score above it is more than errors explain.
+BEYOND = 3.0
+GAPS_MEAN = "About 1 noise sd apart is what noise does to the same records; more means that the records differ."
+
+_MOST = 15  # names and labels in a line
+
+#: Facts by their key -> the words before them.
+_ROWS = {
+    "cost": "cost",
+    "neighbours": "relation",
+    "unit": "unit",
+    "records": "records",
+    "attributes": "attributes",
+    "tables": "tables",
+    "cells": "cells",
+    "noise": "noise per cell (sd)",
+    "learner": "learner",
+    "converged": "converged",
+    "replicates": "replicates",
+    "entropy": "entropy (nats)",
+}
+
+
+def short_names(found: Comparison) -> dict[str, str]:
+    """What each subject is called: its file's name alone, where no two have the same."""
+    names = [one.name for one in found.subjects]
+    alone = [Path(name).name for name in names]
+    return dict(zip(names, alone if len(set(alone)) == len(alone) else names, strict=True))
+
+
+def side_by_side(found: Comparison) -> list[list[str]]:
+    """Rows of what is known of the subjects: the words for it, then one text each."""
+    rows = [["is a", *(one.kind for one in found.subjects)]]
+    for key, words in _ROWS.items():
+        told = [one.facts[key] for one in found.subjects]
+        if any(value is not None for value in told):
+            rows.append([words, *map(_fact, told)])
+    if any(one.caveats for one in found.subjects):
+        rows.append(["private", *("with reservations" if one.caveats else "yes" for one in found.subjects)])
+    if any(one.unmeasured for one in found.subjects):
+        rows.append(["not measured", *(few(one.unmeasured) or "-" for one in found.subjects)])
+    return rows
+
+
+def shared_lines(pair: Pair, first: str, other: str) -> list[str]:
+    """What domains and structures share and what not, and KL, a line each. first, other: what the two are called."""
+    found = pair.matching
+    lines = [f"attributes: {len(found.shared)} compared"]
+    for name, alone in ((first, found.only_first), (other, found.only_other)):
+        lines += [f"only in {name}: {few(alone)}"] if alone else []
+    for name, (ours, theirs) in list(found.labels.items())[:_MOST]:
+        lines.append(f"not compared, other labels: {name}, {len(ours)} only in the first, {len(theirs)} in the other")
+    lines += [f"matched by label, in another order: {few(found.reordered)}"] if found.reordered else []
+    lines += [f"not compared, as no release measured them: {few(found.unmeasured)}"] if found.unmeasured else []
+    if pair.only_first is not None and pair.only_other is not None:
+        lines.append(f"cliques: {pair.common} in both, {len(pair.only_first)} and {len(pair.only_other)} in one alone")
+        for name, cliques in ((first, pair.only_first), (other, pair.only_other)):
+            lines += [f"only in {name}: {few([' x '.join(clique) for clique in cliques])}"] if cliques else []
+    if pair.kl is not None:
+        lines.append(f"KL(first || other) = {pair.kl[0]:.6g}, KL(other || first) = {pair.kl[1]:.6g} nats")
+    elif pair.no_kl is not None:
+        lines.append(f"no KL: {pair.no_kl}")
+    return lines
+
+
+def apart(pair: Pair) -> str | None:
+    """How many tables differ by more than errors explain; None where no errors are known."""
+    scored = [one.score for one in pair.differences if one.score is not None]
+    if not scored:
+        return None
+    beyond = sum(score > BEYOND for score in scored)
+    return f"{beyond} of {len(scored)} tables differ by more than errors explain (score above {BEYOND:g})."
+
+
+def few(names: Sequence[str]) -> str:
+    """Names for a line: the first, and how many there are.
+
+    >>> few(["a", "b"]), few(["a"] * 16)[-14:]
+    ('a, b', '... 16 in all')
+    """
+    shown = ", ".join(names[:_MOST])
+    return shown + (f", ... {len(names):,} in all" if len(names) > _MOST else "")
+
+
+def _fact(value: Any) -> str:
+    """A fact on the screen: its thousands apart, a range as such."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        low, high = value
+        return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    if isinstance(value, (int, float)):
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.6g}"
+    return str(value)

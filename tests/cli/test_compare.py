@@ -1,0 +1,91 @@
+"""`dpgm compare`: which files go together, and what the former `dpgm evaluate` gave."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+import dpgm_core as dpgm
+from tests.pages import DOCS, run_here
+
+
+def test_one_model_and_records(model, dpgm_command, refused):
+    """A model alone against its release; records only when allowed, and with one model."""
+    assert "total variation" in dpgm_command("compare", model)[1]
+    never = model.with_name("never.dpgm")
+    structure = dpgm.load_model(model).structure
+    values = np.array([0.0, 0.0, 0.0, -np.inf])
+    dpgm.Model(structure, dpgm.Tables(structure, values)).save(never)
+    data = model.with_name("d.csv")
+    data.write_text("sex,age\nF,old\n")
+    assert "--allow-non-private" in refused("compare", model, "--data", data)
+    code, out, err = dpgm_command("compare", model, "--data", data, "--allow-non-private")
+    assert code == 0 and "NOT PRIVATE" in out and "NOT PRIVATE" in err
+    assert "not both" in refused("compare", model, never, "--data", data)
+    assert "no release" in refused("compare", never)
+    code, out, _ = dpgm_command("compare", model, never, "--json")
+    assert (code, json.loads(out)["pairs"][0]["kl"]["first_other"]) == (0, "inf")
+
+
+def test_evaluate_still_works(partial, dpgm_command):
+    """Against another model, in text and JSON, as it was; tables with what was not measured are left out."""
+    other = partial.with_name("hand.dpgm")
+    structure = dpgm.Structure(dpgm.load_model(partial).domain, [("sex", "town"), ("job",)])
+    dpgm.Model(structure, dpgm.Tables.zeros(structure)).save(other)
+    for one, against in ((other, partial), (partial, other)):
+        code, out, err = dpgm_command("evaluate", one, "--against", against)
+        assert code == 0 and "KL(other || model)" in out and "sex x town" not in out
+        assert "dpgm evaluate is dpgm compare now" in err
+        assert "no release measured town: tables with them are left out, and the KL takes" in err
+        shown = json.loads(dpgm_command("evaluate", one, "--against", against, "--json")[1])
+        assert shown["unmeasured"] == ["town"] and set(shown["models"]) == {str(one), str(against)}
+        wanted = [["job"]] if one == other else [["sex", "age"], ["age", "job"]]
+        assert [table["clique"] for table in shown["tables"]] == wanted
+    code, out, err = dpgm_command("evaluate", partial)
+    assert code == 0 and "sex x age" in out and "the KL takes" not in err
+
+
+def test_synthetic_files_by_a_model_or_a_domain(model, dpgm_command, refused):
+    """Drawn by `dpgm sample`; records without its stamp are refused by how they can be compared."""
+    folder = model.parent
+    for seed, name in ((1, "s.csv"), (2, "t.parquet")):
+        assert dpgm_command("sample", model, "-n", 300, "--seed", seed, "-o", folder / name)[0] == 0
+    code, out, err = dpgm_command("compare", model, folder / "s.csv", folder / "t.parquet")
+    assert (code, err) == (0, "") and "0 of 3 tables differ by more than errors explain" in out
+    assert "synthetic" in out and "300" in out
+    assert "--domain FILE" in refused("compare", folder / "s.csv", folder / "t.parquet")
+    labels = {one.name: {"labels": list(one.labels), "unknown": one.labels[0]} for one in dpgm.load_model(model).domain}
+    (folder / "domain.json").write_text(json.dumps({"attributes": labels}))
+    words = ("compare", folder / "s.csv", folder / "t.parquet", "--domain", folder / "domain.json")
+    assert dpgm_command(*words)[0] == 0
+    (folder / "people.csv").write_text("sex,age\nF,old\n")
+    said = refused("compare", model, folder / "people.csv")
+    assert f"dpgm compare MODEL --data {folder / 'people.csv'} --allow-non-private" in said
+
+
+def test_a_page_replaces_a_page_only(model, partial, dpgm_command, refused):
+    """An earlier one of its kind; another ending, another file or one model alone is refused before any work."""
+    page = model.with_name("c.html")
+    for _ in range(2):
+        code, out, err = dpgm_command("compare", model, partial, "-o", page)
+        assert code == 0 and f"page: {page}" in err and "against" in out
+        assert page.read_text().startswith("<!doctype html>\n<!-- dpgm comparison -->")
+    other = model.with_name("other.html")
+    other.write_text("<!doctype html>\n")
+    missing = model.with_name("none.dpgm")  # not looked for yet
+    assert "only a dpgm comparison is replaced" in refused("compare", model, missing, "-o", other)
+    assert "must end in .html" in refused("compare", model, partial, "-o", model.with_name("c.pdf"))
+    assert "dpgm report MODEL" in refused("compare", model, "-o", page)
+
+
+def test_the_page_of_the_documentation_runs(tmp_path, monkeypatch, capfd):
+    """Its commands and its Python, beside a copy of the example: every table of the two models has a score."""
+    shutil.copytree(DOCS / "examples/health", tmp_path / "docs/examples/health", ignore=shutil.ignore_patterns("out"))
+    monkeypatch.chdir(tmp_path)
+    run_here(DOCS / "compare.md")
+    out = capfd.readouterr().out
+    assert "half.dpgm against health.dpgm" in out and " of 30 tables differ by more than errors explain" in out
+    assert "half.dpgm against health.dpgm" in Path("compare.html").read_text()
