@@ -66,3 +66,13 @@ def test_warnings_are_in_their_colour():
         root = ET.fromstring(drawn(kind, "released").svg())
         red = [one.text for one in root.iter(f"{SVG}text") if "--dpgm-warning" in (one.get("style") or "")]
         assert "NOT PRIVATE" in " ".join(red), kind
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_bare_picture_leaves_title_and_notes_to_its_page(kind):
+    """Nobody sees them in it; who does not see it is told all the same."""
+    picture = drawn(kind, "released")
+    root = ET.fromstring(picture.svg(bare=True))
+    seen = " ".join(element.text for element in root.iter(f"{SVG}text"))
+    assert picture.title not in seen and "NOT PRIVATE" not in seen
+    assert root[0].text == picture.title and "NOT PRIVATE" in root[1].text
