@@ -65,6 +65,11 @@ class Material:
         """What the guarantee is conditional on."""
         return tuple(dict.fromkeys(filter(None, (one.terms.condition for one in self.releases))))
 
+    @property
+    def chose(self) -> bool:
+        """Whether private choices came from the records besides tables: of labels, bins or a structure."""
+        return any(one.session is not None or one.discovery is not None for one in self.releases)
+
     @cached_property
     def surest(self) -> NoisyTables | None:
         """The release that tells the number of records best."""

@@ -90,14 +90,15 @@ def _structure(material: Material) -> list[Html]:
     cliques = material.model.structure.cliques
     of = len(sessions[0].session.workload.candidates) if sessions[0].session is not None else 0
     by = "" if chooser is None else f" by the selector {chooser}"
+    steps = several(sum(len(one.steps) for one in sessions), "step")
     words = (
-        f"The structure was chosen{by} within the stated budget, in "
-        f"{several(sum(len(one.steps) for one in sessions), 'step')}: {several(len(cliques), 'clique')} out of "
-        f"{several(of, 'candidate')}."
+        f"The structure was chosen{by} within the stated budget, in {steps}: {several(len(cliques), 'clique')} out of "
+        f"{several(of, 'candidate')}. Those that lie inside no other:"
     )
-    listed = [" × ".join(map(cut, clique)) for clique in cliques]
+    whole = [set(clique) for clique in cliques]
+    listed = [" × ".join(map(cut, clique)) for clique in cliques if not any(set(clique) < one for one in whole)]
     shown = paragraph(", ".join(listed[:_SHOWN]) + (", ..." if len(listed) > _SHOWN else ""))
-    more = fold(f"All {len(listed)} cliques", paragraph(", ".join(listed[:1000]))) if len(listed) > _SHOWN else ""
+    more = fold(f"All {len(listed)} of them", paragraph(", ".join(listed[:1000]))) if len(listed) > _SHOWN else ""
     told = listing([cut(note) for note in notes[:_SHOWN]]) if notes else ""
     return [Html("<h3>Structure</h3>"), joined([paragraph(words), shown, more, told])]
 
@@ -123,7 +124,7 @@ def _steps(steps: list[dict[str, Any]]) -> Html:
     numbers = {0, 2}
     parts: list[object] = [Html("<h3>Step by step</h3>")]
     parts.append(
-        data_table("Every step saw what came out before it, and nothing else", header, rows[:_SHOWN], numbers=numbers)
+        data_table("Each step could depend on what came out of those before it", header, rows[:_SHOWN], numbers=numbers)
     )
     if len(rows) > _SHOWN:
         further = data_table("Further steps", header, rows[_SHOWN:_FOLDED], numbers=numbers)

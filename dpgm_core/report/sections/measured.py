@@ -34,10 +34,11 @@ def _parts(material: Material) -> list[object]:
     found = measured_tables(material.releases)
     swamped = sum(one.relative > 1 for one in found)
     noises = dict.fromkeys(_law(one) for one in drawn(material.releases))
+    also = "the private choices of the next section" if material.chose else "nothing else"
     words = (
-        f"From the records came {several(len(found), 'noisy table')} and nothing else. Each cell is a count with "
-        f"independent noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard "
-        "deviation, over the records in the average cell of its table: small tables are known well, large ones roughly."
+        f"From the records came {several(len(found), 'noisy table')} and {also}. Each cell is a count with independent "
+        f"noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard deviation, over "
+        "the records in the average cell of its table: small tables are known well, large ones roughly."
     )
     parts: list[object] = [paragraph(words)]
     if swamped:

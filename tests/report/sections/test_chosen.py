@@ -10,7 +10,12 @@ def test_what_a_session_chose_is_told(codes, model, parsed):
     """Who chose, out of how many, and each step with its cost."""
     workload = dpgm.Workload.all(model.domain, order=2)
     chosen = dpgm.fit(codes, "auto", dpgm.Budget.pure(4), neighbours="add-remove", workload=workload).model
-    text = parsed(make(chosen)).texts["chosen"]
+    seen = parsed(make(chosen))
+    text = seen.texts["chosen"]
     assert "The structure was chosen by the selector" in text
     assert "measure tables" in text
     assert "was chosen by the selector" not in parsed(make(model)).texts["chosen"]
+    for part in (seen.texts[""], seen.texts["measured"]):  # tables were not all that came from the records
+        assert "private choices" in part
+        assert "nothing else" not in part
+    assert "from nothing else" in parsed(make(model)).texts[""]
