@@ -395,6 +395,12 @@ def test_every_public_name_is_in_the_reference():
     assert sorted(named) == sorted(public)
 
 
+def test_the_faces_are_named_where_they_are_promised():
+    """What a plugin may import is said once, and completely."""
+    text = (DOCS / "compatibility.md").read_text(encoding="utf-8").split("\n## ")[1]
+    assert set(FACES) <= set(re.findall(r"`(dpgm_core[.\w]*)`", text))
+
+
 def test_navigation_is_complete():
     """Each page is in the navigation and each entry of the navigation is a page."""
     yaml = pytest.importorskip("yaml")

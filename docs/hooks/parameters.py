@@ -13,6 +13,8 @@ class Parameters(griffe.Extension):
 
     def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
         for obj in below(pkg):
+            if isinstance(obj, griffe.Function) and any(str(one.value) == "st.composite" for one in obj.decorators):
+                del obj.parameters["draw"]  # Hypothesis gives it; callers do not
             if obj.docstring and isinstance(obj, griffe.Function):
                 names = [one.name for one in obj.parameters if one.name not in ("self", "cls")]
                 obj.docstring.value = tabled(obj.docstring.value, names, "Args")

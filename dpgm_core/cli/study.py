@@ -54,8 +54,12 @@ def study(spec: Path, truth: Path | None, output: Path | None, as_json: bool, **
         talk(f"dpgm: {note}")
     folder = output or asked.output
     assert folder is not None  # a file always has one
-    with progress_shown() as progress:
-        done = run(asked, folder, jobs=given["jobs"], limit=given["limit"], retry=given["retry"], progress=progress)
+    try:
+        with progress_shown() as progress:
+            done = run(asked, folder, jobs=given["jobs"], limit=given["limit"], retry=given["retry"], progress=progress)
+    except KeyboardInterrupt:
+        talk(f"dpgm: what is finished is in {folder}; the same command goes on")
+        raise
     _write(done, folder)
     if as_json:
         print_json({**done.to_dict(), "folder": str(folder)})

@@ -323,7 +323,7 @@ class Model(Answers):
             facts, values = member_names(number)
             documents[facts], arrays[values] = release.to_document(), release.numbers
         if self._refits is not None:
-            arrays["replicates.npz"] = self._refits.reshape(-1)
+            arrays["replicates.npz"] = self._refits.reshape(-1).astype(np.float32)
         write_archive(path, documents, arrays, MODEL_FILE)
 
     def to_document(self) -> dict[str, Any]:

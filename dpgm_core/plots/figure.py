@@ -14,7 +14,6 @@ from dpgm_core.files import PICTURE_FILE, atomic_write
 from dpgm_core.plots.canvas import WARNING, Note, cut, wrapped
 from dpgm_core.plots.picture import Picture
 from dpgm_core.plots.vega import as_json
-from dpgm_core.printable import printable
 
 __all__ = ["finished", "matplotlib", "new_axes", "saved", "worded"]
 
@@ -47,7 +46,7 @@ def worded(texts: Sequence[Any]) -> None:
 
 def finished(axes: Any, title: str, notes: Sequence[Note], *, below: str = "") -> Any:
     """Axes with the title above, and below them a name and the notes, red where one warns."""
-    lines = [printable(below)] if below else []
+    lines = [cut(below, 8, 300)] if below else []
     for text, _ in notes:
         lines += wrapped(text, 8, 460)
     colour = WARNING[1] if any(warns for _, warns in notes) else "black"

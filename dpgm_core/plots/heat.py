@@ -203,7 +203,7 @@ class Heat:
                 words.set_color("black" if math.isnan(one.value) else ink(self.colour(one.value)))
         axes.set_xticks(range(len(self.columns)), [cut(one, 8, 100) for one in self.columns], rotation=90, fontsize=8)
         axes.set_yticks(range(len(self.rows)), [cut(one, 8, 100) for one in self.rows], fontsize=8)
-        axes.set_ylabel(printable(self.row_title))
+        axes.set_ylabel(cut(self.row_title, 10, 220))
         worded([*axes.get_xticklabels(), *axes.get_yticklabels(), axes.yaxis.label])
         return finished(axes, self.title, self.notes, below=self.column_title)
 

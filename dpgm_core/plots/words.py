@@ -22,7 +22,8 @@ _SAID = {
 
 def notes_of(model: Model, standing: str, *more: str) -> tuple[Note, ...]:
     """The lines under a picture; why the release is not as private as its budget says is a warning."""
-    plain = [text for text in (_SAID.get(standing, standing), *more) if text]
+    counted = f"{standing[:1].upper()}{standing[1:]}."
+    plain = [text for text in (_SAID.get(standing, counted), *more) if text]
     return (*((text, False) for text in plain), *((f"{text}.", True) for text in caveats_of(model.releases)))
 
 

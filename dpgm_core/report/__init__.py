@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from dpgm_core.report.annex import make_annex
     from dpgm_core.report.making import make
 
+_LAZY = {"annex": ["make_annex"], "making": ["make"]}
+
 __all__ = ["make", "make_annex"]
 
-__getattr__, __dir__ = face(__name__, {"annex": ["make_annex"], "making": ["make"]})
+__getattr__, __dir__ = face(__name__, _LAZY)

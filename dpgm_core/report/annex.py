@@ -13,7 +13,7 @@ from dpgm_core._version import __version__
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import require_non_private
 from dpgm_core.evaluate import true_shares
-from dpgm_core.markup import Html, tag
+from dpgm_core.markup import tag
 from dpgm_core.models.model import Model
 from dpgm_core.models.standing import MEASURED
 from dpgm_core.report.page import page
@@ -30,7 +30,7 @@ _SHOWN, _LABELS = 200, 4000
 
 def make_annex(
     model: Model, records: object, *, file: str | Path | None = None, allow_non_private: bool = False
-) -> Html:
+) -> str:
     """A page that holds the model against the records it was learned from. NOT PRIVATE.
 
     Total variation on each table of the model and on pairs that no table holds, and all marginals side by side.

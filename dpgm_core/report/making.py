@@ -34,7 +34,7 @@ _SECTIONS = (
 )
 
 
-def make(model: Model, *, file: str | Path | None = None, ledger: Ledger | None = None, level: float = 0.9) -> Html:
+def make(model: Model, *, file: str | Path | None = None, ledger: Ledger | None = None, level: float = 0.9) -> str:
     """A page about a model: its guarantee in words, what was measured and chosen, what it says and how sure that is.
 
     Post-processing of the releases behind the model: free in privacy, and as private as they are. The page needs

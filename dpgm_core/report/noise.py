@@ -10,7 +10,7 @@ from attrs import frozen
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Clique
 
-__all__ = ["Measured", "measured_tables"]
+__all__ = ["Measured", "drawn", "measured_tables"]
 
 
 @frozen(kw_only=True)
@@ -32,6 +32,13 @@ class Measured:
     def relative(self) -> float:
         """The noise of a cell over the records in the average one."""
         return self.deviation / self.average
+
+
+def drawn(releases: Sequence[NoisyTables]) -> list[NoisyTables]:
+    """All whose noise was drawn as it is: each release, or of a session each of its steps that measured tables."""
+    return [
+        step for one in releases for step in (one.steps if one.session else (one,)) if isinstance(step, NoisyTables)
+    ]
 
 
 def measured_tables(releases: Sequence[NoisyTables]) -> list[Measured]:

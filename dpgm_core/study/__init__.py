@@ -11,13 +11,16 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.study.asked import Study
+    from dpgm_core.study.methods import Case, Method
     from dpgm_core.study.result import Estimate, Row, StudyResult
     from dpgm_core.study.running import run
     from dpgm_core.study.spec import load_study
     from dpgm_core.study.truths import dirichlet_potentials, generated_truth, normal_potentials
 
 __all__ = [
+    "Case",
     "Estimate",
+    "Method",
     "Row",
     "Study",
     "StudyResult",
@@ -28,13 +31,12 @@ __all__ = [
     "run",
 ]
 
-__getattr__, __dir__ = face(
-    __name__,
-    {
-        "asked": ["Study"],
-        "result": ["Estimate", "Row", "StudyResult"],
-        "running": ["run"],
-        "spec": ["load_study"],
-        "truths": ["dirichlet_potentials", "generated_truth", "normal_potentials"],
-    },
-)
+_LAZY = {
+    "asked": ["Study"],
+    "methods": ["Case", "Method"],
+    "result": ["Estimate", "Row", "StudyResult"],
+    "running": ["run"],
+    "spec": ["load_study"],
+    "truths": ["dirichlet_potentials", "generated_truth", "normal_potentials"],
+}
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -93,19 +93,19 @@ class Study:
     mechanisms: tuple[Any, ...] = field(default=None, converter=_several)
     selectors: tuple[Any, ...] = field(default=NAMED, converter=_several)
     records: tuple[int, ...] = field(converter=_several, validator=_whole(1, _MOST_RECORDS))
-    law: Tables = field(init=False)
-    structure: Structure = field()
-    workload: Workload = field()
-    neighbours: str | None = None
-    terms: Terms = field(validator=_drawable)
+    law: Tables = field(init=False, repr=False)
+    structure: Structure = field(repr=False)
+    workload: Workload = field(repr=False)
+    neighbours: str | None = field(default=None, repr=False)
+    terms: Terms = field(validator=_drawable, repr=False)
     split: str | Mapping[str, Any] = field(default="even", validator=lambda _, __, split: read_split(split))
     repeat: int = field(default=20, validator=_whole(1, _MOST_RUNS))
     seed: int = field(default=0, validator=_whole(0, 2**64))
     name: str = "study"
-    output: Path | None = None
-    remarks: Sequence[str] = ()
-    methods: tuple[Method, ...] = field(init=False)
-    cases: tuple[Case, ...] = field(init=False)
+    output: Path | None = field(default=None, repr=False)
+    remarks: Sequence[str] = field(default=(), repr=False)
+    methods: tuple[Method, ...] = field(init=False, repr=False)
+    cases: tuple[Case, ...] = field(init=False, repr=False)
 
     @records.default
     def _as_many_as_learned_from(self) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ def check_limit(seconds: float | None) -> None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
         raise OptionError(f"a limit must be a positive number of seconds, got {seconds!r}")
-    if not hasattr(signal, "setitimer"):
+    if sys.platform == "win32":
         raise OptionError("this system has no timer that could end a run; leave the limit out")
     if threading.current_thread() is not threading.main_thread():
         raise OptionError("a limit can be kept in the main thread only; leave it out, or run the study there")

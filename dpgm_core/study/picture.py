@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from dpgm_core.markup import Html, tag
+from dpgm_core.plots.canvas import framed, label, number, painted
 
 __all__ = ["Point", "drawn"]
 
@@ -39,34 +40,31 @@ def drawn(title: str, points: Sequence[Point], *, axis: str, across: int = 2, ev
     lines = list(dict.fromkeys(point.line for point in points))
     panels = list(dict.fromkeys(point.panel for point in points))
     shown = [point for point in points if _visible(point)]
-    down = math.ceil(len(panels) / across)
-    width, height = across * _WIDTH, down * _HEIGHT + 20 * len(lines) + 12
     marks = _places(points, evenly)
-    parts = [
+    content = [
         tag(
             "g",
             *_panel(panel, [point for point in shown if point.panel == panel], lines, marks),
-            tag("text", axis, x=(_LEFT + _WIDTH - _RIGHT) / 2, y=_HEIGHT - 8, text_anchor="middle"),
-            transform=f"translate({number % across * _WIDTH} {number // across * _HEIGHT})",
+            label(axis, (_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, _WIDTH - _LEFT, text_anchor="middle"),
+            transform=f"translate({at % across * _WIDTH} {at // across * _HEIGHT})",
         )
-        for number, panel in enumerate(panels)
+        for at, panel in enumerate(panels)
     ]
-    parts += [_key(name, number, down * _HEIGHT + 20 * number + 12) for number, name in enumerate(lines)]
+    below = math.ceil(len(panels) / across) * _HEIGHT
+    width = min(across, len(panels)) * _WIDTH
+    content += [_key(name, at, below + 20 * at + 12, width) for at, name in enumerate(lines)]
     left = len(points) - len(shown)
-    said = f"{', '.join(lines)}: {'; '.join(panels)}." + (
-        f" Not shown: {left} that are infinite or failed." if left else ""
-    )
-    return tag(
-        "svg",
-        tag("title", title),
-        tag("desc", said),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width} {height}",
+    notes = [
+        "Bars are one standard error up and down.",
+        *([f"Not shown: {left} that are infinite or failed."] * bool(left)),
+    ]
+    return framed(
+        content,
         width=width,
-        role="img",
-        style="max-width:100%;height:auto;font:12px sans-serif",
-        fill="currentColor",
+        height=below + 20 * len(lines) + 12,
+        title=title,
+        description=f"{', '.join(lines)}: {'; '.join(panels)}. {' '.join(notes)}",
+        notes=[(note, False) for note in notes],
     )
 
 
@@ -76,70 +74,63 @@ def _visible(point: Point) -> bool:
 
 def _panel(panel: str, shown: Sequence[Point], lines: Sequence[str], marks: Mapping[str, float]) -> list[Html]:
     """Title, axes and lines of one panel. marks: where each budget stands."""
-    parts = [tag("text", panel, x=_LEFT, y=18, font_weight="bold")]
+    right, floor = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    parts = [label(panel, _LEFT, 18, right - _LEFT)]
     if not shown:
-        return [*parts, tag("text", "no run gave a number", x=_LEFT, y=_HEIGHT / 2)]
+        return [*parts, label("no run gave a number", _LEFT, _HEIGHT / 2, right - _LEFT)]
     ends = [end for point in shown for end in _ends(point)]
     up = _scale(math.log(min(ends)), math.log(max(ends)), _HEIGHT - _BOTTOM - 8, _TOP + 8)
-    right, floor = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     for value in _ticks(min(ends), max(ends)):
         y = up(math.log(value))
-        parts.append(tag("path", d=f"M{_LEFT} {y:.1f}H{right}", stroke="currentColor", stroke_opacity="0.15"))
-        parts.append(tag("text", f"{value:g}", x=_LEFT - 6, y=f"{y + 4:.1f}", text_anchor="end"))
+        parts.append(tag("path", d=f"M{_LEFT} {number(y)}H{right}", stroke="currentColor", stroke_opacity="0.15"))
+        parts.append(label(f"{value:g}", _LEFT - 6, y + 4, _LEFT, text_anchor="end"))
+    room = (right - _LEFT) / len(marks)
     for name, x in marks.items():
-        parts.append(tag("path", d=f"M{x:.1f} {floor}v5", stroke="currentColor"))
-        parts.append(tag("text", name, x=f"{x:.1f}", y=floor + 18, text_anchor="middle"))
+        parts.append(tag("path", d=f"M{number(x)} {floor}v5", stroke="currentColor"))
+        parts.append(label(name, x, floor + 18, room, text_anchor="middle"))
     parts.append(tag("path", d=f"M{_LEFT} {_TOP}V{floor}H{right}", stroke="currentColor", fill="none"))
-    for number, name in enumerate(lines):
-        parts += _line([point for point in shown if point.line == name], number, len(lines), marks, up)
+    for at, name in enumerate(lines):
+        beside = 3.0 * (at - (len(lines) - 1) / 2)
+        parts += _line([point for point in shown if point.line == name], at, beside, marks, up)
     return parts
 
 
 def _line(
-    points: Sequence[Point],
-    number: int,
-    lines: int,
-    marks: Mapping[str, float],
-    up: Callable[[float], float],
+    points: Sequence[Point], at: int, beside: float, marks: Mapping[str, float], up: Callable[[float], float]
 ) -> list[Html]:
-    """One method: its means joined, a bar of one standard error up and down at each, a little beside the others'."""
-    beside = 3.0 * (number - (lines - 1) / 2)
+    """One method, a little beside the others: its means joined, with a bar of one standard error up and down."""
     places = sorted(((marks[point.tick] + beside, point) for point in points), key=lambda place: place[0])
-    path = "".join(f"{'L' if at else 'M'}{x:.1f} {up(math.log(one.mean)):.1f}" for at, (x, one) in enumerate(places))
-    parts = (
-        [tag("path", d=path, fill="none", stroke=_colour(number), stroke_width=1.5, **_dash(number))] if path else []
-    )
+    path = " ".join(f"{number(x)},{number(up(math.log(one.mean)))}" for x, one in places)
+    parts = [tag("polyline", points=path, fill="none", stroke_width=1.5, stroke_dasharray=_dash(at), **_stroke(at))]
     for x, one in places:
         low, high = _ends(one)
-        where = f"{one.line}, {one.tick}: {one.mean:.3g}"
-        said = where if math.isnan(one.error) else f"{where} ± {one.error:.1g}"
-        bar = tag(
-            "path",
-            d=f"M{x:.1f} {up(math.log(low)):.1f}V{up(math.log(high)):.1f}",
-            stroke=_colour(number),
-            stroke_width=1.5,
-        )
-        dot = tag("circle", cx=f"{x:.1f}", cy=f"{up(math.log(one.mean)):.1f}", r=3, fill=_colour(number))
-        parts.append(tag("g", tag("title", said), bar, dot))
+        said = f"{one.line}, {one.tick}: {one.mean:.3g}" + ("" if math.isnan(one.error) else f" ± {one.error:.1g}")
+        bar = f"M{number(x)} {number(up(math.log(low)))}V{number(up(math.log(high)))}"
+        dot = tag("circle", cx=number(x), cy=number(up(math.log(one.mean))), r=3, **painted(_colour(at)))
+        parts.append(tag("g", tag("title", said), tag("path", d=bar, stroke_width=1.5, **_stroke(at)), dot))
     return parts
 
 
-def _key(name: str, number: int, y: float) -> Html:
+def _key(name: str, at: int, y: float, width: float) -> Html:
     """What a line stands for."""
     return tag(
         "g",
-        tag("path", d=f"M{_LEFT} {y}h28", stroke=_colour(number), stroke_width=1.5, **_dash(number)),
-        tag("circle", cx=_LEFT + 14, cy=y, r=3, fill=_colour(number)),
-        tag("text", name, x=_LEFT + 36, y=y + 4),
+        tag("path", d=f"M{_LEFT} {y}h28", stroke_width=1.5, stroke_dasharray=_dash(at), **_stroke(at)),
+        tag("circle", cx=_LEFT + 14, cy=y, r=3, **painted(_colour(at))),
+        label(name, _LEFT + 36, y + 4, width - _LEFT - 44),
     )
 
 
-def _colour(number: int) -> Html:
-    return Html(f"var(--dpgm-series-{number + 1}, {_COLOURS[number % len(_COLOURS)]})")
+def _colour(at: int) -> tuple[str, str]:
+    return f"series-{at + 1}", _COLOURS[at % len(_COLOURS)]
 
 
-def _dash(number: int) -> dict[str, str | None]:
-    return {"stroke_dasharray": _DASHES[number % len(_DASHES)]}
+def _stroke(at: int) -> dict[str, str]:
+    return painted(_colour(at), "stroke")
+
+
+def _dash(at: int) -> str | None:
+    return _DASHES[at % len(_DASHES)]
 
 
 def _places(points: Sequence[Point], evenly: bool) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from dpgm_core.markup import Html
+from dpgm_core.markup import table
 from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.study.asked import Study
@@ -103,7 +103,7 @@ class StudyResult:
 
     name: str
     repeat: int
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = field(repr=False)
     lines: tuple[Line, ...] = field(repr=False)
 
     @classmethod
@@ -131,21 +131,7 @@ class StudyResult:
 
     def text(self) -> str:
         """A table of means and standard errors, what failed and why, and what the numbers are of."""
-        sizes, budgets = {row.records for row in self.rows}, {str(row.budget) for row in self.rows}
-        first = self.rows[0].method
-        several = any(row.differences for row in self.rows)
-        head = [*(["records"] * (len(sizes) > 1)), *(["budget"] * (len(budgets) > 1)), "method", *_HEADS.values()]
-        head += ["failed", *(["difference of KL"] * several)]
-        body = []
-        for row in self.rows:
-            point = [f"{row.records:,}"] * (len(sizes) > 1) + [str(row.budget)] * (len(budgets) > 1)
-            numbers = [_cell(measure, row.means[measure]) for measure in _HEADS]
-            less = [str(row.differences["kl"]) if row.differences else ""] * several
-            body.append([*point, row.method, *numbers, f"{row.failures} of {row.runs}", *less])
-        same = [f"{next(iter(sizes)):,} records"] * (len(sizes) == 1) + [next(iter(budgets))] * (len(budgets) == 1)
-        told = ["; ".join([f"{self.name}: {self.repeat} runs of each, mean ± standard error", *same])]
-        told += [f"differences are from {first}, run by run on the same records"] * several
-        return "\n".join([*told, "", *_aligned(head, body), "", *self._troubles(), _SAID])
+        return "\n".join([*self._heading(), "", *_aligned(*self._table()), "", *self._troubles(), _SAID])
 
     def csv(self) -> str:
         """The rows: a column for each measure's mean and standard error, and for those of its differences."""
@@ -163,7 +149,7 @@ class StudyResult:
             writer.writerow([row.method, *row.names.values(), *facts, *numbers])
         return out.getvalue()
 
-    def svg(self) -> Html:
+    def svg(self) -> str:
         """KL and total variation of pairs against the budget, one standard error up and down; a line per method."""
         panels = {"kl": "KL(truth || model), nats", "tv_pairs": "total variation of pairs, mean"}
         axis = _axis([row.budget for row in self.rows])
@@ -190,7 +176,31 @@ class StudyResult:
         return brief("StudyResult", clipped(self.name), f"{len(self.rows)} rows of {self.repeat} runs each")
 
     def _repr_html_(self) -> str:
-        return self.svg()
+        said = "; ".join([*self._heading(), *self._troubles()])
+        return f"{table(*self._table(), caption=said)}{self.svg()}"
+
+    def _heading(self) -> list[str]:
+        """What all rows have in common, and what differences are from."""
+        sizes, budgets = {row.records for row in self.rows}, {str(row.budget) for row in self.rows}
+        same = [f"{next(iter(sizes)):,} records"] * (len(sizes) == 1) + [next(iter(budgets))] * (len(budgets) == 1)
+        told = ["; ".join([f"{self.name}: {self.repeat} runs of each, mean ± standard error", *same])]
+        return told + [f"differences are from {self.rows[0].method}, run by run on the same records"] * self._compares
+
+    @property
+    def _compares(self) -> bool:
+        return any(row.differences for row in self.rows)
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Names of columns, and rows; what is the same in all rows stands in the heading."""
+        sizes, budgets = len({row.records for row in self.rows}) > 1, len({row.budget for row in self.rows}) > 1
+        head = [*["records"] * sizes, *["budget"] * budgets, "method", *_HEADS.values(), "failed"]
+        body = []
+        for row in self.rows:
+            point = [*[f"{row.records:,}"] * sizes, *[str(row.budget)] * budgets]
+            numbers = [_cell(measure, row.means[measure]) for measure in _HEADS]
+            apart = [str(row.differences["kl"]) if row.differences else ""] * self._compares
+            body.append([*point, row.method, *numbers, f"{row.failures} of {row.runs}", *apart])
+        return head + ["difference of KL"] * self._compares, body
 
     def _troubles(self) -> list[str]:
         """Why runs failed, each reason once; and what could not be computed."""
@@ -201,7 +211,7 @@ class StudyResult:
         ]
         unanswered = dict.fromkeys(line["unanswered"] for line in self.lines if "unanswered" in line)
         found += [f"not computed for some models: {said}" for said in unanswered]
-        return [*found, ""] if found else []
+        return found
 
 
 def _values(part: Sequence[Line], measure: str) -> dict[int, float]:

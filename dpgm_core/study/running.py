@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from dpgm_core.study.folder import Folder
 from dpgm_core.study.limit import check_limit
 from dpgm_core.study.parallel import check_jobs, spread
 from dpgm_core.study.result import StudyResult
-from dpgm_core.study.single import Setting, Single
+from dpgm_core.study.single import Setting, Single, judge_of
 from dpgm_core.study.store import Line, append
 
 __all__ = ["run"]
@@ -33,8 +32,8 @@ def run(
     each finished run becomes a line of its `runs.jsonl` at once, and a study that was stopped goes on from there; None
     keeps all in memory. jobs: processes of one thread each; more than one needs joblib (extra `study`). The numbers do
     not depend on it, but for the seconds. limit: seconds for one run, after which it has failed. A run that fails is a
-    result too, and is not tried again unless retry is True. Raises OptionError, also for a folder of another study, and
-    ModelFileError.
+    result too, and is not tried again unless retry is True. Raises OptionError, also for a folder of another study,
+    TooLarge for a truth that nothing can be drawn from, and ModelFileError.
 
     >>> from dpgm_core import Budget, Domain
     >>> from dpgm_core.study import generated_truth
@@ -51,7 +50,7 @@ def run(
     kept = None if folder is None else Folder(folder, study.facts())
     lines = [] if kept is None else kept.lines()
     known = {(line["key"], line["run"]): line for line in lines if not (retry and "error" in line)}
-    waiting = list(_waiting(study, known, limit))
+    waiting = _waiting(study, known, limit)
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
     with nullcontext() if kept is None or not waiting else kept.writing() as file:
@@ -65,7 +64,7 @@ def run(
     return StudyResult.of(study, asked)
 
 
-def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> Iterator[Single]:
+def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | None) -> list[Single]:
     """Every case's first run before any case's second, so that an early end leaves something everywhere."""
     setting = Setting(
         name=str(study.facts()),
@@ -77,7 +76,12 @@ def _waiting(study: Study, known: dict[tuple[str, int], Line], limit: float | No
         seed=study.seed,
         limit=limit,
     )
-    for number in range(study.repeat):
-        for case in study.cases:
-            if (case.key, number) not in known:
-                yield Single(setting=setting, case=case, run=number)
+    missing = [
+        Single(setting=setting, case=case, run=number)
+        for number in range(study.repeat)
+        for case in study.cases
+        if (case.key, number) not in known
+    ]
+    if missing:
+        judge_of(setting)  # a truth that nothing can be drawn from is refused, and is no failure of components
+    return missing

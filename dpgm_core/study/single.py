@@ -30,7 +30,7 @@ from dpgm_core.study.store import Line
 from dpgm_core.tables import Tables
 from dpgm_core.workload import Workload
 
-__all__ = ["MEASURES", "Setting", "Single", "seed_of"]
+__all__ = ["MEASURES", "Judge", "Setting", "Single", "judge_of", "seed_of"]
 
 #: What is told of each model, smaller is better: nats, probabilities from 0 to 1, and seconds on the wall.
 MEASURES = ("kl", "tv_cliques", "tv_cliques_worst", "tv_pairs", "tv_pairs_worst", "seconds")
@@ -73,7 +73,7 @@ class Single:
 
     def _measured(self) -> dict[str, Any]:
         setting, case, method = self.setting, self.case, self.case.method
-        judge = _judge(setting)
+        judge = judge_of(setting)
         records = judge.records(case.records, seed_of(setting.seed, "records", self.run))
         if setting.terms.person is not None:
             records = {**records, setting.terms.person: np.arange(case.records)}  # everybody has one
@@ -96,7 +96,7 @@ class Single:
         return {**judge.errors(done.model), "seconds": round(seconds, 4), "converged": bool(done.converged)}
 
 
-class _Judge:
+class Judge:
     """The truth: draws records, and knows what a model should have said."""
 
     def __init__(self, setting: Setting) -> None:
@@ -159,14 +159,14 @@ def seed_of(study: int, what: str, run: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{study} {what} {run}".encode()).digest()[:8], "big")
 
 
-_kept: dict[str, _Judge] = {}
+_kept: dict[str, Judge] = {}
 
 
-def _judge(setting: Setting) -> _Judge:
-    """Of the study that this process last had a run of."""
+def judge_of(setting: Setting) -> Judge:
+    """Of the study that this process last had a run of. Raises TooLarge of a truth that nothing can be drawn from."""
     if setting.name not in _kept:
         _kept.clear()
-        _kept[setting.name] = _Judge(setting)
+        _kept[setting.name] = Judge(setting)
     return _kept[setting.name]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import define, field
@@ -25,6 +26,9 @@ OVERFLOWING = """() => {
         found.push(`the page is ${document.documentElement.scrollWidth} wide`);
     return found;
 }"""
+#: Whether the site's own script has made the boxes that scroll stops of the Tab key.
+REACHABLE = """() => [...document.querySelectorAll("pre > code")].every(
+    (one) => one.scrollWidth <= one.clientWidth || one.tabIndex >= 0)"""
 #: Where the focus is: its place among all elements, and what it is; null if nowhere.
 FOCUSED = """() => {
     const one = document.activeElement;
@@ -51,6 +55,10 @@ class Opened:
         self.page.on("request", lambda request: self._asked(request.url))
         self.page.on("requestfailed", lambda request: self.faults.append(f"not there: {request.url}"))
         self.page.goto(address, wait_until="load")
+        from playwright.sync_api import TimeoutError as TooLate
+
+        with suppress(TooLate):  # then axe-core says which
+            self.page.wait_for_function(REACHABLE, timeout=10_000)
 
     def _asked(self, url: str) -> None:
         if not url.startswith((self.home, "data:", "blob:")):

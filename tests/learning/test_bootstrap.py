@@ -431,12 +431,17 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
         bootstrap(wrong, 3, learner=Quick())
 
 
-def test_replicates_made_elsewhere_serve_too(chain):
-    """`with_replicates` takes log-potentials, (B, cells), and shares the engine; another shape is refused."""
+def test_replicates_made_elsewhere_serve_too(chain, tmp_path):
+    """`with_replicates` takes log-potentials, (B, cells), and shares the engine; another shape is refused.
+
+    Any precision goes into a file, and comes out with what such a file keeps.
+    """
     potentials = np.stack([chain.potentials.values, chain.potentials.values + 1.0])
     made = chain.with_replicates(potentials)
     assert made.engine is chain.engine and len(made.replicates) == 2
     assert made.standard_errors("a") == pytest.approx(0, abs=1e-9)
+    made.save(tmp_path / "m.dpgm")
+    assert dpgm.load_model(tmp_path / "m.dpgm").standard_errors("a") == pytest.approx(0, abs=1e-6)
     with pytest.raises(dpgm.StructureError, match="shape"):
         chain.with_replicates(potentials[:1])
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.errors import OptionError, StructureError, TooLarge
-from dpgm_core.inference.exact.cluster_tree import cluster_tree
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.models import dependence as module
 from dpgm_core.models.dependence import Dependence, dependence
 from dpgm_core.models.model import Model
-from dpgm_core.models.pairwise import pair_tables
 from dpgm_core.testing.strategies import potentials, structures
 from tests.models.test_merged import model_of as merged_model
 
@@ -146,17 +144,6 @@ def test_intervals_end_where_values_do():
     rows = 9.0 * np.array([[1, -1, -1, 1], [0, 0, 0, 0], [-1, 1, 1, -1]])
     found = dependence(Model(structure, Tables(structure, rows[0])).with_replicates(rows[1:]))
     assert (found.low[0], found.high[0], found.v_high[0]) == (0.0, pytest.approx(math.log(2)), 1.0)
-
-
-def test_each_pair_is_met_once():
-    """The walks of two attributes never both make their pair."""
-    # Three arms: wherever the root is, some cluster has two others below it.
-    domain = Domain.from_sizes(dict.fromkeys("abcdef", 2))
-    model = model_of(Structure(domain, [("a", "b", "c"), ("a", "d"), ("b", "e"), ("c", "f")]))
-    tree = cluster_tree(model.structure)
-    tables = [model.marginal(clique)[None] for clique in tree.structure.cliques]
-    met = [tuple(sorted(pair)) for *pair, _ in pair_tables(tree, tables, domain.names)]
-    assert sorted(met) == list(itertools.combinations(domain.names, 2))
 
 
 def test_chosen_pairs_are_the_same():

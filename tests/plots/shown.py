@@ -6,10 +6,11 @@ import functools
 
 import numpy as np
 
-from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, release
+from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, plots, release
 from dpgm_core.models.model import Model
+from dpgm_core.plots.picture import Picture
 
-__all__ = ["HOSTILE", "hostile", "released", "written"]
+__all__ = ["CASES", "DRAWN", "HOSTILE", "MODELS", "SVG", "drawn", "hostile", "released", "written"]
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -57,3 +58,21 @@ def hostile() -> Model:
 def written(structure: Structure, seed: int = 0) -> Model:
     """A model of no release, with random potentials."""
     return Model(structure, Tables(structure, np.random.default_rng(seed).normal(size=structure.cells)))
+
+
+DRAWN = {
+    "marginal": lambda m: plots.marginal(m, m.domain.names[0]),
+    "given": lambda m: plots.marginal(m, m.domain.names[0], {m.domain.names[1]: m.domain[m.domain.names[1]].labels[0]}),
+    "pair": lambda m: plots.pair(m, *m.domain.names[:2]),
+    "dependence": plots.dependence,
+    "graph": plots.graph,
+    "junction tree": lambda m: plots.graph(m, junction_tree=True),
+}
+MODELS = {"released": released, "hostile": hostile}
+CASES = [(kind, model) for kind in DRAWN for model in MODELS]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(kind: str, model: str) -> Picture:
+    """One of the pictures of one of the models."""
+    return DRAWN[kind](MODELS[model]())

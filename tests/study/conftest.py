@@ -53,3 +53,9 @@ def registered(monkeypatch):
         return name
 
     return register
+
+
+@pytest.fixture(scope="session")
+def timeless():
+    """Takes from lines what no two runs share."""
+    return lambda lines: [{key: value for key, value in line.items() if key != "seconds"} for line in lines]

@@ -8,7 +8,7 @@ from dpgm_core.markup import Html
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.report.material import Material
 from dpgm_core.report.matrix import noise_matrix
-from dpgm_core.report.noise import Measured, measured_tables
+from dpgm_core.report.noise import Measured, drawn, measured_tables
 from dpgm_core.report.parts import Section, cut, data_table, fold, joined, name, number, paragraph, per_cent, several
 
 __all__ = ["section"]
@@ -33,7 +33,7 @@ def section(material: Material) -> Section:
 def _parts(material: Material) -> list[object]:
     found = measured_tables(material.releases)
     swamped = sum(one.relative > 1 for one in found)
-    noises = dict.fromkeys(_law(one) for one in material.releases)
+    noises = dict.fromkeys(_law(one) for one in drawn(material.releases))
     words = (
         f"From the records came {several(len(found), 'noisy table')} and nothing else. Each cell is a count with "
         f"independent noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard "

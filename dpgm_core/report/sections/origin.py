@@ -10,6 +10,7 @@ from dpgm_core._version import __version__
 from dpgm_core.files import plain
 from dpgm_core.markup import Html, tag
 from dpgm_core.report.material import Material
+from dpgm_core.report.noise import drawn
 from dpgm_core.report.parts import Section, cut, data_table, facts, joined, listing, number, paragraph, several
 
 __all__ = ["section"]
@@ -88,7 +89,7 @@ def _value(key: str, value: object) -> str:
 
 def _mechanisms(material: Material) -> list[Html]:
     found: dict[str, Html] = {}
-    for release in material.releases:
+    for release in drawn(material.releases):
         for one in release.calibrations:
             told = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
             found.setdefault(json.dumps(plain(told), sort_keys=True), _maker(told))

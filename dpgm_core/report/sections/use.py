@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from dpgm_core.markup import Html, tag
+from dpgm_core.markup import Html, tag, text
 from dpgm_core.printable import printable
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import Section, joined, paragraph
@@ -28,7 +28,7 @@ def section(material: Material) -> Section:
         f"dpgm query {file} {first} {second}" if len(plain) > 1 else "",
         f"dpgm query {file} {first} --given {given}" if given else "",
         f"dpgm sample {file} -n 10000 -o synthetic.csv",
-        f"dpgm export {file} -o model.bif",
+        f"dpgm export {file} --uai model.uai",
     ]
     asked = repr(plain[0]) if plain else "'ATTRIBUTE'"
     python = [
@@ -58,6 +58,4 @@ def _lines(lines: list[str], of: str) -> Html:
 
 def _escaped(lines: str) -> str:
     """Several lines as a text; `text` alone would spell out their ends."""
-    from dpgm_core.markup import text
-
     return "\n".join(text(line) for line in lines.split("\n"))

@@ -1,4 +1,4 @@
-"""Pictures as files and specifications, and drawn with matplotlib where it is installed."""
+"""Pictures as files, and drawn with matplotlib where it is installed."""
 
 from __future__ import annotations
 
@@ -10,32 +10,7 @@ import pytest
 
 from dpgm_core import Domain, Structure, plots
 from dpgm_core.errors import ModelFileError, OptionError
-from tests.plots.shown import written
-from tests.plots.test_svg import CASES, DRAWN, drawn
-
-
-@pytest.mark.parametrize(("kind", "model"), CASES)
-def test_a_specification_is_plain_json_with_what_it_names(kind, model):
-    """Marks, encodings and values; each field that an encoding names is in the values; labels are printable."""
-    spec = drawn(kind, model).vega()
-    values = json.loads(json.dumps(spec, allow_nan=False))["data"]["values"]
-    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/") and values
-    views = spec.get("layer", [spec])
-    assert all("mark" in view for view in views)
-    encodings = [spec.get("encoding", {}), *(view.get("encoding", {}) for view in views)]
-    fields = {channel["field"] for encoding in encodings for channel in encoding.values()}
-    assert fields and fields <= {key for value in values for key in value}
-    assert all(str(part).isprintable() for value in values for part in value.values())
-    assert spec["title"]["text"].isprintable() and spec["title"]["subtitle"]
-
-
-def test_the_specification_has_the_numbers():
-    """Those of the picture, in its order."""
-    picture = drawn("marginal", "released")
-    values = picture.vega()["data"]["values"]
-    assert [(one["label"], one["share"], one["low"], one["high"]) for one in values] == list(
-        zip(picture.labels, picture.shares, picture.low, picture.high, strict=True)
-    )
+from tests.plots.shown import DRAWN, drawn, written
 
 
 def test_files_are_written_by_their_names(tmp_path):
@@ -84,17 +59,6 @@ def test_matplotlib_draws_on_the_axes_it_is_given(figure, kind, model):
     assert not any(
         text.get_parse_math() for text in [*axes.get_yticklabels(), *axes.get_xticklabels()] if "$" in text.get_text()
     )
-
-
-def test_matplotlib_draws_the_numbers(figure):
-    """Bars as long as the shares, whiskers over the intervals, cells of the table."""
-    picture = drawn("marginal", "released")
-    axes = picture.draw(figure.Figure().subplots())
-    assert [patch.get_width() for patch in axes.patches] == pytest.approx(picture.shares)
-    assert [tuple(line.get_xdata()) for line in axes.lines] == list(zip(picture.low, picture.high, strict=True))
-    heat = drawn("pair", "released")
-    table = heat.draw(figure.Figure().subplots()).images[0].get_array()
-    assert [float(table[one.row, one.column]) for one in heat.cells] == pytest.approx([one.value for one in heat.cells])
 
 
 def test_other_kinds_of_files_are_matplotlibs(figure, tmp_path):

@@ -1,0 +1,71 @@
+"""The guarantee in words: never more than the release proves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import dpgm_core as dpgm
+from dpgm_core.report import make
+
+DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 2})
+STRUCTURE = dpgm.Structure(DOMAIN, [("a", "b")])
+CODES = np.array([[0, 0], [1, 1], [1, 0], [1, 1]] * 50)
+
+
+def told(parsed, budget: dpgm.Budget, terms: dpgm.Terms, **more: object) -> str:
+    """The section of a model that is uniform, over a release of its own."""
+    noisy = dpgm.release(CODES, STRUCTURE, budget, terms=terms, **more)
+    model = dpgm.Model(STRUCTURE, dpgm.Tables.zeros(STRUCTURE), releases=[noisy])
+    return str(parsed(make(model)).texts["guarantee"])
+
+
+def test_pure_under_add_remove(parsed):
+    """Factor and guess of being in the data at epsilon; of one's values at twice that, as an exchange is two steps."""
+    text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"))
+    assert "at most eε = 2.72 times" in text
+    assert "whether a certain unit is in the data or not" in text
+    assert "at most 73.2 % of cases" in text
+    assert 0.88 < math.exp(2) / (1 + math.exp(2)) < 0.881
+    assert "the loss of two units, ε = 2: a guess between the two is right in at most 88.1 %" in text
+
+
+def test_pure_under_replace_one(parsed):
+    """Which of two values; nothing of presence, which it does not bound at that price."""
+    text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="replace-one"))
+    assert "which of two sets of values a certain unit has" in text
+    assert "the number of units is the same and public" in text
+    assert "is in the data or not" not in text
+    assert "two units" not in text
+
+
+def test_delta_and_rho(parsed):
+    """Delta is added to every outcome; rho is converted at stated deltas, and has no factor for every outcome."""
+    terms = dpgm.Terms(neighbours="add-remove")
+    assert "plus δ = 1e-06" in told(parsed, dpgm.Budget.approx(1, "1e-6"), terms, mechanism="gaussian")
+    text = told(parsed, dpgm.Budget.zcdp("0.5"), terms, mechanism="gaussian")
+    assert "at most αρ, with ρ = 0.5" in text
+    assert "ε = 5.222" in text
+    assert "times that under" not in text
+
+
+def test_conditions_are_told(parsed):
+    """A public number of records, and rows of a person."""
+    text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove", total="public"))
+    assert "CONDITIONAL ON PUBLIC N" in text
+    assert "estimated from the noisy tables" not in text
+
+
+@pytest.mark.parametrize("words", ["What the population tells", "families", "Choices made by looking", "Plugins"])
+def test_what_is_not_covered_is_told(parsed, words):
+    """Whatever the budget."""
+    assert words in told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"))
+
+
+def test_a_budget_that_promises_nothing_says_so(parsed):
+    """Epsilon 50 bounds no attacker."""
+    text = told(parsed, dpgm.Budget.pure(50), dpgm.Terms(neighbours="add-remove"))
+    assert "promises next to nothing" in text
+    assert "more than a million" in text

@@ -1,0 +1,19 @@
+"""The combinations that are compared, told apart in words and in files."""
+
+from attrs import evolve
+
+from dpgm_core import Budget, Terms
+from dpgm_core.study import run
+
+
+def test_selectors_and_persons(study):
+    """A selector draws its own noise, whatever the mechanisms; several rows to a person make more of it."""
+    chosen = evolve(study, learners="naive-mle", budgets=Budget.pure(1), selectors=["named", "mst"])
+    chosen = evolve(chosen, mechanisms=["laplace", "gaussian"], repeat=1)
+    assert [method.label for method in chosen.methods] == ["laplace / named", "mst", "gaussian / named"]
+    rows = run(chosen).rows
+    assert [row.failures for row in rows] == [0, 0, 1]
+    assert rows[1].names["mechanism"] == "laplace"
+    alone = evolve(study, learners="naive-mle", repeat=8, budgets=Budget.pure(1))
+    several = evolve(alone, terms=Terms(neighbours="add-remove", person="id", rows_per_person=20))
+    assert run(several).rows[0].means["kl"].mean > 2 * run(alone).rows[0].means["kl"].mean
