@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
+from dpgm_core.comparison import compare
 from dpgm_core.testing.strategies import budgets
 
 HOSTILE = "</td></table><script>alert('x')</script>\n\x1b[2J\u202e\"&"
@@ -144,6 +145,18 @@ def test_a_ledger_is_read_when_it_is_looked_at(tmp_path):
     assert len(repr(ledger.history()[0])) < 120
     (tmp_path / "a.ledger").unlink()
     assert "not read" in look(ledger)
+
+
+def test_comparisons():
+    """Two models side by side, and each pair: what sets them apart, and who is less private than it says."""
+    structure = dpgm.Structure.chain(dpgm.Domain.from_sizes({HOSTILE: 2, "b": 2}))
+    models = [
+        dpgm.Model(structure, dpgm.Tables(structure, np.log(np.array(table))))
+        for table in ([0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1])
+    ]
+    found = compare(*models)
+    assert "carries no release" in look(found) and "total variation" in look(found.pairs[0])
+    assert repr(found) == "Comparison(#1: model, #2: model)"
 
 
 @given(budgets())

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 from attrs import asdict, frozen
 
 from dpgm_core.comparison.matching import Matching
+from dpgm_core.markup import Html, card, first, tag
+from dpgm_core.printable import brief, clipped, listed
 from dpgm_core.structure import Clique
 
 __all__ = ["Comparison", "Difference", "Gap", "Kind", "Pair", "Subject"]
@@ -88,6 +90,24 @@ class Pair:
     gaps: tuple[Gap, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        found = f"{len(self.differences)} tables", f"{len(self.gaps)} noisy tables"
+        return brief("Pair", f"{clipped(self.other)} against {clipped(self.first)}", *found)
+
+    def _repr_html_(self) -> Html:
+        about = clipped(self.other), clipped(self.first)
+        facts = [("attributes of both", f"{len(self.matching.shared):,}"), ("notes", " ".join(self.notes))]
+        kl = self.no_kl or "" if self.kl is None else f"{self.kl[0]:.4g} and {self.kl[1]:.4g} nats"
+        facts += [("KL there and back", kl)]
+        apart = (
+            (listed(one.attributes, 8), one.total_variation, "" if one.score is None else one.score, *one.standing)
+            for one in self.differences
+        )
+        head = ["table", "total variation", "errors apart", f"{about[1]} rests on", f"{about[0]} rests on"]
+        gaps = ((listed(one.attributes, 8), one.deviations, one.largest) for one in self.gaps)
+        noisy = first(["noisy table", "deviations apart", "of one cell"], gaps, len(self.gaps))
+        return card(f"{about[0]} against {about[1]}", facts, first(head, apart, len(self.differences)), noisy)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
@@ -119,6 +139,18 @@ class Comparison:
     subjects: tuple[Subject, ...]
     pairs: tuple[Pair, ...]
     privacy: str
+
+    def __repr__(self) -> str:
+        return brief("Comparison", *(f"{clipped(one.name)}: {one.kind}" for one in self.subjects))
+
+    def _repr_html_(self) -> Html:
+        rows = (
+            (one.name, one.kind, one.facts.get("cost") or "", one.facts.get("learner") or "") for one in self.subjects
+        )
+        sides = first(["", "kind", "cost", "learner"], rows, len(self.subjects))
+        stamps = [f"{clipped(one.name)}: {flaw}" for one in self.subjects for flaw in one.caveats]
+        pairs = [pair._repr_html_() for pair in self.pairs]
+        return card("Comparison", [], sides, *pairs, tag("p", self.privacy), flaws=stamps)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as `dpgm compare --json` prints them."""

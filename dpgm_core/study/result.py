@@ -15,6 +15,7 @@ from typing import Any
 from attrs import field, frozen
 
 from dpgm_core.markup import table
+from dpgm_core.printable import brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.study.asked import Study
 from dpgm_core.study.methods import KINDS
@@ -170,6 +171,9 @@ class StudyResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain values of name and rows."""
         return {"name": self.name, "repeat": self.repeat, "rows": [row.to_dict() for row in self.rows]}
+
+    def __repr__(self) -> str:
+        return brief("StudyResult", clipped(self.name), f"{len(self.rows)} rows of {self.repeat} runs each")
 
     def _repr_html_(self) -> str:
         said = "; ".join([*self._heading(), *self._troubles()])
