@@ -25,6 +25,8 @@ FACES = (
     "dpgm_core.metadata",
     "dpgm_core.constraints",
     "dpgm_core.plots",
+    "dpgm_core.report",
+    "dpgm_core.comparison",
     "dpgm_core.study",
 )
 

@@ -92,7 +92,7 @@ def _print_distances(
     path: Path, against: Path | None, data: Path | str | None, allow_non_private: bool, as_json: bool
 ) -> None:
     """One model against its own noisy tables, records, or, as `dpgm evaluate` had it, another model."""
-    from dpgm_core.comparison import privacy_of
+    from dpgm_core.comparison.compared import privacy_of
     from dpgm_core.evaluate import kl_divergence, total_variation
     from dpgm_core.models.reading import load_model
     from dpgm_core.releases.stamps import caveats_of, stamp_of

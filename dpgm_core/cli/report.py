@@ -49,7 +49,7 @@ def report(
     from dpgm_core.ledger.ledger import Ledger
     from dpgm_core.models.reading import load_model
     from dpgm_core.releases.stamps import caveats_of
-    from dpgm_core.report import make, make_annex
+    from dpgm_core.report import make_annex, make_report
 
     page = model_file.with_suffix(".html") if output is None else output
     if page.suffix not in (".html", ".htm"):
@@ -66,7 +66,7 @@ def report(
     beside = None
     with progress_shown() as progress:
         progress("making the report", 0, None)
-        made = make(model, file=model_file, ledger=ledger, level=level).encode()
+        made = make_report(model, file=model_file, ledger=ledger, level=level).encode()
         if records is not None:
             progress("counting: the annex", 0, None)
             owned = make_annex(model, records_of(records), file=model_file, allow_non_private=allow_non_private)

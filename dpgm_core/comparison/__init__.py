@@ -6,23 +6,36 @@ others is from the first. No records are read; what compares a model with record
 
 from __future__ import annotations
 
-from dpgm_core.comparison.compared import compare, privacy_of
-from dpgm_core.comparison.matching import Matching, matching
-from dpgm_core.comparison.page import make_page
-from dpgm_core.comparison.subjects import Synthetic, read_subject
-from dpgm_core.comparison.values import Comparison, Difference, Gap, Pair, Subject
+from typing import TYPE_CHECKING
+
+from dpgm_core.faces import face
+
+if TYPE_CHECKING:
+    from dpgm_core.comparison.compared import compare
+    from dpgm_core.comparison.matching import Overlap
+    from dpgm_core.comparison.page import make_page
+    from dpgm_core.comparison.subjects import Synthetic, read_subject
+    from dpgm_core.comparison.values import Comparison, Difference, Gap, Pair, Subject
+
+_LAZY = {
+    "compared": ["compare"],
+    "matching": ["Overlap"],
+    "page": ["make_page"],
+    "subjects": ["Synthetic", "read_subject"],
+    "values": ["Comparison", "Difference", "Gap", "Pair", "Subject"],
+}
 
 __all__ = [
     "Comparison",
     "Difference",
     "Gap",
-    "Matching",
+    "Overlap",
     "Pair",
     "Subject",
     "Synthetic",
     "compare",
     "make_page",
-    "matching",
-    "privacy_of",
     "read_subject",
 ]
+
+__getattr__, __dir__ = face(__name__, _LAZY)

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.comparison.distances import differences
-from dpgm_core.comparison.matching import Matching, matching
+from dpgm_core.comparison.matching import Overlap, matching
 from dpgm_core.comparison.released import against_model, gaps
 from dpgm_core.comparison.sides import Drawn, ModelSide, Side
 from dpgm_core.comparison.subjects import Content, Synthetic, kind_of, read_subject, structure_of, subject_of
@@ -158,7 +158,7 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
     )
 
 
-def _nothing_shared(first: str, other: str, found: Matching) -> str:
+def _nothing_shared(first: str, other: str, found: Overlap) -> str:
     why = [f"{spelled(list(found.labels))} have other labels"] if found.labels else []
     why += [f"of {spelled(found.unmeasured)} nothing was measured"] if found.unmeasured else []
     why += [f"the one has {spelled(found.only_first)}"] if found.only_first else []
@@ -193,7 +193,7 @@ def _structures(
     return held, len(ours.keys() & theirs.keys()), alone
 
 
-def _kl(first: Model, other: Model, matched: Matching) -> tuple[tuple[float, float] | None, str | None]:
+def _kl(first: Model, other: Model, matched: Overlap) -> tuple[tuple[float, float] | None, str | None]:
     """KL(first || other) and KL(other || first), where both are exact and over the same labels; or why not."""
     if set(matched.shared) | set(matched.unmeasured) != {*first.domain.names, *other.domain.names}:
         return None, "they are not over the same attributes and labels"
@@ -211,7 +211,7 @@ def _kl(first: Model, other: Model, matched: Matching) -> tuple[tuple[float, flo
         return None, str(error)
 
 
-def _aligned_kl(one: Model, other: Model, back: Matching) -> float:
+def _aligned_kl(one: Model, other: Model, back: Overlap) -> float:
     """KL(one || other) = log Z' - E_p[theta'] - H(p), the other's labels in another order; back: to that order."""
     pieces = pieces_of(other.expanded())
     cliques = list(dict.fromkeys(names for names, _ in pieces if names))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from attrs import evolve
 
-from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.matching import Overlap
 from dpgm_core.comparison.scores import Aligned, has_scores, scores
 from dpgm_core.comparison.sides import Side
 from dpgm_core.comparison.values import Difference
@@ -24,7 +24,7 @@ MOST_PAIRS, _MOST_CELLS, _AT_ONCE, _SCORED = 2000, 2**20, 2**22, 40
 
 
 def differences(
-    first: Side, other: Side, matching: Matching, held: Sequence[Clique]
+    first: Side, other: Side, matching: Overlap, held: Sequence[Clique]
 ) -> tuple[list[Difference], list[str]]:
     """All shared attributes, their pairs, and the larger tables that one of the two holds; and what was left out.
 
@@ -86,7 +86,7 @@ def difference_of(names: Clique, domain: Domain, tables: Aligned, standing: tupl
     )
 
 
-def _compared(first: Side, other: Side, matching: Matching, cliques: Iterable[Clique]) -> list[Difference]:
+def _compared(first: Side, other: Side, matching: Overlap, cliques: Iterable[Clique]) -> list[Difference]:
     found = []
     for block in _blocks(cliques, first.domain):
         for names, tables in zip(block, _aligned(first, other, matching, block), strict=True):
@@ -95,15 +95,13 @@ def _compared(first: Side, other: Side, matching: Matching, cliques: Iterable[Cl
     return found
 
 
-def _aligned(first: Side, other: Side, matching: Matching, cliques: Sequence[Clique]) -> list[Aligned]:
+def _aligned(first: Side, other: Side, matching: Overlap, cliques: Sequence[Clique]) -> list[Aligned]:
     """What both say of each table, in the first's order of labels."""
     answers = zip(cliques, first.tables(cliques), other.tables(cliques), strict=True)
     return [(one, matching.aligned(names, two)) for names, one, two in answers]
 
 
-def _scored(
-    first: Side, other: Side, matching: Matching, found: list[Difference], notes: list[str]
-) -> list[Difference]:
+def _scored(first: Side, other: Side, matching: Overlap, found: list[Difference], notes: list[str]) -> list[Difference]:
     """With scores where the errors are known: of the worst attributes and the worst of several, as each costs time."""
     if not has_scores(first, other):
         notes.append(

@@ -11,11 +11,11 @@ from dpgm_core.arrays import Array, IntArray
 from dpgm_core.domain import Domain
 from dpgm_core.structure import Clique
 
-__all__ = ["Matching", "matching"]
+__all__ = ["Overlap", "matching"]
 
 
 @frozen(kw_only=True, eq=False)
-class Matching:
+class Overlap:
     """The attributes of two domains, by name, and the labels of those in both, by label.
 
     shared: those that can be compared, in the first's order. reordered: those among them whose labels stand in another
@@ -53,7 +53,7 @@ class Matching:
         }
 
 
-def matching(first: Domain, other: Domain, *, unknown: Collection[str] = ()) -> Matching:
+def matching(first: Domain, other: Domain, *, unknown: Collection[str] = ()) -> Overlap:
     """What can be compared between two domains. unknown: attributes that one side has no answer about.
 
     >>> one = Domain.from_dict({"sex": ["F", "M"], "age": ["young", "old"], "job": ["y", "n"]})
@@ -79,7 +79,7 @@ def matching(first: Domain, other: Domain, *, unknown: Collection[str] = ()) -> 
                 tuple(label for label in theirs if label not in set(ours)),
             )
     known = [name for name in both if name not in labels]
-    return Matching(
+    return Overlap(
         shared=tuple(name for name in known if name not in unknown),
         reordered=tuple(name for name in known if name in places and name not in unknown),
         labels=labels,

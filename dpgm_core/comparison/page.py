@@ -17,7 +17,7 @@ __all__ = ["make_page"]
 _SHOWN, _FOLDED = 15, 500
 
 
-def make_page(found: Comparison) -> Html:
+def make_page(found: Comparison) -> str:
     """One HTML page that needs nothing else and may load nothing: side by side, each pair, and every guarantee.
 
     As private as what it was made from, whose caveats stand on each section. All numbers are in `found.to_dict()`; of

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import evolve
 
 from dpgm_core.comparison.distances import difference_of
-from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.matching import Overlap
 from dpgm_core.comparison.values import Difference, Gap
 from dpgm_core.evaluate import normalised
 from dpgm_core.models.misfit import table_scores
@@ -20,7 +20,7 @@ from dpgm_core.tables import Tables
 __all__ = ["against_model", "gaps"]
 
 
-def gaps(first: NoisyTables, other: NoisyTables, matching: Matching) -> tuple[list[Gap], list[str]]:
+def gaps(first: NoisyTables, other: NoisyTables, matching: Overlap) -> tuple[list[Gap], list[str]]:
     """Tables that both measured, the furthest apart first, and what was left out.
 
     d = y - y' has the variance of both noises where both counted the same records, so the root mean square of
@@ -55,7 +55,7 @@ def gaps(first: NoisyTables, other: NoisyTables, matching: Matching) -> tuple[li
 
 
 def against_model(
-    model: Model, release: NoisyTables, matching: Matching, *, model_first: bool
+    model: Model, release: NoisyTables, matching: Overlap, *, model_first: bool
 ) -> tuple[list[Difference], list[str]]:
     """The model's probabilities against noisy tables as shares; the scores are those of `Model.misfit`.
 
@@ -83,7 +83,7 @@ def against_model(
     return sorted(found, key=lambda one: -one.total_variation), []
 
 
-def _held(release: NoisyTables, matching: Matching) -> dict[frozenset[str], int]:
+def _held(release: NoisyTables, matching: Overlap) -> dict[frozenset[str], int]:
     """The number of each table, not tied and not empty, whose attributes are all shared."""
     return {
         frozenset(group[0]): number
@@ -92,7 +92,7 @@ def _held(release: NoisyTables, matching: Matching) -> dict[frozenset[str], int]
     }
 
 
-def _scores(model: Model, release: NoisyTables, matching: Matching, *, model_first: bool) -> dict[Clique, float]:
+def _scores(model: Model, release: NoisyTables, matching: Overlap, *, model_first: bool) -> dict[Clique, float]:
     """How many standard errors each table lies from the model; none where it has not all of them in this order."""
     groups = release.structure.groups
     if matching.reordered or any(len(group) > 1 or not set(group[0]) <= set(matching.shared) for group in groups):

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
-from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.matching import Overlap
 from dpgm_core.comparison.sides import Drawn, ModelSide, Side
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.structure import Clique
@@ -31,7 +31,7 @@ def has_scores(first: Side, other: Side) -> bool:
 
 
 def scores(
-    first: Side, other: Side, cliques: Sequence[Clique], matching: Matching, tables: Sequence[Aligned]
+    first: Side, other: Side, cliques: Sequence[Clique], matching: Overlap, tables: Sequence[Aligned]
 ) -> list[float]:
     """Of each table's furthest cell, as a normal deviate, after it was the furthest of so many (Bonferroni).
 

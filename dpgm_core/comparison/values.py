@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import asdict, frozen
 
-from dpgm_core.comparison.matching import Matching
+from dpgm_core.comparison.matching import Overlap
 from dpgm_core.markup import Html, card, first, tag
 from dpgm_core.printable import brief, clipped, listed
 from dpgm_core.structure import Clique
@@ -80,7 +80,7 @@ class Pair:
 
     first: str
     other: str
-    matching: Matching
+    matching: Overlap
     common: int | None = None
     only_first: tuple[Clique, ...] | None = None
     only_other: tuple[Clique, ...] | None = None

@@ -1,6 +1,6 @@
 """A report about a model, for a review board and for whoever looks at it first: one page that needs nothing else.
 
-`make(model)` gives the page; `dpgm report MODEL` writes it. An owner's annex, NOT PRIVATE, is `make_annex`.
+`make_report(model)` gives the page; `dpgm report MODEL` writes it. An owner's annex, NOT PRIVATE, is `make_annex`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.report.annex import make_annex
-    from dpgm_core.report.making import make
+    from dpgm_core.report.making import make_report
 
-_LAZY = {"annex": ["make_annex"], "making": ["make"]}
+_LAZY = {"annex": ["make_annex"], "making": ["make_report"]}
 
-__all__ = ["make", "make_annex"]
+__all__ = ["make_annex", "make_report"]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

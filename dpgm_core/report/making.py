@@ -17,7 +17,7 @@ from dpgm_core.report.page import page
 from dpgm_core.report.parts import cut, joined, stamp
 from dpgm_core.report.sections import attributes, charges, chosen, fit, graph, guarantee, measured, origin, pairs, use
 
-__all__ = ["make"]
+__all__ = ["make_report"]
 
 #: In their order.
 _SECTIONS = (
@@ -34,7 +34,9 @@ _SECTIONS = (
 )
 
 
-def make(model: Model, *, file: str | Path | None = None, ledger: Ledger | None = None, level: float = 0.9) -> str:
+def make_report(
+    model: Model, *, file: str | Path | None = None, ledger: Ledger | None = None, level: float = 0.9
+) -> str:
     """A page about a model: its guarantee in words, what was measured and chosen, what it says and how sure that is.
 
     Post-processing of the releases behind the model: free in privacy, and as private as they are. The page needs
@@ -45,7 +47,7 @@ def make(model: Model, *, file: str | Path | None = None, ledger: Ledger | None 
 
     >>> from dpgm_core import Domain, Model, Structure, Tables
     >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> page = make(Model(structure, Tables.zeros(structure)))
+    >>> page = make_report(Model(structure, Tables.zeros(structure)))
     >>> page.startswith("<!doctype html>"), "NO GUARANTEE" in page
     (True, True)
     """

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import dpgm_core as dpgm
 from dpgm_core.cli import cli
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 from tests.browser.conftest import ROOT
 
 HOSTILE = ["<script>document.title = 'taken'</script>", "\"><img src='http://192.0.2.1/x'>", "</style>" + "w" * 300]
@@ -25,7 +25,7 @@ def reports(tmp_path_factory, chromium):
             patch.chdir(folder / "health")
             done = CliRunner().invoke(cli, arguments, obj={"verbose": False}, catch_exceptions=False)
         assert done.exit_code == 0, done.output
-    (folder / "hostile.html").write_text(make(hostile_model()), encoding="utf-8")
+    (folder / "hostile.html").write_text(make_report(hostile_model()), encoding="utf-8")
     pages = {"health": folder / "health/out/report.html", "hostile": folder / "hostile.html"}
     return {name: page.as_uri() for name, page in pages.items()}
 

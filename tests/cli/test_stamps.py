@@ -146,6 +146,7 @@ def test_no_command_was_forgotten():
     answers |= {"complete"}  # whose rows are their owner's
     others = {
         "infer",  # other people's models: nothing is known of where they come from
+        "report",  # a page, each section of which is stamped (tests/report)
         "study",  # draws from a model; says what that model's stamp says (test_study.py)
         "init",  # reads public descriptions, and no release
         "validate", "ledger", "plugins", "new", "check",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpgm_core.comparison import matching
+from dpgm_core.comparison.matching import matching
 from tests.comparison.made import domain_of
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 SECTIONS = ["guarantee", "cost", "measured", "chosen", "attributes", "pairs", "graph", "fit", "use", "origin"]
 HOSTILE = (
@@ -25,7 +25,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def page(model) -> str:
-    return make(model)
+    return make_report(model)
 
 
 def test_the_page_is_whole_and_can_be_walked_by_headings(page, parsed):
@@ -45,7 +45,7 @@ def test_the_page_is_whole_and_can_be_walked_by_headings(page, parsed):
 
 def test_equal_models_give_equal_pages(model, page):
     """No clock, no hash of objects, no order of sets is in it."""
-    assert make(model) == page
+    assert make_report(model) == page
 
 
 def test_tables_and_pictures_say_what_they_are(page, parsed):
@@ -72,15 +72,15 @@ def test_flaws_are_stamped_on_every_section(changed, words, codes, parsed, model
     """In words, so that neither colour nor the first page is needed to see them; and on no page of a sound release."""
     structure = dpgm.Structure(model.domain, [("sex", "age")])
     flawed = dpgm.fit(codes, structure, dpgm.Budget.pure(1), neighbours="add-remove", **changed).model
-    seen = parsed(make(flawed))
+    seen = parsed(make_report(flawed))
     assert [key for key, text in seen.texts.items() if words not in text] == []
-    assert words not in make(model)
+    assert words not in make_report(model)
 
 
 def test_a_model_of_no_release_has_no_guarantee(parsed):
     """Written down, it is stamped on every section, and answers are by definition."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
-    seen = parsed(make(dpgm.Model(structure, dpgm.Tables.zeros(structure))))
+    seen = parsed(make_report(dpgm.Model(structure, dpgm.Tables.zeros(structure))))
     assert all("NO GUARANTEE" in text for text in seen.texts.values())
     assert "by definition" in seen.texts["attributes"]
 
@@ -96,7 +96,7 @@ def test_hostile_names_and_labels_are_texts(parsed):
     structure = dpgm.Structure(domain, [domain.names])
     codes = np.array([[number % len(HOSTILE), number % 2] for number in range(300)])
     terms = dpgm.Terms(neighbours="add-remove", unit="<i>one</i> \u202eperson")
-    page = make(dpgm.fit(codes, structure, dpgm.Budget.pure(1), terms=terms).model, file=None)
+    page = make_report(dpgm.fit(codes, structure, dpgm.Budget.pure(1), terms=terms).model, file=None)
     seen = parsed(page)
     assert len(seen.all("script")) == len(seen.all("style")) == 1
     assert not {"img", "i", "b"} & {tag for tag, _ in seen.elements}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_a_seed_promises_nothing(codes, parsed, model):
@@ -12,19 +12,19 @@ def test_a_seed_promises_nothing(codes, parsed, model):
     seeded = dpgm.fit(
         codes, structure, dpgm.Budget.pure(1), neighbours="add-remove", randomness=dpgm.SeededRandomness(1)
     ).model
-    first = parsed(make(seeded)).texts[""]
+    first = parsed(make_report(seeded)).texts[""]
     assert "its noise protects nobody" in first
     assert "2.72" not in first
-    assert "2.72" in parsed(make(model)).texts[""]
+    assert "2.72" in parsed(make_report(model)).texts[""]
 
 
 def test_the_numbers_are_those_of_the_relation_and_the_budget(codes, model, parsed):
     """Under replace-one the odds are of values; a rho has no factor, and says what it implies."""
     structure = dpgm.Structure(model.domain, [("sex", "age")])
     replaced = dpgm.fit(codes, structure, dpgm.Budget.pure(1), neighbours="replace-one").model
-    assert "that a certain unit has one set of values rather than another" in parsed(make(replaced)).texts[""]
+    assert "that a certain unit has one set of values rather than another" in parsed(make_report(replaced)).texts[""]
     spent = dpgm.Budget.zcdp("0.5")
-    first = parsed(make(dpgm.fit(codes, structure, spent, "gaussian", neighbours="add-remove").model)).texts[""]
+    first = parsed(make_report(dpgm.fit(codes, structure, spent, "gaussian", neighbours="add-remove").model)).texts[""]
     assert "ρ = 0.5" in first
     assert "ε ≤ 5.23" in first
     assert "×" not in first

@@ -6,12 +6,12 @@ import base64
 import hashlib
 import re
 
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_nothing_is_fetched_and_only_the_one_script_may_run(model, parsed):
     """The policy allows its script by hash; no element, style or address asks for anything."""
-    page = make(model)
+    page = make_report(model)
     seen = parsed(page)
     (script,) = seen.inside["script"]
     (policy,) = (one["content"] for one in seen.all("meta") if one.get("http-equiv") == "Content-Security-Policy")

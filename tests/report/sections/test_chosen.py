@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_what_a_session_chose_is_told(codes, model, parsed):
     """Who chose, out of how many, and each step with its cost."""
     workload = dpgm.Workload.all(model.domain, order=2)
     chosen = dpgm.fit(codes, "auto", dpgm.Budget.pure(4), neighbours="add-remove", workload=workload).model
-    seen = parsed(make(chosen))
+    seen = parsed(make_report(chosen))
     text = seen.texts["chosen"]
     assert "The structure was chosen by the selector" in text
     assert "measure tables" in text
-    assert "was chosen by the selector" not in parsed(make(model)).texts["chosen"]
+    assert "was chosen by the selector" not in parsed(make_report(model)).texts["chosen"]
     for part in (seen.texts[""], seen.texts["measured"]):  # tables were not all that came from the records
         assert "private choices" in part
         assert "nothing else" not in part
-    assert "from nothing else" in parsed(make(model)).texts[""]
+    assert "from nothing else" in parsed(make_report(model)).texts[""]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_a_model_that_does_not_fit_is_told(codes, model, parsed):
     """Uniform potentials over a release that is not; the sound model lies near its tables."""
     wrong = dpgm.Model(model.structure, dpgm.Tables.zeros(model.structure), releases=model.releases)
-    assert "it does not fit what it was learned from" in parsed(make(wrong)).texts["fit"]
-    sound = parsed(make(model)).texts["fit"]
+    assert "it does not fit what it was learned from" in parsed(make_report(wrong)).texts["fit"]
+    sound = parsed(make_report(model)).texts["fit"]
     assert "All 2 tables lie as near to the model" in sound
     assert "No table was set aside" in sound
 
@@ -23,4 +23,4 @@ def test_a_structure_check_is_told(codes, parsed):
     structure = dpgm.Structure.chain(domain)
     many = np.tile(codes, (5, 1))
     checked = dpgm.fit(many, structure, dpgm.Budget.pure(5), neighbours="add-remove", split={"check": 0.2}).model
-    assert "the model is off by about" in parsed(make(checked)).texts["fit"]
+    assert "the model is off by about" in parsed(make_report(checked)).texts["fit"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_the_junction_tree_is_folded_away(model, parsed):
     """One picture is to be seen, the other on demand; sizes in words."""
-    page = make(model)
+    page = make_report(model)
     part = page[page.index('id="graph"') : page.index('id="fit"')]
     assert part.count("<svg") == 2
     assert part.index("<svg") < part.index("<details>") < part.rindex("<svg")

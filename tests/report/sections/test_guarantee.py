@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 2})
 STRUCTURE = dpgm.Structure(DOMAIN, [("a", "b")])
@@ -19,7 +19,7 @@ def told(parsed, budget: dpgm.Budget, terms: dpgm.Terms, **more: object) -> str:
     """The section of a model that is uniform, over a release of its own."""
     noisy = dpgm.release(CODES, STRUCTURE, budget, terms=terms, **more)
     model = dpgm.Model(STRUCTURE, dpgm.Tables.zeros(STRUCTURE), releases=[noisy])
-    return str(parsed(make(model)).texts["guarantee"])
+    return str(parsed(make_report(model)).texts["guarantee"])
 
 
 def test_pure_under_add_remove(parsed):

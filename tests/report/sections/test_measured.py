@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_unmeasured_attributes_are_named(model, parsed):
     """Nothing else on the page tells which."""
     assert (
         "Of 1 attribute no table tells anything, and the model leaves them out: town"
-        in (parsed(make(model)).texts["measured"])
+        in (parsed(make_report(model)).texts["measured"])
     )
 
 
@@ -19,7 +19,7 @@ def test_tables_that_drown_in_noise_are_counted(codes, model, parsed):
     structure = dpgm.Structure(model.domain, [("sex", "age")])
     parts = [dpgm.release(codes, structure, dpgm.Budget.pure("0.001"), neighbours="add-remove") for _ in range(2)]
     held = dpgm.Model(structure, dpgm.Tables.zeros(structure), releases=parts)
-    text = parsed(make(held)).texts["measured"]
+    text = parsed(make_report(held)).texts["measured"]
     assert "In 1 of 1 table the noise is larger than the average cell" in text
     assert "2 times" in text
-    assert "the noise is larger" not in parsed(make(model)).texts["measured"]
+    assert "the noise is larger" not in parsed(make_report(model)).texts["measured"]

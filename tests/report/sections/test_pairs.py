@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dpgm_core as dpgm
-from dpgm_core.report import make
+from dpgm_core.report import make_report
 
 
 def test_the_most_dependent_pair_is_first(model, parsed):
     """As sex and age are in the records; a pair that no table holds says so, one of a table that it is measured."""
-    text = parsed(make(model)).texts["pairs"]
+    text = parsed(make_report(model)).texts["pairs"]
     table = text[text.index("The 3 pairs that depend most") :]
     assert table.index("sex × age") < table.index("sex × job")
     assert "by structure" in table[table.index("sex × job") :][:60]
@@ -18,4 +18,4 @@ def test_the_most_dependent_pair_is_first(model, parsed):
 def test_one_attribute_has_no_pairs(parsed):
     """And the page is whole without them."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
-    assert "There is no pair" in parsed(make(dpgm.Model(structure, dpgm.Tables.zeros(structure)))).texts["pairs"]
+    assert "There is no pair" in parsed(make_report(dpgm.Model(structure, dpgm.Tables.zeros(structure)))).texts["pairs"]
