@@ -5,16 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dpgm_core.faces import face
-
-if TYPE_CHECKING:
-    from dpgm_core.report.annex import make_annex
-    from dpgm_core.report.making import make
-
-_LAZY = {"annex": ["make_annex"], "making": ["make"]}
+from dpgm_core.report.annex import make_annex
+from dpgm_core.report.making import make
 
 __all__ = ["make", "make_annex"]
-
-__getattr__, __dir__ = face(__name__, _LAZY)
