@@ -27,7 +27,7 @@ from dpgm_core import (
     load_model,
     load_release,
 )
-from dpgm_core.files import atomic_write, check_writable, reading, write_archive
+from dpgm_core.files import ANNEX_FILE, atomic_write, check_writable, reading, write_archive
 from dpgm_core.releases.release import member_names
 
 HOSTILE_ARRAYS = {
@@ -440,3 +440,14 @@ def test_without_hard_links_nothing_is_replaced_either(tmp_path, monkeypatch):
     with pytest.raises(ModelFileError, match="Operation not permitted"):
         atomic_write(tmp_path / "y", b"third")
     assert [one.name for one in tmp_path.iterdir()] == ["x"]
+
+
+def test_permissions_that_are_asked_for_hold_whatever_stood_there(tmp_path):
+    """Of a new file, and of one of this very content that others could read until then."""
+    path = tmp_path / "page.html"
+    content = b"<!doctype html>\n<!-- dpgm annex -->\n"
+    for _ in range(2):
+        atomic_write(path, content, ANNEX_FILE, mode=0o600)
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o644)
+    assert [one.name for one in tmp_path.iterdir()] == ["page.html"]

@@ -54,4 +54,4 @@ def _top(found: Dependence) -> Html:
 
 
 def _nats(value: float) -> str:
-    return "< 0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
+    return "0" if value == 0 else "< 0.0001" if 0 < value < 5e-5 else f"{value:.4f}"
