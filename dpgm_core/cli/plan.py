@@ -20,9 +20,11 @@ from dpgm_core.cli.common import (
 )
 from dpgm_core.cli.progress import progress_option, progress_shown
 from dpgm_core.cli.run import selector_of
+from dpgm_core.errors import BudgetError, DpgmError
 
 if TYPE_CHECKING:
     from dpgm_core.foresight.plans import Plan
+    from dpgm_core.privacy.budget import Budget
     from dpgm_core.selection.contract import SelectionPlan
     from dpgm_core.spec import Spec
 
@@ -78,7 +80,7 @@ def _say_plan(run: Spec, planned: Plan, groups: int) -> None:
     """What it costs, and what is measured with which noise. groups: of the spec's structure."""
     one = planned.sensitivity
     say(f"budget: {planned.asked}; this release costs {planned.cost}")
-    _say_ledger(run)
+    _say_ledger(run, planned.cost)
     weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     say(
@@ -130,11 +132,20 @@ def _count(records: float) -> str:
     return f"{records:,.0f}" if records >= 100 else f"{records:.3g}"
 
 
-def _say_ledger(run: Spec) -> None:
+def _say_ledger(run: Spec, cost: Budget) -> None:
+    """What is left, and whether a run of this cost would still be taken."""
     if run.ledger is not None and run.ledger.path.exists():
         from dpgm_core.ledger.ledger import Ledger
 
-        say(f"ledger: {Ledger.open(run.ledger.path).remaining()} left in {run.ledger.path}")
+        ledger = Ledger.open(run.ledger.path)
+        try:
+            ledger.check(cost)
+            refused = ""
+        except BudgetError:
+            refused = "; this run would be refused"
+        except DpgmError:  # whoever plans may have no right to charge
+            refused = ""
+        say(f"ledger: {ledger.remaining()} left in {run.ledger.path}{refused}")
 
 
 def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
@@ -169,7 +180,7 @@ def _say_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float
         return
     stamp(spec, (*flaws(unsafe=[None], private=private), *conditions))
     say(f"budget: {run.budget} under {run.terms.neighbours.value} neighbours, charged whole before the first step")
-    _say_ledger(run)
+    _say_ledger(run, run.budget)
     found = workload.domain.undetermined
     but = f" but for what is found of {', '.join(found)}" if found else ""
     say(f"public: the domain{but}, the workload and every setting; the structure is chosen within the budget")

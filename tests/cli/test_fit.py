@@ -26,6 +26,8 @@ def test_fit_runs_until_the_ledger_is_empty(spec, dpgm_command, refused):
         assert code == 0, err
         assert f"{name}.dpgm" in out
         assert f"left in the ledger: epsilon = {left}" in out
+        told = dpgm_command("plan", spec)[1]
+        assert f"ledger: epsilon = {left} left" in told and ("would be refused" in told) == (left == "0.5")
         assert "Differential privacy with epsilon = 1" in out
     before = {name: (spec.parent / name).read_bytes() for name in files(spec.parent) if name.endswith(".dpgm")}
     assert len(before) == 4
