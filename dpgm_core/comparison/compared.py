@@ -59,7 +59,8 @@ def compare(
         for name, content, side in list(zip(called, contents, sides, strict=True))[1:]
     ]
     found = tuple(_subject(*one) for one in zip(called, contents, sides, strict=True))
-    return Comparison(subjects=found, pairs=tuple(pairs), privacy=privacy_of([one.caveats for one in found]))
+    privacy = privacy_of([one.caveats for one in found]) + _trusted(contents, called)
+    return Comparison(subjects=found, pairs=tuple(pairs), privacy=privacy)
 
 
 def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
@@ -72,6 +73,15 @@ def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
     if not found:
         return "post-processing of releases, as private as they are"
     return f"post-processing of releases, and no more private than they are: {'; '.join(found)}"
+
+
+def _trusted(contents: Sequence[Content], called: Sequence[str]) -> str:
+    """Whose word it is that records are synthetic: their rows are read, and nothing in them could prove it."""
+    drawn = [name for name, one in zip(called, contents, strict=True) if isinstance(one, Synthetic)]
+    if not drawn:
+        return ""
+    are = "is synthetic is the word of its stamp" if len(drawn) == 1 else "are synthetic is the word of their stamps"
+    return f"; that {spelled(drawn)} {are}, which nothing proves: of real records all of this would be exact"
 
 
 def _check_different(subjects: Sequence[object], called: Sequence[str]) -> None:

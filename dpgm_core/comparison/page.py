@@ -37,7 +37,7 @@ def make_page(found: Comparison) -> str:
         opening=joined([paragraph(f"Made from released things alone: {found.privacy}.", class_="lead")]),
         sections=sections,
         mark=joined(stamp(caveat) for caveat in caveats) if caveats else None,
-        footer=f"Made by dpgm {__version__}: post-processing of what was released; no records were read.",
+        footer=f"Made by dpgm {__version__} from the files named here and nothing else.",
     )
 
 

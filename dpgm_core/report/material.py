@@ -12,11 +12,14 @@ from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.ledger.ledger import Ledger
 from dpgm_core.models.intervals import Interval
 from dpgm_core.models.model import Model
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.meaning import of_group
+from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import flaws
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.stamps import UNKNOWN
 
-__all__ = ["Material", "Shares"]
+__all__ = ["Material", "Promised", "Shares"]
 
 
 @frozen(kw_only=True, eq=False)
@@ -26,6 +29,20 @@ class Shares:
     estimate: FloatArray
     low: FloatArray | None = None
     high: FloatArray | None = None
+
+
+@frozen(kw_only=True)
+class Promised:
+    """What is bounded between two data sets. presence: they differ in a unit that is in one alone; otherwise in the
+    values of one, which has as many rows in both if `by_rows`. budget: its loss; None where nothing is bounded.
+
+    An exact number of records that is published tells whether a unit is there. What stays under add-remove is the
+    exchange of values, which costs what two units cost.
+    """
+
+    budget: Budget | None
+    presence: bool
+    by_rows: bool
 
 
 class Material:
@@ -64,6 +81,16 @@ class Material:
     def conditions(self) -> tuple[str, ...]:
         """What the guarantee is conditional on."""
         return tuple(dict.fromkeys(filter(None, (one.terms.condition for one in self.releases))))
+
+    @property
+    def promised(self) -> Promised:
+        """What the budget bounds; only where there is one."""
+        cost, terms = self.model.cost, self.releases[0].terms
+        assert cost is not None  # there are releases
+        by_rows = terms.person is not None and bool(self.conditions)
+        if self.conditions and terms.neighbours is Neighbours.ADD_REMOVE:
+            return Promised(budget=of_group(cost, 2), presence=False, by_rows=by_rows)
+        return Promised(budget=cost, presence=terms.neighbours is Neighbours.ADD_REMOVE, by_rows=by_rows)
 
     @property
     def chose(self) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dpgm_core.markup import Html, tag
-from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.report.material import Material
+from dpgm_core.report.material import Material, Promised
 from dpgm_core.report.parts import joined, name, number, several, stamp
 from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text
 
@@ -40,20 +39,24 @@ def _figures(material: Material) -> list[tuple[str, object]]:
     """Values and what they are."""
     found: list[tuple[str, object]] = []
     cost = material.model.cost
-    terms = material.releases[0].terms if material.releases else None
     if cost is not None and not material.promises:
         found.append((amounts(cost), "the budget of the simulation, which promises nothing"))
-    elif cost is not None and terms is not None:
+    elif cost is not None:
+        promised = material.promised
         but = ", were the noise exact" if material.flaws else ""
         found.append((amounts(cost), f"the privacy loss of all releases together: {_KINDS[cost.kind]}{but}"))
-        odds = odds_text(cost)
+        odds = None if promised.budget is None else odds_text(promised.budget)
         if odds is not None:
-            found.append((f"× {odds}", f"is the most by which the odds can change that {_ABOUT[terms.neighbours]}"))
+            found.append((f"× {odds}", f"is the most by which the odds can change that {_about(promised)}"))
         elif cost.kind == "zcdp":
             told = cost.to_approx(CONVERTED_AT[0])
             found.append((f"ε ≤ {float(told.epsilon) + 5e-3:.2f}", f"at δ = {CONVERTED_AT[0]}, which the ρ implies"))
-        guess = "is how often an attacker who knows all other records can guess right at most; a coin does in 50 %"
-        found.append((guess_text(cost), guess))
+        guess = (
+            f"is how often at most an attacker who knows all other records guesses right whether {_about(promised)}, "
+            "both being equally likely before; a coin does in 50 %"
+        )
+        if promised.budget is not None:
+            found.append((guess_text(promised.budget), guess))
     if material.counted is not None and material.surest is not None:
         total, error = material.counted
         how = _POLICIES[material.surest.total_policy]
@@ -64,10 +67,13 @@ def _figures(material: Material) -> list[tuple[str, object]]:
     return found
 
 
-_ABOUT = {
-    Neighbours.ADD_REMOVE: "a certain unit is in the data",
-    Neighbours.REPLACE_ONE: "a certain unit has one set of values rather than another",
-}
+def _about(promised: Promised) -> str:
+    """What an attacker would like to know."""
+    if promised.presence:
+        return "a certain unit is in the data"
+    return "a certain unit has one set of values rather than another" + (" in as many rows" if promised.by_rows else "")
+
+
 _KINDS = {
     "pure": "pure differential privacy",
     "zcdp": "zero-concentrated differential privacy",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import decimal
 import math
+from fractions import Fraction
 
 from dpgm_core.privacy.amounts import decimal_text
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.meaning import best_guess, odds_factor
 from dpgm_core.report.parts import at_most
 
-__all__ = ["CONVERTED_AT", "amounts", "guess_text", "odds_text"]
+__all__ = ["CONVERTED_AT", "amounts", "guess_text", "odds_text", "rounded_up"]
 
 #: At which zCDP is told as an (epsilon, delta).
 CONVERTED_AT = ("1e-6", "1e-9")
@@ -25,6 +27,16 @@ def amounts(budget: Budget) -> str:
         return f"ρ = {decimal_text(budget.rho)}"
     delta = "" if budget.kind == "pure" else f", δ = {decimal_text(budget.delta)}"
     return f"ε = {decimal_text(budget.epsilon)}{delta}"
+
+
+def rounded_up(value: Fraction, digits: int = 3) -> str:
+    """An exact amount to so many digits and never less than it is, however small.
+
+    >>> rounded_up(Fraction(1, 10**6)), rounded_up(Fraction("1.2341e-7"))
+    ('1e-06', '1.24e-07')
+    """
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.divide(decimal.Decimal(value.numerator), decimal.Decimal(value.denominator))):.{digits}g}"
 
 
 def odds_text(budget: Budget) -> str | None:

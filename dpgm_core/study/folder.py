@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import IO, Any
 
 from dpgm_core.errors import ModelFileError, OptionError
 from dpgm_core.files import atomic_write, bounded_bytes, check_writable, plain
+from dpgm_core.study.methods import KINDS
+from dpgm_core.study.single import MEASURES
 from dpgm_core.study.store import Line, parsed, rewrite
 
 __all__ = ["RUNS", "Folder"]
@@ -17,6 +20,8 @@ __all__ = ["RUNS", "Folder"]
 #: Lines of finished runs, and what they have in common.
 RUNS, ASKED = "runs.jsonl", "study.json"
 _MOST_BYTES = 2**30
+#: Beyond it a measure is infinite or was not computed by a run.
+_LARGEST = 1e100
 _WHAT = {
     "truth": "truth",
     "structure": "cliques to measure",
@@ -52,14 +57,15 @@ class Folder:
         return self.path / RUNS
 
     def lines(self) -> list[Line]:
-        """Finished runs. What a kill left of a line is dropped, from the file too; `dropped` says how many."""
+        """Finished runs. What a kill left of a line, and what no run wrote, is dropped, from the file too; `dropped`
+        says how many."""
         if not self._runs.exists():
             return []
         try:
             content = bounded_bytes(self._runs, _MOST_BYTES)
         except (OSError, ValueError) as error:
             raise ModelFileError(f"cannot read {self._runs}: {error}") from None
-        whole, broken = parsed(content, lambda line: (line["key"], line["run"]))
+        whole, broken = parsed(content, _checked)
         self.dropped = len(broken)
         if self.dropped or not content.endswith(b"\n"):
             rewrite(self._runs, whole)
@@ -94,3 +100,16 @@ class Folder:
                 "numbers would not compare; name another folder with -o, take back what was changed, or delete the "
                 "folder. Other components, budgets, sizes and repeats may change: what is finished is kept"
             )
+
+
+def _checked(line: Line) -> None:
+    """KeyError, TypeError or ValueError for a line that no run wrote; people can edit the file."""
+    texts = [line["key"], *(line[kind] for kind in KINDS)]
+    texts += [line["error"], line["message"]] if "error" in line else []
+    texts += [line["unanswered"]] if "unanswered" in line else []
+    if type(line["run"]) is not int or not all(isinstance(one, str) for one in texts):
+        raise TypeError
+    for measure in MEASURES:
+        value = float(line[measure]) if line.get(measure) is not None else 0.0
+        if not (0 <= value < _LARGEST or math.isinf(value)):
+            raise ValueError

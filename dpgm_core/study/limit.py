@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import sys
 import threading
@@ -14,6 +13,10 @@ from dpgm_core.errors import OptionError
 __all__ = ["OutOfTime", "check_limit", "limited"]
 
 
+#: Seconds that timers can keep: a microsecond to three years.
+_LEAST, _MOST = 1e-6, 10**8
+
+
 class OutOfTime(BaseException):
     """A run took longer than it may. No Exception, as components catch those."""
 
@@ -22,8 +25,8 @@ def check_limit(seconds: float | None) -> None:
     """Refuse, with OptionError, a limit that cannot be kept."""
     if seconds is None:
         return
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
-        raise OptionError(f"a limit must be a positive number of seconds, got {seconds!r}")
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not _LEAST <= seconds <= _MOST:
+        raise OptionError(f"a limit must be a positive number of seconds, at most {_MOST:,}, got {seconds!r}")
     if sys.platform == "win32":
         raise OptionError("this system has no timer that could end a run; leave the limit out")
     if threading.current_thread() is not threading.main_thread():

@@ -54,7 +54,7 @@ def run(
     done, total = len(study.cases) * study.repeat - len(waiting), len(study.cases) * study.repeat
     progress("runs", done, total)
     with nullcontext() if kept is None or not waiting else kept.writing() as file:
-        for line in spread(Single.__call__, waiting, jobs):
+        for line in spread(Single.__call__, waiting, max(1, min(jobs, len(waiting)))):
             if file is not None:
                 append(file, line)
             known[line["key"], line["run"]] = line

@@ -92,3 +92,10 @@ def test_errors_of_reading_pass(tmp_path):
     (tmp_path / "x.dpgm").write_text("no")
     with pytest.raises(dpgm.ModelFileError, match=r"x\.dpgm"):
         compare(tmp_path / "x.dpgm", tmp_path / "y.dpgm")
+
+
+def test_that_records_are_synthetic_is_their_stamps_word(folder):
+    """Anybody can write a stamp beside real records, so the comparison says whom it trusts."""
+    found = compare(folder / "m.dpgm", folder / "s.parquet", names=["m", "s"])
+    assert "that 's' is synthetic is the word of its stamp, which nothing proves" in found.privacy
+    assert "word of" not in compare(folder / "m.dpgm", folder / "n.dpgm").privacy

@@ -28,3 +28,14 @@ def test_the_numbers_are_those_of_the_relation_and_the_budget(codes, model, pars
     assert "ρ = 0.5" in first
     assert "ε ≤ 5.23" in first
     assert "×" not in first
+
+
+def test_a_public_number_of_records_hides_no_presence(codes, model, parsed):
+    """The first screen then tells of values, at the loss of two units; and of whom a guess is."""
+    structure = dpgm.Structure(model.domain, [("sex", "age")])
+    terms = dpgm.Terms(neighbours="add-remove", total="public")
+    first = parsed(make_report(dpgm.fit(codes, structure, dpgm.Budget.pure(1), terms=terms).model)).texts[""]
+    assert "a certain unit is in the data" not in first
+    assert "× 7.39" in first
+    assert "88.1 %" in first
+    assert "both being equally likely before" in first

@@ -1,5 +1,7 @@
 """The folder of a study: it goes on after a kill, grows, and refuses what is another study's."""
 
+import json
+
 import pytest
 from attrs import evolve
 
@@ -21,6 +23,27 @@ def test_a_killed_study_goes_on(study, done, timeless, tmp_path):
     assert timeless(again.lines) == timeless(done.lines)
     assert file.read_bytes().splitlines(keepends=True)[:5] == before[:5]
     assert run(study, folder).lines == again.lines
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        *({"kl": value} for value in ("<img>", [1], float("nan"))),
+        {"seconds": -1.0},
+        {"tv_pairs": 1e300},
+        {"learner": {}},
+        {"run": True},
+        {"key": ["x"]},
+        {"error": {}, "message": 3},
+    ],
+)
+def test_lines_that_no_run_wrote_are_made_again(one, tmp_path, edited):
+    """Whoever edits the file gets the study again, and no fault."""
+    file = tmp_path / "s" / "runs.jsonl"
+    lines = run(one, tmp_path / "s").lines
+    file.write_text("".join(json.dumps(line) + "\n" for line in [{**lines[0], **edited}, *lines[1:]]))
+    assert [line["kl"] for line in run(one, tmp_path / "s").lines] == pytest.approx([line["kl"] for line in lines])
+    assert len(file.read_text().splitlines()) == len(lines)
 
 
 def test_a_study_grows(one, tmp_path):

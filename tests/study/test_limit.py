@@ -22,3 +22,5 @@ def test_a_run_has_its_limit(one, registered):
     assert rows[1].failures == 0
     with pytest.raises(OptionError, match="positive number of seconds"):
         run(one, limit=0)
+    with pytest.raises(OptionError, match="at most 100,000,000"):
+        run(one, limit=1e300)

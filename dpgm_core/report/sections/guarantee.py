@@ -11,7 +11,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.meaning import of_group
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.report.material import Material
+from dpgm_core.report.material import Material, Promised
 from dpgm_core.report.parts import (
     Section,
     cut,
@@ -25,7 +25,7 @@ from dpgm_core.report.parts import (
     per_cent,
     stamp,
 )
-from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text
+from dpgm_core.report.wording import CONVERTED_AT, amounts, guess_text, odds_text, rounded_up
 
 __all__ = ["section"]
 
@@ -34,6 +34,12 @@ _BELIEFS = (0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
 #: Letters of the guarantee that are shown at once; that of a thousand rounds is longer.
 _LONG = 3000
+#: What is left of add-remove once the number of records is published.
+_PRESENT = (
+    "The exact number of records was published, and whoever knows all other records sees from it whether one more is "
+    "there. So that a unit is in the data is not hidden at all. What is promised is about the values of a unit that is "
+    "known to be in: to exchange them is to remove one unit and to add another, at the loss of two."
+)
 
 
 def section(material: Material) -> Section:
@@ -55,7 +61,8 @@ def _body(material: Material) -> Html:
                 "same run would promise with noise that nobody can repeat."
             )
         )
-    parts += [_terms(material, terms), _promise(terms, cost), _attacker(terms, cost), _groups(terms, cost)]
+    promised = material.promised
+    parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
     parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
     return joined(parts)
 
@@ -89,16 +96,23 @@ def _totals(terms: Terms) -> str:
     }[terms.policy]
 
 
-def _promise(terms: Terms, cost: Budget) -> Html:
+def _promise(promised: Promised, cost: Budget) -> Html:
+    found = [Html("<h3>What is promised</h3>")]
+    if cost != promised.budget:
+        found.append(paragraph(_PRESENT))
+    if promised.budget is None:
+        return joined([*found, paragraph("At such a loss nothing is bounded.")])
     differ = "with one protected unit in the first that is not in the second"
-    if terms.neighbours is Neighbours.REPLACE_ONE:
-        differ = "equal but for the values of one protected unit"
+    if not promised.presence:
+        rows = " in as many rows" if promised.by_rows else ""
+        differ = f"equal but for the values of one protected unit{rows}"
     start = f"Take two data sets, {differ}. Whatever was published here could have come from either. "
     end = " Models, queries and samples computed from the release cost nothing more."
-    found = [Html("<h3>What is promised</h3>"), paragraph(start, _bound(cost), end)]
-    if cost.kind == "zcdp":
-        rows = [[f"δ = {delta}", f"ε = {float(cost.to_approx(delta).epsilon) + 5e-4:.3f}"] for delta in CONVERTED_AT]
-        found.append(data_table("What the ρ implies", ["at", "at most"], rows, numbers={1}))
+    found.append(paragraph(start, _bound(promised.budget), end))
+    if promised.budget.kind == "zcdp":
+        implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
+        table = [[f"δ = {delta}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
+        found.append(data_table("What the ρ implies", ["at", "at most"], table, numbers={1}))
     return joined(found)
 
 
@@ -118,15 +132,17 @@ def _bound(cost: Budget) -> Html:
     if cost.kind == "pure":
         return joined([start, f"other, {whatever}"])
     rare = " δ is room for rare outcomes that the factor does not bound."
-    return joined([start, f"other, plus δ = {float(cost.delta):.3g}, {whatever}{rare}"])
+    return joined([start, f"other, plus δ = {rounded_up(cost.delta)}, {whatever}{rare}"])
 
 
-def _attacker(terms: Terms, cost: Budget) -> Html:
+def _attacker(promised: Promised) -> Html:
     """What the budget bounds of the best-informed attacker's success."""
-    adding = terms.neighbours is Neighbours.ADD_REMOVE
+    cost, adding = promised.budget, promised.presence
+    if cost is None:
+        return Html("")
     which = (
         "whether a certain unit is in the data or not" if adding else "which of two sets of values a certain unit has"
-    )
+    ) + (" in as many rows" if promised.by_rows else "")
     words = (
         "Think of somebody who knows the data of everybody else, every setting of the run and all that was published, "
         f"and who has to tell {which}. If the two are equally likely to begin with, even the best guess is right in at "
@@ -161,10 +177,10 @@ def _believed(belief: float, epsilon: float) -> str:
     return f"{math.ceil(1000 * odds / (1 + odds) - 1e-9) / 10:g} %"
 
 
-def _groups(terms: Terms, cost: Budget) -> Html:
+def _groups(terms: Terms, promised: Promised) -> Html:
     rows = []
     for size in _GROUPS:
-        worth = of_group(cost, size)
+        worth = None if promised.budget is None else of_group(promised.budget, size)
         rows.append(
             [f"{size}", "no bound", "no bound"] if worth is None else [f"{size}", _short(worth), guess_text(worth)]
         )
@@ -180,7 +196,7 @@ def _groups(terms: Terms, cost: Budget) -> Html:
 
 def _short(budget: Budget) -> str:
     if budget.kind == "approx":
-        return f"ε = {float(budget.epsilon):.4g}, δ = {float(budget.delta):.2g}"
+        return f"ε = {rounded_up(budget.epsilon, 4)}, δ = {rounded_up(budget.delta, 2)}"
     return amounts(budget)
 
 

@@ -55,6 +55,12 @@ def test_conditions_are_told(parsed):
     """A public number of records, and rows of a person."""
     text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove", total="public"))
     assert "CONDITIONAL ON PUBLIC N" in text
+    assert "in the data or not" not in text
+    assert "known to be in: to exchange them" in text
+    assert "at most eε = 7.39 times" in text
+    assert "at most 88.1 % of cases" in text
+    text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="replace-one", total="public"))
+    assert "at most eε = 2.72 times" in text
     assert "estimated from the noisy tables" not in text
 
 
