@@ -28,7 +28,9 @@ def _sentence(material: Material) -> Html:
     of = f" about {number(material.counted[0])} {material.counted_as}"
     told = told.replace("attributes", "attributes of") if told.endswith("s") else f"{told} of"
     releases = "" if len(material.releases) == 1 else f" of {several(len(material.releases), 'release')}"
-    also = "from private choices about them" if material.chose else "from nothing else"
+    besides = ["from private choices about them"] * material.chose
+    besides += ["from their exact number"] * (material.policy == "public")
+    also = " and ".join(besides) or "from nothing else"
     by = "" if learner is None else f" by {learner}"
     told = f"{told}{of}, learned{by} from {several(tables, 'noisy table')}{releases} and {also}."
     unit = joined([" The protected unit is ", name(material.releases[0].unit), "."])

@@ -38,4 +38,6 @@ def test_a_public_number_of_records_hides_no_presence(codes, model, parsed):
     assert "a certain unit is in the data" not in first
     assert "× 7.39" in first
     assert "88.1 %" in first
+    assert "from their exact number" in first
+    assert "nothing else" not in first
     assert "both being equally likely before" in first
