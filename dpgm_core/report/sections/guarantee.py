@@ -34,6 +34,10 @@ _BELIEFS = (0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
 #: Letters of the guarantee that are shown at once; that of a thousand rounds is longer.
 _LONG = 3000
+_INEXACT = (
+    "The noise is not drawn as it is described, as the red stamp says. What follows would hold if it were, and is "
+    "proven of nothing that was published here."
+)
 _TOTALS = {
     "estimated": "estimated from the noisy tables, within the guarantee",
     "public": "published exactly",
@@ -66,6 +70,8 @@ def _body(material: Material) -> Html:
                 "same run would promise with noise that nobody can repeat."
             )
         )
+    elif material.flaws:
+        parts.append(paragraph(_INEXACT))
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
     parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]

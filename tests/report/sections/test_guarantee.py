@@ -88,3 +88,11 @@ def test_one_release_with_a_public_number_is_enough(parsed):
     ]
     assert "published exactly" in text and "estimated from the noisy tables" not in text
     assert "at most eε = 7.39 times" in text and "in the data or not" not in text
+
+
+def test_noise_that_is_not_as_described_proves_nothing(parsed):
+    """Textbook noise: its numbers are told as what would hold."""
+    unsafe = {"name": "laplace", "exact": False, "allow_unsafe": True}
+    text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"), mechanism=unsafe)
+    assert "would hold if it were, and is proven of nothing" in text
+    assert "would hold" not in told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"))
