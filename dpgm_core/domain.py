@@ -326,5 +326,6 @@ def _check_settled(entries: Mapping[str, Any]) -> None:
         shown = ", ".join(map(repr, open_ones[:10])) + (f" and {len(open_ones) - 10} more" if open_ones[10:] else "")
         raise DomainError(
             f"{len(open_ones)} attribute{'s' * (len(open_ones) > 1)} of the domain still to be settled: {shown}; "
-            "see todo under [attributes.NAME], say labels or bins there, and delete the line"
+            "see todo under [attributes.NAME], say labels or bins there, and delete the line; or delete a column "
+            "that no model needs, such as the key of a person"
         )

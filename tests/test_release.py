@@ -69,7 +69,8 @@ def test_the_workflow_calls_what_ci_does():
     claimed = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
     assert job["strategy"]["matrix"]["python"] == claimed
     assert tuple(claimed) == runpy.run_path(str(ROOT / ".ci/versions.py"))["VERSIONS"]
-    setup, run, tagged = job["steps"][1:]
+    setup, run, screenshots, tagged = job["steps"][1:]
     assert setup["with"]["python-version"] == "${{ matrix.python }}"
     assert run["run"] == "CI_PATH=$PATH bash .ci/run" and "CI_PATH:-" in (ROOT / ".ci/run").read_text()
+    assert screenshots["with"]["path"] in (ROOT / ".ci/run").read_text()
     assert (ROOT / tagged["run"].removeprefix("python ")).exists()

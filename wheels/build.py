@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +36,8 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     target = Path(sys.argv[1]).resolve()
+    if not find_spec("build") or not find_spec("twine"):
+        sys.exit("build and twine are needed: pip install -r requirements-dev.txt -c constraints.txt")
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
         sys.exit(f"{target} is not empty: wheels of another version would be uploaded with these")

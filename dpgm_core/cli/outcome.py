@@ -225,7 +225,7 @@ def print_chosen(
     steps = [step for one in sessions for step in one.steps]
     inside = [set(clique) for clique in structure.cliques]
     cliques = [" x ".join(clique) for clique in structure.cliques if not any(set(clique) < other for other in inside)]
-    more = f", and {len(cliques) - _MOST_SHOWN} more (--json has all)" if len(cliques) > _MOST_SHOWN else ""
+    more = f", and {len(cliques) - _MOST_SHOWN} more (dpgm report lists all)" if len(cliques) > _MOST_SHOWN else ""
     by = "" if selector is None else f" by {selector}"
     of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
     say(f"chosen:  {_several(len(cliques), 'clique')}{by} in {_several(len(steps), 'step')}{of}")

@@ -67,11 +67,11 @@ def privacy_of(caveats: Sequence[Sequence[str]]) -> str:
     """What holds for whatever is computed from subjects with these caveats.
 
     >>> privacy_of([(), ()])
-    'post-processing of releases: private as they are'
+    'post-processing of releases, as private as they are'
     """
     found = dict.fromkeys(caveat for one in caveats for caveat in one)
     if not found:
-        return "post-processing of releases: private as they are"
+        return "post-processing of releases, as private as they are"
     return f"post-processing of releases, and no more private than they are: {'; '.join(found)}"
 
 

@@ -34,7 +34,7 @@ def make_page(found: Comparison) -> str:
     return page(
         kind="dpgm comparison",
         title=f"{', '.join(others)} against {first}",
-        opening=joined([paragraph(f"From released things alone: {found.privacy}.", class_="lead")]),
+        opening=joined([paragraph(f"Made from released things alone: {found.privacy}.", class_="lead")]),
         sections=sections,
         mark=joined(stamp(caveat) for caveat in caveats) if caveats else None,
         footer=f"Made by dpgm {__version__} from the files named here and nothing else.",

@@ -59,7 +59,7 @@ def files_of(kind: str, name: str) -> Mapping[str, str]:
     type.
 
     >>> sorted(files_of("learner", "my-own"))[:3]
-    ['README.md', 'dpgm_my_own/__init__.py', 'dpgm_my_own/learner.py']
+    ['LICENSE', 'README.md', 'dpgm_my_own/__init__.py']
     """
     kind = _ALIASES.get(kind, kind)
     if kind not in KINDS:

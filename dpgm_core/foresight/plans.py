@@ -89,7 +89,7 @@ class Plan:
         )
         facts += [("not measured", listed(self.unmeasured))] if self.unmeasured else []
         facts += [("cells of the model", thousands(self.structure.cells)), ("treewidth", f"{self.structure.treewidth}")]
-        header = ["clique", "cells", "noise", "relative error of a cell"]
+        header = ["clique", "cells", "noise", "error of a probability"]
         rows = ((listed(one.clique, 8), one.cells, one.noise, one.relative or "") for one in self.tables)
         notes = first(["notes"], ([clipped(note, 400)] for note in self.notes), len(self.notes))
         stamps = (*flaws(unsafe=[self.unsafe], private=True), *filter(None, [self.terms.condition]))

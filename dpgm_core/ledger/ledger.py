@@ -274,7 +274,8 @@ class Ledger:
             spent = self.terms.total(costs)
             raise Overspent(
                 f"{budget} was asked of ledger {self.name!r}, but {spent} of {whole_budget} is spent and only "
-                f"{whole_budget - spent} is left; nothing was charged: ask for less, or for nothing more"
+                f"{whole_budget - spent} is left; nothing was charged: ask for no more than is left, or learn "
+                "and sample from what was released before, which is free"
             )
 
 

@@ -68,15 +68,15 @@ def listing(items: Iterable[object], *, ordered: bool = False) -> Html:
     return tag("ol" if ordered else "ul", *(tag("li", item) for item in items))
 
 
-def cut(value: object) -> str:
+def cut(value: object, most: int = _LONGEST) -> str:
     """A name or label as it is shown: what does not print is spelled out, and of long ones the beginning.
 
     >>> cut("a" * 500)[-24:]
     'aaaa... (500 characters)'
     """
     shown = str(value)
-    if len(shown) > _LONGEST:
-        return f"{printable(shown[:_LONGEST])}... ({len(shown):,} characters)"
+    if len(shown) > most:
+        return f"{printable(shown[:most])}... ({len(shown):,} characters)"
     return printable(shown)
 
 

@@ -53,7 +53,7 @@ def _misfit(material: Material) -> list[Html]:
 
 
 def _score(score: float) -> str:
-    return f"{score:.1f}" if score >= -9.95 else "below -10"
+    return f"{round(score, 1) + 0.0:.1f}" if score >= -9.95 else "below -10"  # + 0.0: no -0.0
 
 
 def _structure(material: Material) -> list[Html]:

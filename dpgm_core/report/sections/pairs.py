@@ -8,6 +8,7 @@ from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.markup import Html
 from dpgm_core.models.dependence import Dependence, dependence
 from dpgm_core.plots.drawn import matrix_of
+from dpgm_core.releases.told import merges_of, sessions_of
 from dpgm_core.report.material import Material
 from dpgm_core.report.parts import Section, cut, data_table, figure, joined, paragraph
 
@@ -32,9 +33,15 @@ def _parts(material: Material) -> list[object]:
     picture = figure(lambda: matrix_of(material.model, found), most=_BYTES)
     words = (
         "Cramér's V is 0 where two attributes tell nothing of each other and 1 where one tells the other. A pair is "
-        "measured where one released table holds both. All others are answered by structure: they follow from the "
-        "measured tables if what no table holds is independent given what some do, and are right as far as that is."
+        "measured where one released table holds both, label by label. All others are answered by structure: they "
+        "follow from the measured tables if what no table holds is independent given what some do, and are right as "
+        "far as that is."
     )
+    if merges_of(sessions_of(material.releases)):
+        words += (
+            " So are pairs whose table took rare labels together (What was chosen privately): how these differ among "
+            "each other no table tells."
+        )
     return [paragraph(words), picture, _top(found)]
 
 

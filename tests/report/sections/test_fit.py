@@ -6,6 +6,7 @@ import numpy as np
 
 import dpgm_core as dpgm
 from dpgm_core.report import make_report
+from dpgm_core.report.sections.fit import _score
 
 
 def test_a_model_that_does_not_fit_is_told(codes, model, parsed):
@@ -24,3 +25,8 @@ def test_a_structure_check_is_told(codes, parsed):
     many = np.tile(codes, (5, 1))
     checked = dpgm.fit(many, structure, dpgm.Budget.pure(5), neighbours="add-remove", split={"check": 0.2}).model
     assert "the model is off by about" in parsed(make_report(checked)).texts["fit"]
+
+
+def test_no_score_is_minus_zero():
+    """A reader takes it for a slip."""
+    assert [_score(-0.04), _score(-0.06), _score(1.66), _score(-11)] == ["0.0", "-0.1", "1.7", "below -10"]
