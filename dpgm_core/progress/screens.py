@@ -29,7 +29,9 @@ def shown(how: How = "auto") -> Iterator[Progress]:
     how: "bar" is one line for each step with its rate and remaining time, "plain" says the same in lines every few
     seconds, for logs, "none" says nothing. "auto" takes bars in a terminal and a notebook; elsewhere lines, of steps
     that last over five seconds. Bars where there is no terminal are lines. Of counting records no times are told.
-    Raises OptionError for other words.
+    Steps that read records in between, such as selecting and learning in rounds, are told with times, and those grow
+    with the number of records: keep such a log where the records are, or say "none". Raises OptionError for other
+    words.
 
     >>> with shown() as progress:  # here fit(..., progress=progress)
     ...     progress("learning", 1, 10)

@@ -67,8 +67,16 @@ def make_report(
         opening=opening(material),
         sections=[section(material) for section in _SECTIONS],
         mark=marks(material.flaws),
-        footer=f"Made by dpgm {__version__} from {cut(material.file)} alone: post-processing of what was released.",
+        footer=f"Made by dpgm {__version__} from {_made_from(material)}.",
     )
+
+
+def _made_from(material: Material) -> str:
+    """What the page was made from, and no more privacy than that has."""
+    if not material.releases:
+        return f"{cut(material.file)} alone, which carries no release"
+    ledger = "" if material.ledger is None else " and the ledger's own entries"
+    return f"{cut(material.file)}{ledger or ' alone'}: post-processing of what was released"
 
 
 def marks(flaws: Sequence[str]) -> Html | None:

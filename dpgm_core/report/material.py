@@ -15,7 +15,7 @@ from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.meaning import of_group
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import flaws
+from dpgm_core.privacy.terms import TotalPolicy, flaws
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.stamps import UNKNOWN
 
@@ -91,6 +91,12 @@ class Material:
         if self.conditions and terms.neighbours is Neighbours.ADD_REMOVE:
             return Promised(budget=of_group(cost, 2), presence=False, by_rows=by_rows)
         return Promised(budget=cost, presence=terms.neighbours is Neighbours.ADD_REMOVE, by_rows=by_rows)
+
+    @property
+    def policy(self) -> TotalPolicy:
+        """How the number of records became known at last: what one release publishes no other hides."""
+        known = {one.terms.policy for one in self.releases}
+        return "public" if "public" in known else "declared" if "declared" in known else "estimated"
 
     @property
     def chose(self) -> bool:

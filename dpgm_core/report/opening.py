@@ -28,7 +28,9 @@ def _sentence(material: Material) -> Html:
     of = f" about {number(material.counted[0])} {material.counted_as}"
     told = told.replace("attributes", "attributes of") if told.endswith("s") else f"{told} of"
     releases = "" if len(material.releases) == 1 else f" of {several(len(material.releases), 'release')}"
-    also = "from private choices about them" if material.chose else "from nothing else"
+    besides = ["from private choices about them"] * material.chose
+    besides += ["from their exact number"] * (material.policy == "public")
+    also = " and ".join(besides) or "from nothing else"
     by = "" if learner is None else f" by {learner}"
     told = f"{told}{of}, learned{by} from {several(tables, 'noisy table')}{releases} and {also}."
     unit = joined([" The protected unit is ", name(material.releases[0].unit), "."])
@@ -47,13 +49,14 @@ def _figures(material: Material) -> list[tuple[str, object]]:
         found.append((amounts(cost), f"the privacy loss of all releases together: {_KINDS[cost.kind]}{but}"))
         odds = None if promised.budget is None else odds_text(promised.budget)
         if odds is not None:
-            found.append((f"× {odds}", f"is the most by which the odds can change that {_about(promised)}"))
-        elif cost.kind == "zcdp":
-            told = cost.to_approx(CONVERTED_AT[0])
-            found.append((f"ε ≤ {float(told.epsilon) + 5e-3:.2f}", f"at δ = {CONVERTED_AT[0]}, which the ρ implies"))
+            found.append((f"× {odds}", f"is the most by which the odds can change that {_about(promised)}{but}"))
+        elif promised.budget is not None and cost.kind == "zcdp":
+            told = promised.budget.to_approx(CONVERTED_AT[0])
+            of = "which the ρ implies" + ("" if promised.budget == cost else " of an exchange of values")
+            found.append((f"ε ≤ {float(told.epsilon) + 5e-3:.2f}", f"at δ = {CONVERTED_AT[0]}, {of}"))
         guess = (
             f"is how often at most an attacker who knows all other records guesses right whether {_about(promised)}, "
-            "both being equally likely before; a coin does in 50 %"
+            f"both being equally likely before{but}; a coin does in 50 %"
         )
         if promised.budget is not None:
             found.append((guess_text(promised.budget), guess))

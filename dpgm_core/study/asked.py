@@ -38,9 +38,9 @@ def _budgets(value: Any) -> tuple[Budget, ...]:
     return tuple(map(Budget.parse, _several(value)))
 
 
-def _whole(least: int, most: int) -> Any:
+def _whole(least: int, most: int, *, several: bool = False) -> Any:
     def check(_: object, attribute: Attribute[Any], value: Any) -> None:
-        for one in _several(value):
+        for one in value if several else (value,):
             if isinstance(one, bool) or not isinstance(one, int) or not least <= one <= most:
                 raise OptionError(f"{attribute.name} must be a whole number from {least} to {most:,}, got {one!r}")
 
@@ -92,7 +92,7 @@ class Study:
     inference: tuple[Any, ...] = field(default=INFERENCE, converter=_several)
     mechanisms: tuple[Any, ...] = field(default=None, converter=_several)
     selectors: tuple[Any, ...] = field(default=NAMED, converter=_several)
-    records: tuple[int, ...] = field(converter=_several, validator=_whole(1, _MOST_RECORDS))
+    records: tuple[int, ...] = field(converter=_several, validator=_whole(1, _MOST_RECORDS, several=True))
     law: Tables = field(init=False, repr=False)
     structure: Structure = field(repr=False)
     workload: Workload = field(repr=False)

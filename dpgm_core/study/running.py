@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 
-from dpgm_core.progress import Progress, silent
+from dpgm_core.progress import Progress, checked_progress, silent
 from dpgm_core.study.asked import Study
 from dpgm_core.study.folder import Folder
 from dpgm_core.study.limit import check_limit
@@ -45,6 +45,7 @@ def run(
     >>> [(row.method, row.runs, row.failures) for row in run(study).rows]
     [('naive-mle', 2, 0), ('naive-mle(l2=0.1)', 2, 0)]
     """
+    checked_progress(progress)
     check_jobs(jobs)
     check_limit(limit)
     kept = None if folder is None else Folder(folder, study.facts())

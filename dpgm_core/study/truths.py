@@ -68,8 +68,8 @@ def generated_truth(
     >>> truth.structure.cliques, truth.private
     ((('a', 'b'), ('a', 'c'), ('b', 'c')), None)
     """
-    if potentials not in _POTENTIALS:
-        raise OptionError(f"a truth has no potentials {potentials!r}{did_you_mean(potentials, _POTENTIALS)}")
+    if not isinstance(potentials, str) or potentials not in _POTENTIALS:
+        raise OptionError(f"a truth has no potentials {potentials!r}{did_you_mean(str(potentials), _POTENTIALS)}")
     if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not 0 <= strength < 100:
         raise OptionError(f"a truth's strength must be a number from 0 to 100, got {strength!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -88,6 +88,6 @@ def _table(structure: str | Mapping[str, Any], attributes: int, seed: int) -> Ma
         "third-order": {"graph": "chain", "order": 3},
         "random": {"graph": "erdos-renyi", "p": min(1.0, _DEGREE / max(1, attributes - 1)), "seed": seed},
     }
-    if structure not in named:
-        raise OptionError(f"a truth has no structure {structure!r}{did_you_mean(structure, named)}")
+    if not isinstance(structure, str) or structure not in named:
+        raise OptionError(f"a truth has no structure {structure!r}{did_you_mean(str(structure), named)}")
     return named[structure]

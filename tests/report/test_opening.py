@@ -38,4 +38,9 @@ def test_a_public_number_of_records_hides_no_presence(codes, model, parsed):
     assert "a certain unit is in the data" not in first
     assert "× 7.39" in first
     assert "88.1 %" in first
+    assert "from their exact number" in first
+    assert "nothing else" not in first
     assert "both being equally likely before" in first
+    spent = dpgm.Budget.zcdp("0.5")
+    first = parsed(make_report(dpgm.fit(codes, structure, spent, "gaussian", terms=terms).model)).texts[""]
+    assert f"ε ≤ {float(dpgm.Budget.zcdp(2).to_approx('1e-6').epsilon) + 5e-3:.2f}" in first

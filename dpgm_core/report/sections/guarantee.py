@@ -34,6 +34,15 @@ _BELIEFS = (0.01, 0.1, 0.5)
 _GROUPS = (1, 2, 5, 10)
 #: Letters of the guarantee that are shown at once; that of a thousand rounds is longer.
 _LONG = 3000
+_INEXACT = (
+    "The noise is not drawn as it is described, as the red stamp says. What follows would hold if it were, and is "
+    "proven of nothing that was published here."
+)
+_TOTALS = {
+    "estimated": "estimated from the noisy tables, within the guarantee",
+    "public": "published exactly",
+    "declared": "stated by the owner as public knowledge",
+}
 #: What is left of add-remove once the number of records is published.
 _PRESENT = (
     "The exact number of records was published, and whoever knows all other records sees from it whether one more is "
@@ -61,6 +70,8 @@ def _body(material: Material) -> Html:
                 "same run would promise with noise that nobody can repeat."
             )
         )
+    elif material.flaws:
+        parts.append(paragraph(_INEXACT))
     promised = material.promised
     parts += [_terms(material, terms), _promise(promised, cost), _attacker(promised), _groups(terms, promised)]
     parts += [_conditions(material), _reach(material), _verbatim(model.guarantee())]
@@ -80,20 +91,12 @@ def _terms(material: Material, terms: Terms) -> Html:
         ("Two data sets are neighbours if", relation),
         ("Column that tells persons apart", key),
         ("Privacy loss", amounts(material.model.cost) if material.model.cost is not None else "unknown"),
-        ("Number of records", _totals(terms)),
+        ("Number of records", _TOTALS[material.policy]),
     ]
     rules = [rule.name for rule in material.model.domain.constraints]
     if rules:
         found.append(("Rules assumed public", cut(spelled(rules, most=20))))
     return facts(found)
-
-
-def _totals(terms: Terms) -> str:
-    return {
-        "estimated": "estimated from the noisy tables, within the guarantee",
-        "public": "published exactly",
-        "declared": "stated by the owner as public knowledge",
-    }[terms.policy]
 
 
 def _promise(promised: Promised, cost: Budget) -> Html:

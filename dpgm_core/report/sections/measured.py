@@ -34,7 +34,9 @@ def _parts(material: Material) -> list[object]:
     found = measured_tables(material.releases)
     swamped = sum(one.relative > 1 for one in found)
     noises = dict.fromkeys(_law(one) for one in drawn(material.releases))
-    also = "the private choices of the next section" if material.chose else "nothing else"
+    besides = ["the private choices of the next section"] * material.chose
+    besides += ["their exact number"] * (material.policy == "public")
+    also = " and ".join(besides) or "nothing else"
     words = (
         f"From the records came {several(len(found), 'noisy table')} and {also}. Each cell is a count with independent "
         f"noise ({'; '.join(list(noises)[:5])}). The last column is the noise of a cell, one standard deviation, over "

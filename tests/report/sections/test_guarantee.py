@@ -14,6 +14,8 @@ DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 2})
 STRUCTURE = dpgm.Structure(DOMAIN, [("a", "b")])
 CODES = np.array([[0, 0], [1, 1], [1, 0], [1, 1]] * 50)
 
+_TOTALS = ("estimated", "public")
+
 
 def told(parsed, budget: dpgm.Budget, terms: dpgm.Terms, **more: object) -> str:
     """The section of a model that is uniform, over a release of its own."""
@@ -75,3 +77,22 @@ def test_a_budget_that_promises_nothing_says_so(parsed):
     text = told(parsed, dpgm.Budget.pure(50), dpgm.Terms(neighbours="add-remove"))
     assert "promises next to nothing" in text
     assert "more than a million" in text
+
+
+def test_one_release_with_a_public_number_is_enough(parsed):
+    """What the second release publishes the first does not hide."""
+    budget, terms = dpgm.Budget.pure("0.5"), [dpgm.Terms(neighbours="add-remove", total=one) for one in _TOTALS]
+    releases = [dpgm.release(CODES, STRUCTURE, budget, terms=one) for one in terms]
+    text = parsed(make_report(dpgm.Model(STRUCTURE, dpgm.Tables.zeros(STRUCTURE), releases=releases))).texts[
+        "guarantee"
+    ]
+    assert "published exactly" in text and "estimated from the noisy tables" not in text
+    assert "at most eε = 7.39 times" in text and "in the data or not" not in text
+
+
+def test_noise_that_is_not_as_described_proves_nothing(parsed):
+    """Textbook noise: its numbers are told as what would hold."""
+    unsafe = {"name": "laplace", "exact": False, "allow_unsafe": True}
+    text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"), mechanism=unsafe)
+    assert "would hold if it were, and is proven of nothing" in text
+    assert "would hold" not in told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove"))
