@@ -65,7 +65,8 @@ def shared_lines(pair: Pair, first: str, other: str) -> list[str]:
     lines += [f"matched by label, in another order: {few(found.reordered)}"] if found.reordered else []
     lines += [f"not compared, as no release measured them: {few(found.unmeasured)}"] if found.unmeasured else []
     if pair.only_first is not None and pair.only_other is not None:
-        lines.append(f"cliques: {pair.common} in both, {len(pair.only_first)} and {len(pair.only_other)} in one alone")
+        counts = f"{len(pair.only_first)} in {first} alone, {len(pair.only_other)} in {other} alone"
+        lines.append(f"cliques: {pair.common} in both, {counts}")
         for name, cliques in ((first, pair.only_first), (other, pair.only_other)):
             lines += [f"only in {name}: {few([' x '.join(clique) for clique in cliques])}"] if cliques else []
     if pair.kl is not None:

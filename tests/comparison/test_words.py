@@ -26,6 +26,6 @@ def test_lines_say_what_is_shared(people):
     """Attributes, cliques and KL; and nothing of scores where there are none."""
     pair = compare(model_of(people, ("sex", "age")), model_of(people, ("age", "job"))).pairs[0]
     lines = shared_lines(pair, "A", "B")
-    assert lines[0] == "attributes: 3 compared" and "cliques: 0 in both, 1 and 1 in one alone" in lines
+    assert lines[0] == "attributes: 3 compared" and "cliques: 0 in both, 1 in A alone, 1 in B alone" in lines
     assert "only in A: sex x age" in lines and "only in B: age x job" in lines
     assert lines[-1].startswith("KL(first || other) = ") and apart(pair) is None

@@ -1,4 +1,4 @@
-"""Makes up the 3,000 stays of stays.csv, of people that nobody has met: `python docs/examples/extract/make.py`."""
+"""Makes up the 6,000 stays of stays.csv, of people that nobody has met: `python docs/examples/extract/make.py`."""
 
 import csv
 from datetime import date, timedelta
