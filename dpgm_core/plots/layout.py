@@ -43,7 +43,8 @@ def placed(boxes: FloatArray, edges: Sequence[tuple[int, int]]) -> tuple[FloatAr
     groups = [np.flatnonzero(part == number) for number in range(part.max() + 1)]
     pieces = []
     for group in sorted(groups, key=lambda one: (-len(one), one[0])):
-        steps = shortest_path(graph[group][:, group], directed=False, unweighted=True)
+        # dense: scipy 1.12 takes no sparse graph whose indices have 64 bits
+        steps = shortest_path(graph[group][:, group].toarray(), directed=False, unweighted=True)
         pieces.append((group, _apart(_stressed(steps**_POWER) * _unit(boxes[group]), boxes[group])))
     return _packed(pieces, boxes)
 
