@@ -54,9 +54,10 @@ def open_duckdb(address: Address, seconds: float) -> DuckDb:
 
     def opened() -> Any:
         connection = duckdb.connect(str(path), read_only=True, config=_CLOSED)
+        # A process has one instance of a file, which outlives an interrupted session for a moment. So settings are not
+        # locked, or the next session could not make its own; what closes the file cannot be undone while it is open.
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET enable_progress_bar = false")
-        connection.execute("SET lock_configuration = true")
         connection.execute("BEGIN TRANSACTION READ ONLY")
         return connection
 

@@ -3,8 +3,11 @@
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
+from dpgm_sql.address import read_address
+from dpgm_sql.on_duckdb import open_duckdb
 from dpgm_sql.source import SqlSource
 
 from dpgm_core import Domain, Structure
@@ -12,7 +15,7 @@ from dpgm_core.counting.compact import compact
 from dpgm_core.counting.kernel import Counts
 from dpgm_core.sources import Reading, SourceRefused
 
-pytest.importorskip("duckdb", reason="DuckDB is not installed")
+duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 4})
 
@@ -41,6 +44,24 @@ def test_a_file_that_is_none_is_refused_and_not_made(tmp_path, address):
         pass
     assert "planted" not in str(refused.value)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_file_is_read_twice_at_once(duckdb_file):
+    """One instance of a file serves all sessions of a process: none may keep the next one from its settings."""
+    duckdb_file.run("CREATE TABLE visits AS SELECT 1 AS a")
+    source = SqlSource(database=duckdb_file.address, table="visits")
+    address = read_address(duckdb_file.address)
+    with source.pinned(Reading(domain=DOMAIN, columns=("a",))), closing(open_duckdb(address, 5)):
+        assert source.names() == ("a",)
+
+
+def test_what_closes_the_file_cannot_be_undone(duckdb_file):
+    """No query opens it again to other files or to writing, whoever would send one."""
+    duckdb_file.run("CREATE TABLE visits AS SELECT 1 AS a")
+    with closing(open_duckdb(read_address(duckdb_file.address), 5)) as session:
+        for query in ("SET enable_external_access = true", "FROM read_text('/etc/hostname')", "CREATE TABLE b (c INT)"):
+            with pytest.raises(duckdb.Error):
+                session.connection.execute(query)
 
 
 @pytest.mark.parametrize("way", ["stream", "push"])
