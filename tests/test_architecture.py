@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -418,3 +419,15 @@ def test_tests_mirror_the_tree():
 def test_what_is_held_elsewhere_is():
     """Whoever moves a test away finds out."""
     assert all((ROOT / where).exists() for where in HELD_ELSEWHERE.values() if where.startswith("tests/"))
+
+
+def test_the_page_on_architecture_has_every_floor():
+    """Its table names what import-linter holds, from the top to the bottom."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (floors,) = (one for one in contracts if one["name"] == "floors")
+    held = [set(layer.split(" | ")) - {"_version"} for layer in floors["layers"]]
+    table = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").split("\n## Floors")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| [0-9¼½¾]+ \| ([^|]*) \|", table, re.MULTILINE)
+    told = [set(re.findall(r"`(\w+)/?`", row)) for row in rows]
+    assert sorted(set().union(*told)) == sorted(set().union(*held))
+    assert [one for one in held if one in told] == [one for one in told if one in held]
