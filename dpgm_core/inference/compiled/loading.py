@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from dpgm_core.errors import OptionError
 
-__all__ = ["Executor", "chosen", "jit", "kernels"]
+__all__ = ["Executor", "chosen", "jit", "jit_strictly", "jit_without_nan", "kernels"]
 
 #: What runs an engine's plan: numpy, kernels compiled by numba, or logarithms throughout; "auto": numba if installed.
 Executor: TypeAlias = Literal["auto", "numpy", "numba", "log"]
@@ -50,8 +50,22 @@ def kernels(name: str) -> ModuleType:
 
 
 def jit(function: _Function) -> _Function:
-    """Compile a kernel: without the GIL, kept on disk for the next process."""
+    """Compile a kernel: without the GIL, kept on disk for the next process. Sums may be taken in any order."""
+    return _compiled(function, {"reassoc", "contract", "nsz"})
+
+
+def jit_strictly(function: _Function) -> _Function:
+    """As `jit`, for arithmetic whose order must stay; a product and a sum may still become one operation."""
+    return _compiled(function, {"contract"})
+
+
+def jit_without_nan(function: _Function) -> _Function:
+    """As `jit`, for what means nothing where there is a NaN: least and largest numbers become vectors then."""
+    return _compiled(function, {"nnan", "nsz"})
+
+
+def _compiled(function: _Function, fastmath: set[str]) -> _Function:
     from numba import njit
 
-    compiled: _Function = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})(function)
+    compiled: _Function = njit(nogil=True, cache=True, fastmath=fastmath)(function)
     return compiled

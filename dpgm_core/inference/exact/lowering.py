@@ -138,6 +138,11 @@ class Lowering:
                 (table[0], (before, size, after), (0, 1, 2)),
             )
 
+    def spread(self, table: Table, out: Table) -> None:
+        """Copy a table to each code of the letter that it lacks; its others are in the same order in `out`."""
+        shape = tuple(self.sizes[letter] if letter in table[1] else 1 for letter in out[1])
+        self.emit("copy", self.whole(out), (table[0], shape, tuple(range(len(shape)))))
+
     def contract(self, p: Table, q: Table, r: Table) -> None:
         """r = sum of p * q over the letters that r lacks, all of which are in both p and q."""
         summed = [letter for letter in p[1] if letter not in r[1]]
