@@ -11,6 +11,7 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.exact.contraction import Contraction
+from dpgm_core.inference.exact.probability import REACH
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -25,6 +26,7 @@ _MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; other
 class Ready(NamedTuple):
     """Tables' probabilities: what writes them, bounds of their logarithms, and what they were divided by.
 
+    fill: raises those below exp(-REACH), but zeros, to that: see `probability`. lows: before that.
     above: nats taken from each cell, None for nothing; shift: what that, and attributes in no clique, add to log Z.
     """
 
@@ -78,8 +80,13 @@ class Potentials:
             above = np.repeat(top, self._sizes)
             low, top = low - top, np.zeros_like(top)
 
+        raised = above is not None and float(low.min()) < -REACH
+
         def fill(out: FloatArray) -> None:
-            np.exp(theta if above is None else np.subtract(theta, above, out), out)
+            logarithms = theta if above is None else np.subtract(theta, above, out)
+            if raised:
+                np.maximum(logarithms, -REACH, out=out, where=logarithms > -np.inf)
+            np.exp(logarithms, out)
 
         return Ready(fill, low.tolist(), top.tolist(), zeros, shift, above)
 
