@@ -110,7 +110,7 @@ class KernelCache:
         import numpy as np
 
         versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag, sys.abiflags)
-        settings = [str(getattr(numba.config, name, None)) for name in _SETTINGS]
+        settings = [str(vars(numba.config).get(name)) for name in _SETTINGS]
         text = repr((self._about, str(signature), versions, codegen.magic_tuple(), settings))
         return hashlib.sha256(text.encode()).digest()
 
@@ -138,7 +138,7 @@ def _require_own(path: Path, found: os.stat_result) -> None:
 
     What root has written, as when an image was built, is trusted like the installation itself.
     """
-    if not hasattr(os, "getuid"):  # Windows: the folder is the user's own by its place
+    if sys.platform == "win32":  # the folder is the user's own by its place
         return
     for one in (found, path.parent.stat()):
         if one.st_uid not in (os.getuid(), 0) or one.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

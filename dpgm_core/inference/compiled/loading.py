@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from attrs import frozen
@@ -30,6 +31,8 @@ _LOG = logging.getLogger("dpgm")
 # Ours, around whatever loads or compiles, then numba's own, once it is there. A child must not inherit a lock that a
 # thread holds which it does not have, so a fork waits for them.
 _LOCKS: list[Any] = [threading.RLock()]
+# What `_lack` says, once it has been asked.
+_LACKS: list[str | None] = []
 
 
 def _hold() -> None:
@@ -42,7 +45,7 @@ def _let_go() -> None:
         lock.release()
 
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":  # where nothing forks
     os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
 
 
@@ -66,12 +69,14 @@ def chosen(executor: Executor) -> Literal["numpy", "numba", "log"]:
 
 def _lack() -> str | None:
     """Why numba cannot be used and what would do; None if it can."""
-    with _LOCKS[0]:
-        return _lack_found()
+    if not _LACKS:  # known, it is told without the lock: who asks may be importing, and its holder may wait for that
+        with _LOCKS[0]:
+            if not _LACKS:
+                _LACKS.append(_found_lacking())
+    return _LACKS[0]
 
 
-@lru_cache(maxsize=1)
-def _lack_found() -> str | None:
+def _found_lacking() -> str | None:
     try:
         import numba
         from numba.core.compiler_lock import global_compiler_lock
@@ -105,12 +110,12 @@ def kernels(name: str) -> ModuleType:
 
 @frozen
 class _Jit:
-    """Compile a kernel: without the GIL, kept on disk for other processes.
+    """Compile a kernel: without the GIL, kept on disk for other processes. Without numba it stays what it is.
 
-    As a mere decorator for what kernels call: compiled for whatever they pass. With a signature for what Python calls,
-    as "float64(float64[::1], int64)" or a tuple of numba's types: compiled or loaded at once, and other arguments raise
-    TypeError. Arrays that may be read only, as those of `Tables`, are
-    `types.Array(types.float64, 1, "C", readonly=True)`.
+    As a mere decorator for what kernels call: compiled for whatever they pass. With a signature for what Python calls:
+    compiled or loaded at once, and arguments of other types raise TypeError. It is one of numba's, such as
+    "float64(float64[::1], int64)"; an array that may be read only, as those of `Tables`, is
+    "Array(float64, 1, 'C', readonly=True)".
 
     What is kept is left aside when any file of the kernel's folder changes. Values from elsewhere are constants to
     numba, and a change of those would go unseen: pass them.
@@ -119,24 +124,26 @@ class _Jit:
     fastmath: frozenset[str]
 
     @overload
-    def __call__(self, given: str | tuple[Any, ...]) -> Callable[[_Function], _Function]: ...
+    def __call__(self, given: str) -> Callable[[_Function], _Function]: ...
 
     @overload
     def __call__(self, given: _Function) -> _Function: ...
 
     def __call__(self, given: Any) -> Any:
-        if not isinstance(given, FunctionType):
-            return partial(self._for_python, given)
+        return partial(self._for_python, given) if isinstance(given, str) else self._for_kernels(given)
+
+    def _for_kernels(self, function: Any) -> Any:
+        if _lack():
+            return function
         from numba import njit
 
         # A division by zero gives what numpy gives: raising would keep loops from becoming vectors.
-        kernel = njit(nogil=True, fastmath=set(self.fastmath), error_model="numpy")(given)
-        if kernel is not given:  # as it is with NUMBA_DISABLE_JIT
-            kernel._cache = KernelCache(given)
+        kernel = njit(nogil=True, fastmath=set(self.fastmath), error_model="numpy")(function)
+        kernel._cache = KernelCache(function)
         return kernel
 
-    def _for_python(self, signature: Any, function: FunctionType) -> Any:
-        kernel: Any = self(function)
+    def _for_python(self, signature: str, function: Any) -> Any:
+        kernel = self._for_kernels(function)
         if kernel is not function:
             kernel.compile(signature)
             kernel.disable_compile()
