@@ -1,12 +1,12 @@
 """Inner loops of a contraction: sums of products along contiguous runs of one array of doubles.
 
 Each is four rows by four terms, so that what is loaded is used four times; LLVM makes vectors of the loops over a run.
-All tables lie in one array, `memory`; a place is an index into it.
+All tables lie in one array, `memory`; a place is an index into it. `loops` are the three innermost ones, by `format`.
 """
 
 from __future__ import annotations
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled.loading import jit
 
 __all__ = ["add_products", "dots", "elementwise"]
@@ -103,22 +103,10 @@ def _add1x1(memory: FloatArray, r: int, p: int, q: int, size: int, fresh: bool) 
 
 
 @jit
-def add_products(
-    memory: FloatArray,
-    r: int,
-    p: int,
-    q: int,
-    rows: int,
-    r_row: int,
-    p_row: int,
-    q_row: int,
-    terms: int,
-    p_term: int,
-    q_term: int,
-    cells: int,
-    fresh: bool,
-) -> None:
+def add_products(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: bool) -> None:
     """r[i, j] (= if fresh, else +=) sum over k of p[i, k] * q[i, k, j], with runs along j in r and q."""
+    rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
+    terms, p_term, q_term, cells = loops[4], loops[6], loops[7], loops[8]
     for low in range(0, cells, _RUN):
         size = min(_RUN, cells - low)
         i = 0
@@ -223,22 +211,10 @@ def _dot(memory: FloatArray, p: int, q: int, size: int) -> float:
 
 
 @jit
-def dots(
-    memory: FloatArray,
-    r: int,
-    p: int,
-    q: int,
-    rows: int,
-    r_row: int,
-    p_row: int,
-    q_row: int,
-    columns: int,
-    r_column: int,
-    p_column: int,
-    q_column: int,
-    cells: int,
-) -> None:
+def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
     """r[i, l] += sum over j of p[i, l, j] * q[i, l, j], with runs along j in p and q."""
+    rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
+    columns, r_column, p_column, q_column, cells = loops[4], loops[5], loops[6], loops[7], loops[8]
     by_four = q_row == 0 and p_column == 0 and cells >= 8
     for low in range(0, cells, 2 * _RUN):
         size = min(2 * _RUN, cells - low)
@@ -278,22 +254,10 @@ def dots(
 
 
 @jit
-def elementwise(
-    memory: FloatArray,
-    r: int,
-    p: int,
-    q: int,
-    rows: int,
-    r_row: int,
-    p_row: int,
-    q_row: int,
-    terms: int,
-    p_term: int,
-    q_term: int,
-    cells: int,
-    fresh: bool,
-) -> None:
+def elementwise(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: bool) -> None:
     """r[i, j] (= if fresh, else +=) sum over k of p[i, k, j] * q[i, k, j], with runs along j in all three."""
+    rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
+    terms, p_term, q_term, cells = loops[4], loops[6], loops[7], loops[8]
     for i in range(rows):
         for low in range(0, cells, 2 * _RUN):
             size = min(2 * _RUN, cells - low)

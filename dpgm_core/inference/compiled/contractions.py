@@ -63,13 +63,13 @@ def _place(index: int) -> int:
 
 
 @jit
-def _strided(memory: FloatArray, code: IntArray, at: int, r: int, p: int, q: int, fresh: bool) -> None:
-    """r (= if fresh, else +=) p * q over three nested loops of any strides; `at` is where they stand in the code."""
-    cells, r_step, p_step, q_step = code[at + 8], code[at + 9], code[at + 10], code[at + 11]
-    for i in range(code[at]):
-        for k in range(code[at + 4]):
-            to = r + i * code[at + 1] + k * code[at + 5]
-            one, two = p + i * code[at + 2] + k * code[at + 6], q + i * code[at + 3] + k * code[at + 7]
+def _strided(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: bool) -> None:
+    """r (= if fresh, else +=) p * q over three nested loops of any strides."""
+    cells, r_step, p_step, q_step = loops[8], loops[9], loops[10], loops[11]
+    for i in range(loops[0]):
+        for k in range(loops[4]):
+            to = r + i * loops[1] + k * loops[5]
+            one, two = p + i * loops[2] + k * loops[6], q + i * loops[3] + k * loops[7]
             if r_step == 1 and fresh:
                 result = memory[to : to + cells]
                 for j in range(cells):
@@ -90,18 +90,16 @@ def _strided(memory: FloatArray, code: IntArray, at: int, r: int, p: int, q: int
 
 
 @jit
-def _inner(memory: FloatArray, code: IntArray, at: int, kind: int, r: int, p: int, q: int, fresh: bool) -> None:
-    """The three innermost loops of a contraction, at `at` in the code."""
-    rows, r_row, p_row, q_row = code[at], code[at + 1], code[at + 2], code[at + 3]
-    terms, r_term, p_term, q_term, cells = code[at + 4], code[at + 5], code[at + 6], code[at + 7], code[at + 8]
+def _inner(memory: FloatArray, loops: IntArray, kind: int, r: int, p: int, q: int, fresh: bool) -> None:
+    """The three innermost loops of a contraction."""
     if kind == ELEMENTWISE:
-        elementwise(memory, r, p, q, rows, r_row, p_row, q_row, terms, p_term, q_term, cells, fresh)
+        elementwise(memory, loops, r, p, q, fresh)
     elif kind == PRODUCTS:
-        add_products(memory, r, p, q, rows, r_row, p_row, q_row, terms, p_term, q_term, cells, fresh)
+        add_products(memory, loops, r, p, q, fresh)
     elif kind == DOTS:
-        dots(memory, r, p, q, rows, r_row, p_row, q_row, terms, r_term, p_term, q_term, cells)
+        dots(memory, loops, r, p, q)
     else:
-        _strided(memory, code, at, r, p, q, fresh)
+        _strided(memory, loops, r, p, q, fresh)
 
 
 @jit
@@ -127,7 +125,7 @@ def run(
     """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop."""
     while at < end:
         size, kind, fresh, clear = code[at], code[at + 1], code[at + 2] != 0, code[at + 3]
-        r, p, q, outer = code[at + 4], code[at + 5], code[at + 6], code[at + 8]
+        r, p, q, outer = code[at + 4], code[at + 5], code[at + 6], code[at + 7]
         if kind == MASK:
             if zeros:
                 for j in range(clear):
@@ -138,19 +136,19 @@ def run(
         else:
             for j in range(clear):
                 memory[r + j] = 0.0
-            inner = at + HEADER
-            loops = inner + 3 * DIMENSION
+            outside = at + HEADER + 3 * DIMENSION
+            inner = code[at + HEADER : outside]
             if outer == 0:
-                _inner(memory, code, inner, kind, r, p, q, fresh)
+                _inner(memory, inner, kind, r, p, q, fresh)
             else:
                 for d in range(outer):
                     counters[d] = 0
                 d = 0
                 while d >= 0:
-                    _inner(memory, code, inner, kind, r, p, q, fresh)
+                    _inner(memory, inner, kind, r, p, q, fresh)
                     d = outer - 1
                     while d >= 0:
-                        loop = loops + d * DIMENSION
+                        loop = outside + d * DIMENSION
                         counters[d] += 1
                         r += code[loop + 1]
                         p += code[loop + 2]
@@ -290,7 +288,10 @@ def _guarded_forward(
     return FINE, log_scale
 
 
-@jit_strictly
+@jit_strictly(
+    "Tuple((int64, float64))(Array(float64, 1, 'C', readonly=True), float64[::1], float64[::1], int64[::1], "
+    "float64[::1], float64)"
+)
 def infer(
     theta: FloatArray, out: FloatArray, memory: FloatArray, plan: IntArray, logs: FloatArray, total: float
 ) -> tuple[int, float]:

@@ -10,19 +10,59 @@ program itself (AT_..., TABLES, FORWARD, BACKWARD, END) or in memory (the last s
     roots   2 numbers a root: the places of its value and its adjoint
     free    2 numbers a table without letters: its place among the results and its cliques
 
-and the instructions. Each has a HEADER: length, kind, whether r is written first (1) or added to (0), cells of r to set
-to 0 before (of MASK and FINISH: all cells), places of r, p and q, one number unused, outer loops. Then DIMENSION numbers
-a loop, codes and strides of r, p and q: three inner loops, the outer ones after them.
+and the instructions. Each has a HEADER: length, kind, whether r is written first (1) or added to (0), cells of r to
+set to 0 before (of MASK and FINISH: all cells), places of r, p and q, how many outer loops. Then DIMENSION numbers a
+loop, codes and strides of r, p and q: three inner loops, the outer ones after them.
 
 Memory is one array of doubles: potentials first, then values, adjoints and scratch.
 """
 
 from __future__ import annotations
 
+__all__ = [
+    "AT_FREE",
+    "AT_INPUTS",
+    "AT_ROOTS",
+    "AT_STEPS",
+    "BACKWARD",
+    "BEYOND",
+    "CELLS",
+    "COUNTERS",
+    "DIMENSION",
+    "DOTS",
+    "ELEMENTWISE",
+    "END",
+    "FINE",
+    "FINISH",
+    "FORWARD",
+    "FREE",
+    "GROUPS",
+    "HEAD",
+    "HEADER",
+    "HIGHS",
+    "INPUTS",
+    "LOOPS",
+    "LOWS",
+    "MASK",
+    "NODE_HIGHS",
+    "NODE_LOWS",
+    "PRODUCTS",
+    "REACH",
+    "REFUSED",
+    "ROOTS",
+    "SCALES",
+    "SCRATCH",
+    "STEP",
+    "STEPS",
+    "STRIDED",
+    "TABLES",
+    "ZEROS",
+]
+
 # Kinds of instructions: how the cells of the innermost loop lie, side by side in r, p and q; r and q; p and q; or not.
 # MASK sets cells of r to 0 where those of p are; FINISH makes marginals r, in the results, of p and its adjoint q.
 ELEMENTWISE, PRODUCTS, DOTS, STRIDED, MASK, FINISH = range(6)
-HEADER, DIMENSION, STEP = 9, 4, 9
+HEADER, DIMENSION, STEP = 8, 4, 9
 LOOPS = 16  # the most outer loops that an instruction may have: numpy's tables have 64 axes, merged ones few
 
 HEAD = 32

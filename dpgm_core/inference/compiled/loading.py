@@ -20,7 +20,7 @@ from attrs import frozen
 from dpgm_core.errors import InferenceError, OptionError
 from dpgm_core.inference.compiled.cache import KernelCache
 
-__all__ = ["Executor", "chosen", "jit", "jit_strictly", "jit_without_nan", "kernels"]
+__all__ = ["Executor", "checked_executor", "chosen", "jit", "jit_strictly", "jit_without_nan", "kernels"]
 
 #: What runs an engine's plan: numpy, kernels compiled by numba, or logarithms throughout; "auto": numba if installed.
 Executor: TypeAlias = Literal["auto", "numpy", "numba", "log"]
@@ -58,13 +58,18 @@ def chosen(executor: Executor) -> Literal["numpy", "numba", "log"]:
     >>> chosen("numpy")
     'numpy'
     """
-    if executor not in get_args(Executor):
-        raise OptionError(f"executor must be one of {', '.join(map(repr, get_args(Executor)))}, got {executor!r}")
+    checked_executor(None, None, executor)
     if executor == "auto":
         return "numpy" if _lack() else "numba"
     if executor == "numba" and (lack := _lack()):
         raise OptionError(f"executor = 'numba' needs numba, which {lack}, or use 'auto'")
     return executor
+
+
+def checked_executor(instance: object, attribute: object, value: object) -> None:
+    """A validator of options; raises OptionError for what is no executor."""
+    if value not in get_args(Executor):
+        raise OptionError(f"executor must be one of {', '.join(map(repr, get_args(Executor)))}, got {value!r}")
 
 
 def _lack() -> str | None:

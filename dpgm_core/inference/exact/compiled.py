@@ -25,14 +25,15 @@ class CompiledExecutor:
     Each call takes a memory for itself; those are used again, so that a call allocates nothing but its result.
     """
 
-    def __init__(self, contraction: Contraction, structure: Structure, mild: float) -> None:
-        self._given = (contraction, structure, mild)
+    def __init__(self, contraction: Contraction, structure: Structure, mild: float, log_free: float) -> None:
+        self._given = (contraction, structure, mild, log_free)
+        self._log_free = log_free
         self._program: FlatProgram = flatten(contraction, structure, mild)
         self._pool: list[FloatArray] = []  # taken from and given back in one step each, so no lock is needed
         self._infer = kernels("contractions").infer
 
     def __call__(self, theta: FloatArray, total: float) -> tuple[FloatArray, float] | None:
-        """(marginals of `total` records, log Z of one but for attributes in no clique), None where it cannot say.
+        """(marginals of `total` records, log Z of one), None where it cannot say.
 
         theta: (cells,), nats. None: potentials that must be refused, or that double precision may not do.
         """
@@ -45,7 +46,7 @@ class CompiledExecutor:
         status, log_partition = self._infer(theta, marginals, memory, program.plan, program.logs, total)
         if program.memory <= _POOLED:
             pool.append(memory)
-        return (marginals, log_partition) if status == layout.FINE else None
+        return (marginals, log_partition + self._log_free) if status == layout.FINE else None
 
     def _new(self) -> FloatArray:
         memory = np.empty(self._program.memory)

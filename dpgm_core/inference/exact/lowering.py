@@ -38,9 +38,9 @@ class View:
 
 @frozen
 class Instruction:
-    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out."""
+    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`."""
 
-    call: Literal["multiply", "matmul", "copy", "add"]
+    call: Literal["multiply", "matmul", "copy", "add", "contract", "mask", "finish", "finish again"]
     out: View
     inputs: tuple[View, ...]
 
