@@ -61,14 +61,15 @@ class Calibration:
     """One inference with all that was made on the way.
 
     potentials: probabilities, unnormalised (cells,). kept: values and adjoints of all steps, as the program lays them
-    out. roots: their values. marginals: of one record (cells,). log_partition: of one record, less what was shifted;
-    where it is -inf the rest means nothing.
+    out. roots: their values. masked: whether adjoints were set to 0 where values are. marginals: of one record
+    (cells,). log_partition: of one record, less what was shifted; where it is -inf the rest means nothing.
     """
 
     potentials: FloatArray
     kept: FloatArray
     roots: FloatArray
     scales: Scales
+    masked: bool
     marginals: FloatArray
     log_partition: float
 
@@ -121,7 +122,7 @@ class ProbabilityExecutor:
             found = self._walk(work, fill, lows, highs, zeros=zeros)
             if found is None:
                 return None
-            marginals, log_partition, scales = found
+            marginals, log_partition, scales, masked = found
             # The memory of an earlier one that nobody has any more: new pages would cost as much as the inference.
             kept = self._spare.pop() if self._spare else np.empty_like(work.kept)
             np.copyto(kept, work.kept)
@@ -130,6 +131,7 @@ class ProbabilityExecutor:
                 kept=kept,
                 roots=np.array([float(value[0]) for value, _ in work.roots]),
                 scales=scales,
+                masked=masked,
                 marginals=marginals,
                 log_partition=log_partition,
             )
@@ -145,7 +147,7 @@ class ProbabilityExecutor:
         highs: list[float],
         *,
         zeros: bool,
-    ) -> tuple[FloatArray, float, Scales] | None:
+    ) -> tuple[FloatArray, float, Scales, bool] | None:
         groups = self._contraction.groups
         low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
         guarded = low < -2 * REACH or high + self._log_terms > REACH
@@ -158,7 +160,7 @@ class ProbabilityExecutor:
                 log_partition, scales, lost = self._quick(work), (), 0.0
             marginals = work.potentials * work.adjoints
             if log_partition == -math.inf:
-                return marginals, log_partition, scales
+                return marginals, log_partition, scales, masked
             if masked:
                 marginals[work.potentials == 0.0] = 0.0
             if raised:
@@ -167,7 +169,7 @@ class ProbabilityExecutor:
             if not zeros or math.isfinite(float(marginals.sum())):
                 if lost > 0.0:
                     marginals[marginals <= lost * (1 + 1e-9)] = 0.0  # nothing else may have passed there
-                return (marginals, log_partition, scales) if lost <= LOST else None
+                return (marginals, log_partition, scales, masked) if lost <= LOST else None
         return None
 
     def _quick(self, work: _Workspace) -> float:
