@@ -4,7 +4,8 @@ Why its answer can be trusted. The forward pass only multiplies and adds non-neg
 relative, and log Z is right unless something nonzero underflows (scaled tables may look harmless one by one and still
 cancel). Each node therefore carries bounds on the logarithms of its nonzero cells, `low`, and of its largest, `high`;
 both add up over products, and a sum adds the logarithm of its number of terms to `high`. A node that leaves
-[-REACH, REACH] is measured and divided by its largest cell. So operands are exactly 0 or within exp(+-REACH), products
+[-REACH, REACH] is measured and divided by one number: its largest cell becomes 1 or, where its nonzero cells span more
+than REACH, as much more as that is over, up to exp(REACH). So operands are exactly 0 or within exp(+-REACH), products
 within exp(+-2 REACH), far from the ends of double precision at exp(+-708): nothing nonzero ever becomes 0. When the
 bounds of all tables together stay within reach, no node need be looked at.
 
@@ -12,8 +13,8 @@ Floors. Nonzero cells of a measured node that are still below FLOOR = exp(-REACH
 whoever fills them). That only adds weight, and only to records that pass through a raised cell; the probability of all
 that passes there, value * adjoint, is known after the backward pass. If it is at most LOST in all, then log Z and each
 marginal are wrong by no more, and marginals up to that are set to 0; otherwise the executor gives up. So giving up
-takes a cell that lies REACH below the largest of its table and still matters. To give up is to return None: take the
-logarithms.
+takes a cell that lies 2 REACH below the largest of its node (REACH, of a table) and still matters. To give up is to
+return None: take the logarithms.
 
 The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event, at most 1. A lost
 adjoint is below exp(-708) and stood beside a value below exp(2 REACH + log of the terms), so marginals are wrong by
@@ -208,15 +209,17 @@ class ProbabilityExecutor:
                 smallest = float(value.min())
                 if smallest == 0.0:
                     smallest = float(value[value > 0].min())
-                low[out], high[out] = math.log(smallest) - math.log(largest), 0.0
-                if low[out] < -REACH:
-                    least = largest * FLOOR
+                # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
+                span = math.log(largest) - math.log(smallest)
+                low[out], high[out] = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
+                scale = largest * math.exp(-high[out])
+                if span > 2 * REACH:
+                    least = scale * FLOOR
                     raised[number] = (value > 0.0) & (value < least)
                     value[raised[number]] = least
-                    low[out] = -REACH
-                value /= largest
-                scales[number] = largest
-                log_scale += math.log(largest)
+                value /= scale
+                scales[number] = scale
+                log_scale += math.log(scale)
             if masked:
                 zeros[number] = value == 0.0
         log_partition = work.turn()

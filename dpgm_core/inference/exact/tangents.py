@@ -7,7 +7,7 @@ and adjoints that one calibration has left behind. The root's adjoint is 1 / Z, 
 Why its answer can be trusted. A value is a sum of products of non-negative numbers, so its tangent is at most C times
 the value, C the sum of the direction's largest potential in each table; likewise an adjoint's, 2 C times. What
 `probability` shows of values and adjoints therefore holds of tangents: nothing that matters under- or overflows while C
-is far below exp(100), which the caller sees to. Raised cells (see there) weigh at most LOST, and their tangents, those of
+is far below exp(100), which the caller sees to. Raised cells weigh at most LOST in all, and their tangents, those of
 what they were before, at most C times that. Only where a value is exactly 0 may its adjoint be so large that its
 tangent overflows; then the product is not finite, which the caller looks for. A calibration with masks has no adjoints
 there, and their tangents are set to 0 as well: where a value is 0, so is its tangent. Source: Pearlmutter (1994).

@@ -28,7 +28,7 @@ ENGINES = {structure: JunctionTree().compile(structure) for structure in STRUCTU
 
 @st.composite
 def forbidding(draw):
-    """Potentials of one of the structures, many cells -inf, others up to thousands of nats apart; shrink to few, mild."""
+    """Potentials of one of the structures, many cells -inf, others thousands of nats apart; shrink to mild."""
     structure = draw(st.sampled_from(STRUCTURES))
     scale = draw(st.sampled_from([0.0, 1.0, 30.0, 150.0, 320.0, 700.0, 5000.0]))
     zeros, penalties = draw(st.sampled_from([0.0, 0.3, 0.6])), draw(st.sampled_from([0.0, 0.5]))
