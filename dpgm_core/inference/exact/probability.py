@@ -4,7 +4,8 @@ Why its answer can be trusted. The forward pass only multiplies and adds non-neg
 relative, and log Z is right unless something nonzero underflows (scaled tables may look harmless one by one and still
 cancel). Each node therefore carries bounds on the logarithms of its nonzero cells, `low`, and of its largest, `high`;
 both add up over products, and a sum adds the logarithm of its number of terms to `high`. A node that leaves
-[-REACH, REACH] is measured and divided by its largest cell. So operands are exactly 0 or within exp(+-REACH), products
+[-REACH, REACH] is measured and divided by one number: its largest cell becomes 1 or, where its nonzero cells span more
+than REACH, as much more as that is over, up to exp(REACH). So operands are exactly 0 or within exp(+-REACH), products
 within exp(+-2 REACH), far from the ends of double precision at exp(+-708): nothing nonzero ever becomes 0. When the
 bounds of all tables together stay within reach, no node need be looked at.
 
@@ -12,8 +13,8 @@ Floors. Nonzero cells of a measured node that are still below FLOOR = exp(-REACH
 whoever fills them). That only adds weight, and only to records that pass through a raised cell; the probability of all
 that passes there, value * adjoint, is known after the backward pass. If it is at most LOST in all, then log Z and each
 marginal are wrong by no more, and marginals up to that are set to 0; otherwise the executor gives up. So giving up
-takes a cell that lies REACH below the largest of its table and still matters. To give up is to return None: take the
-logarithms.
+takes a cell that lies 2 REACH below the largest of its node (REACH, of a table) and still matters. To give up is to
+return None: take the logarithms.
 
 The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event, at most 1. A lost
 adjoint is below exp(-708) and stood beside a value below exp(2 REACH + log of the terms), so marginals are wrong by
@@ -61,14 +62,15 @@ class Calibration:
     """One inference with all that was made on the way.
 
     potentials: probabilities, unnormalised (cells,). kept: values and adjoints of all steps, as the program lays them
-    out. roots: their values. marginals: of one record (cells,). log_partition: of one record, less what was shifted;
-    where it is -inf the rest means nothing.
+    out. roots: their values. masked: whether adjoints were set to 0 where values are. marginals: of one record
+    (cells,). log_partition: of one record, less what was shifted; where it is -inf the rest means nothing.
     """
 
     potentials: FloatArray
     kept: FloatArray
     roots: FloatArray
     scales: Scales
+    masked: bool
     marginals: FloatArray
     log_partition: float
 
@@ -121,7 +123,7 @@ class ProbabilityExecutor:
             found = self._walk(work, fill, lows, highs, zeros=zeros)
             if found is None:
                 return None
-            marginals, log_partition, scales = found
+            marginals, log_partition, scales, masked = found
             # The memory of an earlier one that nobody has any more: new pages would cost as much as the inference.
             kept = self._spare.pop() if self._spare else np.empty_like(work.kept)
             np.copyto(kept, work.kept)
@@ -130,6 +132,7 @@ class ProbabilityExecutor:
                 kept=kept,
                 roots=np.array([float(value[0]) for value, _ in work.roots]),
                 scales=scales,
+                masked=masked,
                 marginals=marginals,
                 log_partition=log_partition,
             )
@@ -145,7 +148,7 @@ class ProbabilityExecutor:
         highs: list[float],
         *,
         zeros: bool,
-    ) -> tuple[FloatArray, float, Scales] | None:
+    ) -> tuple[FloatArray, float, Scales, bool] | None:
         groups = self._contraction.groups
         low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
         guarded = low < -2 * REACH or high + self._log_terms > REACH
@@ -158,7 +161,7 @@ class ProbabilityExecutor:
                 log_partition, scales, lost = self._quick(work), (), 0.0
             marginals = work.potentials * work.adjoints
             if log_partition == -math.inf:
-                return marginals, log_partition, scales
+                return marginals, log_partition, scales, masked
             if masked:
                 marginals[work.potentials == 0.0] = 0.0
             if raised:
@@ -167,7 +170,7 @@ class ProbabilityExecutor:
             if not zeros or math.isfinite(float(marginals.sum())):
                 if lost > 0.0:
                     marginals[marginals <= lost * (1 + 1e-9)] = 0.0  # nothing else may have passed there
-                return (marginals, log_partition, scales) if lost <= LOST else None
+                return (marginals, log_partition, scales, masked) if lost <= LOST else None
         return None
 
     def _quick(self, work: _Workspace) -> float:
@@ -206,15 +209,17 @@ class ProbabilityExecutor:
                 smallest = float(value.min())
                 if smallest == 0.0:
                     smallest = float(value[value > 0].min())
-                low[out], high[out] = math.log(smallest) - math.log(largest), 0.0
-                if low[out] < -REACH:
-                    least = largest * FLOOR
+                # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
+                span = math.log(largest) - math.log(smallest)
+                low[out], high[out] = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
+                scale = largest * math.exp(-high[out])
+                if span > 2 * REACH:
+                    least = scale * FLOOR
                     raised[number] = (value > 0.0) & (value < least)
                     value[raised[number]] = least
-                    low[out] = -REACH
-                value /= largest
-                scales[number] = largest
-                log_scale += math.log(largest)
+                value /= scale
+                scales[number] = scale
+                log_scale += math.log(scale)
             if masked:
                 zeros[number] = value == 0.0
         log_partition = work.turn()
