@@ -50,12 +50,20 @@ def _of_user() -> Path:
 
 
 class KernelCache:
-    """One function's kernels on disk, by the methods that numba's dispatcher calls of its cache."""
+    """One function's kernels on disk, by the names that numba's dispatcher asks of its cache."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = function.__name__
         home = Path(function.__code__.co_filename)
         self._about = (home.stem, function.__qualname__, _sources(home.parent), _sources(Path(__file__).parent))
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder that is looked into first; for numba's statistics."""
+        return next(map(str, folders()), None)
+
+    def flush(self) -> None:
+        """Nothing is thrown away: what is compiled again takes the place of what is there."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """What numba compiled for a signature, or None."""
@@ -68,10 +76,10 @@ class KernelCache:
                 with path.open("rb") as file:
                     _require_own(path, os.fstat(file.fileno()))
                     content = file.read()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                _again(path, f"cannot be read ({error})")
+                _not_used(path.parent, str(error))
                 continue
             payload = content[_DIGEST:]
             if content[:_DIGEST] != _checksum(key, payload):
@@ -142,7 +150,7 @@ def _require_own(path: Path, found: os.stat_result) -> None:
         return
     for one in (found, path.parent.stat()):
         if one.st_uid not in (os.getuid(), 0) or one.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise PermissionError(f"others may write to {path.parent} or have")
+            raise PermissionError("others may write there, or have written")
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -172,6 +180,11 @@ def _thin(folder: Path) -> None:
 
 def _again(path: Path, what: str) -> None:
     _LOG.warning("dpgm: the compiled kernel %s %s; it is compiled again, which takes some seconds", path, what)
+
+
+@lru_cache
+def _not_used(folder: Path, cause: str) -> None:
+    _LOG.warning("dpgm: compiled kernels in %s are not used (%s), so they are compiled again", folder, cause)
 
 
 @lru_cache(maxsize=1)
