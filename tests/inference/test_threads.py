@@ -103,7 +103,7 @@ INTERRUPTED = """
 import os, threading, time
 from dpgm_core.inference.threads import in_threads
 def call():
-    os.write(1, b"begun\n")
+    os.write(1, b"begun\\n")
     for _ in range(25):
         time.sleep(0.02)
 try:
