@@ -12,10 +12,11 @@ import hashlib
 import logging
 import os
 import pickle
+import re
 import stat
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -69,7 +70,6 @@ class KernelCache:
         """What numba compiled for a signature, or None."""
         from numba.core.compiler import CompileResult
 
-        context.refresh()  # what machine code calls has to be there before it is loaded
         key = self._key(signature, context.codegen())
         for path in self._paths(key):
             try:
@@ -86,7 +86,9 @@ class KernelCache:
                 _again(path, "is damaged")
                 continue
             try:
-                return CompileResult._rebuild(context, *pickle.loads(payload))
+                called, reduced = pickle.loads(payload)
+                _provide(context, called)
+                return CompileResult._rebuild(context, *reduced)
             except Exception as error:  # whatever another numba or LLVM thinks of it
                 _again(path, f"cannot be loaded ({type(error).__name__})")
         return None
@@ -97,7 +99,7 @@ class KernelCache:
 
         try:
             key = self._key(signature, result.codegen)
-            payload: bytes = dumps(result._reduce())
+            payload: bytes = dumps((_called(result.library), result._reduce()))
         except Exception as error:
             _LOG.warning("dpgm: a compiled kernel is not kept for other processes (%s)", error)
             return
@@ -125,6 +127,26 @@ class KernelCache:
     def _paths(self, key: bytes) -> Iterator[Path]:
         for folder in folders():
             yield folder / f"{self._name}-{key.hex()[:32]}{_SUFFIX}"
+
+
+def _called(library: Any) -> list[str]:
+    """The functions that machine code takes from the process."""
+    declared = re.findall(r'^declare [^@\n]*@"?([^"(\n]+)"?\(', library.get_llvm_str(), re.MULTILINE)
+    return sorted({name for name in declared if not name.startswith("llvm.")})
+
+
+def _provide(context: Any, called: Iterable[str]) -> None:
+    """See that they are there: LLVM ends the process where one is lacking.
+
+    numba's runtime nearly always is enough. Registering all that numba can compile, as its own cache does, would take
+    .3 s of each process.
+    """
+    from llvmlite import binding
+    from numba.core.runtime import rtsys
+
+    rtsys.initialize(context)
+    if any(binding.address_of_symbol(name) is None for name in called):
+        context.refresh()
 
 
 def _checksum(key: bytes, payload: bytes) -> bytes:
