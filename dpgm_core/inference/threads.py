@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from dpgm_core.errors import OptionError
 
 __all__ = ["cores", "in_threads"]
@@ -71,6 +73,7 @@ class _Batch(Generic[_Result]):
         self._waiting = iter(range(len(calls)))
         self._taking = threading.Lock()
         self._stopped = False
+        self._errors = np.geterr()  # of the thread alone, before numpy 2
         self._results: dict[int, _Result] = {}
         self._failures: dict[int, BaseException] = {}
 
@@ -97,14 +100,18 @@ class _Batch(Generic[_Result]):
     def _work(self) -> None:
         _OWN.shares = True
         try:
-            while (number := self._next()) is not None:
-                try:
-                    self._results[number] = self._calls[number]()
-                except BaseException as error:  # raised again in the thread that called
-                    self._failures[number] = error
-                    self._stopped = True
+            with np.errstate(**self._errors):
+                self._take()
         finally:
             _OWN.shares = False
+
+    def _take(self) -> None:
+        while (number := self._next()) is not None:
+            try:
+                self._results[number] = self._calls[number]()
+            except BaseException as error:  # raised again in the thread that called
+                self._failures[number] = error
+                self._stopped = True
 
     def _next(self) -> int | None:
         with self._taking:

@@ -12,10 +12,11 @@ import hashlib
 import logging
 import os
 import pickle
+import re
 import stat
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -50,35 +51,44 @@ def _of_user() -> Path:
 
 
 class KernelCache:
-    """One function's kernels on disk, by the methods that numba's dispatcher calls of its cache."""
+    """One function's kernels on disk, by the names that numba's dispatcher asks of its cache."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = function.__name__
         home = Path(function.__code__.co_filename)
         self._about = (home.stem, function.__qualname__, _sources(home.parent), _sources(Path(__file__).parent))
 
+    @property
+    def cache_path(self) -> str | None:
+        """The folder that is looked into first; for numba's statistics."""
+        return next(map(str, folders()), None)
+
+    def flush(self) -> None:
+        """Nothing is thrown away: what is compiled again takes the place of what is there."""
+
     def load_overload(self, signature: Any, context: Any) -> Any:
         """What numba compiled for a signature, or None."""
         from numba.core.compiler import CompileResult
 
-        context.refresh()  # what machine code calls has to be there before it is loaded
         key = self._key(signature, context.codegen())
         for path in self._paths(key):
             try:
                 with path.open("rb") as file:
                     _require_own(path, os.fstat(file.fileno()))
                     content = file.read()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                _again(path, f"cannot be read ({error})")
+                _not_used(path.parent, str(error))
                 continue
             payload = content[_DIGEST:]
             if content[:_DIGEST] != _checksum(key, payload):
                 _again(path, "is damaged")
                 continue
             try:
-                return CompileResult._rebuild(context, *pickle.loads(payload))
+                called, reduced = pickle.loads(payload)
+                _provide(context, called)
+                return CompileResult._rebuild(context, *reduced)
             except Exception as error:  # whatever another numba or LLVM thinks of it
                 _again(path, f"cannot be loaded ({type(error).__name__})")
         return None
@@ -89,7 +99,7 @@ class KernelCache:
 
         try:
             key = self._key(signature, result.codegen)
-            payload: bytes = dumps(result._reduce())
+            payload: bytes = dumps((_called(result.library), result._reduce()))
         except Exception as error:
             _LOG.warning("dpgm: a compiled kernel is not kept for other processes (%s)", error)
             return
@@ -119,6 +129,26 @@ class KernelCache:
             yield folder / f"{self._name}-{key.hex()[:32]}{_SUFFIX}"
 
 
+def _called(library: Any) -> list[str]:
+    """The functions that machine code takes from the process."""
+    declared = re.findall(r'^declare [^@\n]*@"?([^"(\n]+)"?\(', library.get_llvm_str(), re.MULTILINE)
+    return sorted({name for name in declared if not name.startswith("llvm.")})
+
+
+def _provide(context: Any, called: Iterable[str]) -> None:
+    """See that they are there: LLVM ends the process where one is lacking.
+
+    numba's runtime nearly always is enough. Registering all that numba can compile, as its own cache does, would take
+    .3 s of each process.
+    """
+    from llvmlite import binding
+    from numba.core.runtime import rtsys
+
+    rtsys.initialize(context)
+    if any(binding.address_of_symbol(name) is None for name in called):
+        context.refresh()
+
+
 def _checksum(key: bytes, payload: bytes) -> bytes:
     """With the key, so that a file under another's name is not taken either."""
     return hashlib.sha256(key + payload).digest()
@@ -142,7 +172,7 @@ def _require_own(path: Path, found: os.stat_result) -> None:
         return
     for one in (found, path.parent.stat()):
         if one.st_uid not in (os.getuid(), 0) or one.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise PermissionError(f"others may write to {path.parent} or have")
+            raise PermissionError("others may write there, or have written")
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -172,6 +202,11 @@ def _thin(folder: Path) -> None:
 
 def _again(path: Path, what: str) -> None:
     _LOG.warning("dpgm: the compiled kernel %s %s; it is compiled again, which takes some seconds", path, what)
+
+
+@lru_cache
+def _not_used(folder: Path, cause: str) -> None:
+    _LOG.warning("dpgm: compiled kernels in %s are not used (%s), so they are compiled again", folder, cause)
 
 
 @lru_cache(maxsize=1)
