@@ -3,8 +3,8 @@
 BLAS takes a thread for every core unless told otherwise. Where a core is busy with something else, each product then
 waits for the slowest thread: a fit took two to three times as long beside one busy process. The limit holds for the
 whole process while anyone is inside, whatever thread they are in; after the last has left, the libraries have what they
-had before. Whoever says in the environment how many threads BLAS takes (`OPENBLAS_NUM_THREADS` and its like) is heard:
-then nothing is changed here.
+had before. Whoever says in the environment how many threads BLAS takes (`OPENBLAS_NUM_THREADS` and its like) is heard,
+also where a library was loaded too early to hear it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class OneThread(ContextDecorator):
         self._inside = 0
         self._modules = 0
         self._libraries: list[Any] = []
+        self._most = 1
         # What was limited, in order, and to how many threads it goes back.
         self._before: list[tuple[Any, int]] = []
 
@@ -51,7 +52,7 @@ class OneThread(ContextDecorator):
             # A library comes with a module: where no module is new, no library is.
             if self._modules != len(sys.modules):
                 self._modules = len(sys.modules)
-                self._libraries = _blas()
+                self._libraries, self._most = _blas(), _said() or 1
                 self._limit()
             elif not self._inside:
                 self._limit()
@@ -67,31 +68,31 @@ class OneThread(ContextDecorator):
     def _limit(self) -> None:
         for library in self._libraries:
             threads = library.get_num_threads()
-            if threads is not None and threads > 1:
+            if threads is not None and threads > self._most:
                 self._before.append((library, threads))
-                library.set_num_threads(1)
+                library.set_num_threads(self._most)
 
 
 def _blas() -> list[Any]:
-    """The controllers of what is loaded now; none where the user has said how many threads there are to be."""
-    if _is_said():
-        return []
+    """The controllers of what is loaded now."""
     from threadpoolctl import ThreadpoolController
 
     return [one for one in ThreadpoolController().lib_controllers if one.user_api == "blas"]
 
 
-def _is_said() -> bool:
-    return any(os.environ.get(name) for name in _VARIABLES)
+def _said() -> int:
+    """The most threads that the environment grants any library; 0 where it says nothing."""
+    said = [os.environ.get(name, "") for name in _VARIABLES]
+    return max(int(one) if one.isdecimal() else sys.maxsize if one else 0 for one in said)
 
 
 def start_with_one_thread() -> None:
     """Have BLAS make no threads at all, if it is not loaded yet: those it makes when it is loaded spin for a while
     before they sleep, 0.15 CPU seconds of a process. For programs, as the environment is the process's.
 
-    A limit lower or higher that the user has set in any of the variables stands.
+    What the user has set in any of the variables stands.
     """
-    if "numpy" not in sys.modules and not _is_said():
+    if "numpy" not in sys.modules and not _said():
         os.environ |= dict.fromkeys(_VARIABLES, "1")
 
 
