@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpgm_core.arrays import Array
+from dpgm_core.blas import one_thread
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
 from dpgm_core.curator.replay import ReplayCurator
@@ -31,6 +32,7 @@ __all__ = ["bootstrap"]
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 
 
+@one_thread
 def bootstrap(
     model: Model,
     replicates: int = 40,
