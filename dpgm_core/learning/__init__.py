@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.consistency import consistent
     from dpgm_core.learning.contract import ContrastLearner, Foreseen
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
-    from dpgm_core.learning.likelihood import Likelihood
+    from dpgm_core.learning.likelihood import Likelihood, together
     from dpgm_core.learning.rehearsal import Rehearsal
     from dpgm_core.learning.simulator import Simulator
 
@@ -22,7 +22,7 @@ _LAZY = {
     "consistency": ["consistent"],
     "contract": ["ContrastLearner", "Foreseen"],
     "discrepancy": ["expected_absolute", "expected_distance"],
-    "likelihood": ["Likelihood"],
+    "likelihood": ["Likelihood", "together"],
     "rehearsal": ["Rehearsal"],
     "simulator": ["Simulator"],
 }
@@ -36,6 +36,7 @@ __all__ = [
     "consistent",
     "expected_absolute",
     "expected_distance",
+    "together",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)
