@@ -1,10 +1,11 @@
-"""How fast inference is: ours beside mbi, pyAgrum, pgmpy and pgmax, in one run on one thread each.
+"""How fast inference is: ours beside mbi, pyAgrum, pgmpy and pgmax, in one run, one thread each.
 
-    python -m benchmarks.inference [--peers FOLDER [--install]] [--only exact,...] [--models chain3-k10,...] [--smoke]
+    python -m benchmarks.inference --peers FOLDER [--install] [--only exact,...] [--models chain3-k10,...] [--smoke]
+    python -m benchmarks.inference --report
 
 FOLDER has a virtual environment for each peer, FOLDER/mbi and so on, which --install makes; a peer without one is left
-out. All that is measured goes to one file, results/inference.json, whose parts are kept until they are measured again,
-and into the tables of results/inference.md, which docs/performance.md shows.
+out with one line. What is measured goes to results/inference.json, where each part stays until it is measured again,
+and into the tables of results/inference.md, which docs/performance.md shows; of --smoke to results/smoke.
 """
 
 from __future__ import annotations
@@ -13,50 +14,60 @@ import json
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
-from benchmarks.harness.main import Measurement, main
-from benchmarks.speed import busy, compiling, curved, exact, first, fits, roofline, sweeps
+from benchmarks.harness.main import RESULTS, Measurement, main
+from benchmarks.harness.runs import refuse, say
+from benchmarks.speed import busy, compiling, curved, exact, first, fits, page, roofline, sweeps
 from benchmarks.speed.contestants import make
+from benchmarks.speed.page import Part
 
-PARTS: dict[str, ModuleType] = {
-    "exact": exact,
-    "loopy": sweeps,
-    "compile": compiling,
-    "first": first,
-    "fits": fits,
-    "busy": busy,
-    "curvature": curved,
-    "limits": roofline,
+PARTS = {
+    "exact": Part(exact.__doc__, exact.measure, exact.table, exact.aims),
+    "loopy": Part(sweeps.__doc__, sweeps.measure, sweeps.table),
+    "compile": Part(compiling.__doc__, compiling.measure, compiling.table, compiling.aims),
+    "first": Part(first.__doc__, first.measure, first.table, first.aims),
+    "fits": Part(fits.__doc__, fits.measure, fits.table, fits.aims),
+    "busy": Part(busy.__doc__, busy.measure, busy.table, busy.aims),
+    "curvature": Part(curved.__doc__, curved.measure, curved.table),
+    "limits": Part(roofline.__doc__, roofline.measure, roofline.table),
 }
 NETWORKS = Path(__file__).parents[2] / "shared" / "data" / "bif"
 
 
 def _part(name: str, asked: Namespace) -> None:
-    if asked.install:
-        make(asked.peers)
-    figures = PARTS[name].measure(asked)
-    print(PARTS[name].table(figures))
-    if asked.json:
-        kept = json.loads(asked.json.read_text()) if asked.json.is_file() else {}
-        asked.json.write_text(json.dumps(kept | {name: figures}, indent=1) + "\n")
+    store = asked.json or (RESULTS / "smoke" if asked.smoke else RESULTS) / "inference.json"
+    kept = json.loads(store.read_text(encoding="utf-8")) if store.is_file() else {}
+    if not asked.report:
+        if asked.install:
+            if asked.peers is None:
+                refuse("--install needs --peers FOLDER, where environments are made")
+            make(asked.peers)
+        kept[name] = page.stamped(PARTS[name].measure(asked), asked.peers)
+        store.parent.mkdir(parents=True, exist_ok=True)
+        store.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    if name not in kept:
+        say(f"{name} was not measured yet")
+        return
+    print(PARTS[name].table(kept[name]["figures"]))
+    store.with_suffix(".md").write_text(page.text(PARTS, kept), encoding="utf-8")
+
+
+def _parts() -> dict[str, partial[None]]:
+    found = {}
+    for name, part in PARTS.items():
+        found[name] = partial(_part, name)
+        found[name].__doc__ = part.about
+    return found
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--peers", type=Path, help="folder with a virtual environment for each peer")
     parser.add_argument("--install", action="store_true", help="make those that are missing there")
-    parser.add_argument("--networks", type=Path, default=NETWORKS, help="folder of BIF files")
-    parser.add_argument("--models", default="*", help="names or patterns, separated by commas")
-    parser.add_argument("--limit", type=float, default=120, help="seconds a first call may take")
-    parser.add_argument("--json", type=Path, help="write figures to this file")
-
-
-def _parts():
-    found = {}
-    for name, module in PARTS.items():
-        found[name] = partial(_part, name)
-        found[name].__doc__ = module.__doc__
-    return found
+    parser.add_argument("--report", action="store_true", help="measure nothing, write the tables of what was measured")
+    parser.add_argument("--networks", type=Path, default=NETWORKS, help="folder of BIF files (shared/data/bif)")
+    parser.add_argument("--models", default="*", help="names or patterns (*, ?), separated by commas")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a first call is given up")
+    parser.add_argument("--json", type=Path, help="another file of results")
 
 
 MEASUREMENT = Measurement(about=__doc__, parts=_parts(), arguments=_arguments)

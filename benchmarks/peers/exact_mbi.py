@@ -10,7 +10,7 @@ ORACLES = ("fast", "implicit", "hugin", "shafer_shenoy", "stable")
 
 
 def variants(model, only=None, *, wide):
-    """One for each oracle, jitted; wide: 64 bits instead of its default, 32; only "NAME plain": that one, not jitted."""
+    """One for each oracle, jitted; wide: 64 bits, its default is 32; only "NAME plain": that one, not jitted."""
     import jax
 
     jax.config.update("jax_enable_x64", wide)

@@ -1,4 +1,4 @@
-"""pyAgrum: a Shafer-Shenoy inference on the Markov field, rebuilt for each parameter set (else it answers the old one)."""
+"""pyAgrum: a Shafer-Shenoy inference on the Markov field, rebuilt for each set, else it answers the old one"""
 
 from benchmarks.peers.served import Variant, weights
 

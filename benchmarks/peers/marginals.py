@@ -3,8 +3,8 @@
 Run as `PYTHON -m benchmarks.peers.marginals NAME` in the checkout; speaks one JSON document per line and needs nothing
 of dpgm but for ours. `{"load": FILE}` prepares the model of an .npz file and answers `{"names": [...]}`, its variants;
 `{"check": FILE, "variant": NAME}` makes a first call, writes marginals and log Z of the first parameter set and answers
-its seconds; `{"calls": n, "seconds": s, "variant": NAME}` makes up to n calls within about s seconds, each with the next
-parameter set, and answers the fastest; `{"versions": [...]}` answers those of distributions. What fails answers
+its seconds; `{"calls": n, "seconds": s, "variant": NAME}` makes up to n calls within about s seconds, each with the
+next parameter set, and answers the fastest; `{"versions": [...]}` answers those of distributions. What fails answers
 `{"error": ...}`. With two more arguments, FILE and VARIANT, it makes one call on that model and ends.
 """
 

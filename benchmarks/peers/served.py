@@ -31,7 +31,7 @@ def tables(model, row):
 
 
 def weights(model, row):
-    """One parameter set as exp(theta), each table divided by its largest cell, as libraries without logarithms want it."""
+    """One parameter set as exp(theta), each table divided by its largest cell: for libraries without logarithms."""
     return [np.exp(array - array.max()) for array in tables(model, row)]
 
 

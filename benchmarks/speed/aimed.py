@@ -13,7 +13,7 @@ __all__ = ["Aim", "aims_table"]
 
 @frozen
 class Aim:
-    """what: in words, with its unit. measured. most: at most this was aimed at. beside: who or what it is held against."""
+    """what: in words, with its unit. most: at most this was aimed at. beside: who or what it is held against."""
 
     what: str
     measured: float

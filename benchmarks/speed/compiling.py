@@ -1,4 +1,4 @@
-"""Compiling a structure, ours alone: milliseconds until an engine is there, on a structure made anew, and its first call."""
+"""Compiling a structure made anew, ours alone: milliseconds until an engine is there, and of its first call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS = 7
 
 
 def measure(asked: Namespace) -> dict[str, Any]:
-    """Model -> executor -> [compile, first call], ms, each the least of some runs; what a process pays once is not in."""
+    """Model -> executor -> [compile, first call], ms, each the least of some; what a process pays once is not in."""
     names = choose("model", asked.models, names_of(asked.networks))[: 1 if asked.smoke else None]
     found = {}
     for name in names:

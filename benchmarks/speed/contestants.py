@@ -84,7 +84,7 @@ class Contestant:
         self.name = name
         self._python = python
         self._process: subprocess.Popen[str] | None = None
-        self._told = tempfile.TemporaryFile("w+")  # what it says on stderr
+        self._told = tempfile.TemporaryFile("w+")  # noqa: SIM115  # what it says on stderr, as long as it lives
 
     def __enter__(self) -> Contestant:
         return self

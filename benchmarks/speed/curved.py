@@ -1,4 +1,4 @@
-"""Second derivatives, ours alone, in inferences: CPU of preparing a map, with one product, of one, of one of 64 or 500."""
+"""Second derivatives, ours alone, in inferences: preparing a map, with one product, one product, one of 64 or 500."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that inference is measured on: a structure, and sets of log-potentials that the calls go through in turn."""
+"""The models that inference is measured on: a structure, and sets of log-potentials that calls go through in turn."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def names_of(networks: Path | None) -> list[str]:
 def case(name: str, networks: Path | None) -> Case:
     """A model by name.
 
-    Generated ones have Gaussian potentials. A network has the logarithms of its tables, -inf for zeros, and a tenth of a
-    Gaussian beside them, other in every set but the first.
+    Generated ones have Gaussian potentials. A network has the logarithms of its tables, -inf for zeros, in all sets but
+    the first with a tenth of a Gaussian on top.
     """
     rng = np.random.default_rng(0)
     if name in GENERATED:

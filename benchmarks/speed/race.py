@@ -1,4 +1,4 @@
-"""A race: everybody answers a model once, who disagrees with ours is named and left out, then calls are timed in turns."""
+"""A race: everybody answers a model once, who disagrees with ours is named and left out, calls are timed in turns."""
 
 from __future__ import annotations
 

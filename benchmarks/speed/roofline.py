@@ -1,9 +1,9 @@
 """What this machine does at most, and what each model cannot cost less than.
 
 An inference takes exp of every log-potential, makes each multiply-add of its plan, once forwards and once backwards per
-operand, and touches its arrays at least once. Rates: exp of numpy on an array that stays in the cache, multiply-adds of
-a large product of matrices, bytes of a copy in memory and in the cache. The limit is the longer of arithmetic and bytes;
-interpreting, checking and waiting for a step's operands come on top of it.
+operand, and touches its arrays at least once. Rates: exp of numpy on an array that stays in the cache, multiply-adds
+of a large product of matrices, bytes of a copy in memory and in the cache. The limit is the longer of arithmetic and
+bytes; interpreting, checking and waiting for a step's operands come on top of it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def table(figures: dict[str, Any]) -> str:
     ]
     head = ["model", "exp", "M multiply-adds", "MB", "exp, ms", "multiply-adds, ms", "limit, ms"]
     return (
-        f"{rate['exp'] / 1e9:.2g} billion exp and {rate['multiply-add'] / 1e9:.3g} billion multiply-adds a second; copies "
-        f"of {rate['memory'] / 1e9:.3g} GB a second in memory, {rate['cache'] / 1e9:.3g} in the cache.\n\n"
+        f"A second: {rate['exp'] / 1e9:.2g} billion exp, {rate['multiply-add'] / 1e9:.3g} billion multiply-adds, "
+        f"copies of {rate['memory'] / 1e9:.3g} GB in memory and of {rate['cache'] / 1e9:.3g} in the cache.\n\n"
         + markdown(head, rows)
     )
