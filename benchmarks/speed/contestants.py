@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class Contestant:
         self.name = name
         self._python = python
         self._process: subprocess.Popen[str] | None = None
-        self._told = tempfile.TemporaryFile("w+")  # noqa: SIM115  # what it says on stderr, as long as it lives
+        self._told: IO[str] | None = None  # what it says on stderr
 
     def __enter__(self) -> Contestant:
         return self
@@ -95,24 +96,26 @@ class Contestant:
     def end(self) -> None:
         """Its process is gone; the next question starts another one."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            with suppress(BrokenPipeError), self._process:  # closes what leads there, and waits
+                self._process.kill()
             self._process = None
+        if self._told is not None:
+            self._told.close()
+            self._told = None
 
     def ask(self, limit: float, **request: object) -> dict[str, Any]:
         """One request, one answer within `limit` seconds; raises Silent, and then the process is another one."""
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
-        try:
+        with suppress(BrokenPipeError):  # it has ended, which the empty line says
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended, which the empty line says
         ready, _, _ = select.select([process.stdout], [], [], limit)
         line = process.stdout.readline() if ready else ""
         if not line:
+            why = f"its process ended: {self._last_words()}" if ready else f"took more than {limit:.0f} s"
             self.end()
-            raise Silent(f"its process ended: {self._last_words()}" if ready else f"took more than {limit:.0f} s")
+            raise Silent(why)
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise Silent(answer["error"])
@@ -129,11 +132,13 @@ class Contestant:
                 return found["marginals"], float(found["log_z"]), seconds
 
     def _last_words(self) -> str:
+        assert self._told is not None
         self._told.seek(0)
         return (self._told.read().strip().splitlines() or ["nothing said"])[-1]
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
+            self._told = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `end`
             self._process = subprocess.Popen(
                 [self._python, "-m", "benchmarks.peers.marginals", self.name],
                 stdin=subprocess.PIPE,
