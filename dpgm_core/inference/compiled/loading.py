@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from dpgm_core.errors import OptionError
 
@@ -53,5 +53,7 @@ def jit(function: _Function) -> _Function:
     """Compile a kernel: without the GIL, kept on disk for the next process."""
     from numba import njit
 
-    compiled: _Function = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})(function)
+    compiled: _Function = njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(
+        function
+    )
     return compiled
