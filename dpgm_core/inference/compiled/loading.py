@@ -53,4 +53,7 @@ def jit(function: _Function) -> _Function:
     """Compile a kernel: without the GIL, kept on disk for the next process."""
     from numba import njit
 
-    return cast("_Function", njit(nogil=True, cache=True, error_model="numpy", fastmath=fastmath)(function))
+    return cast(
+        "_Function",
+        njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(function),
+    )
