@@ -18,6 +18,7 @@ from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
+from dpgm_core.inference.exact.explain import Explanation, explained
 from dpgm_core.inference.exact.logarithms import Logarithms
 from dpgm_core.inference.exact.planning import Cost, Plan, planned
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
@@ -100,6 +101,16 @@ class JunctionTreeEngine:
     def needs(self) -> Cost:
         """Sizes of one inference, known before any is run."""
         return self._plan.needs
+
+    def explain(self) -> Explanation:
+        """What an inference will do: the order that won, where the model is wide, and the dearest steps.
+
+        >>> from dpgm_core.domain import Domain
+        >>> engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 4})))
+        >>> engine.explain().widest, str(engine.explain()).splitlines()[2]
+        (('b', 'c'), 'widest cluster: b, c, 12 cells')
+        """
+        return explained(self._plan, "numpy")
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Expected counts of every table for `total` records, and log Z of one.

@@ -10,9 +10,10 @@ from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.costs import NUMPY, CostModel
 from dpgm_core.inference.exact.orders import Candidate, Search, search
 from dpgm_core.inference.exact.program import Program, lower
-from dpgm_core.inference.exact.refusal import too_large
+from dpgm_core.inference.exact.refusal import too_large, widest
 from dpgm_core.printable import thousands
 from dpgm_core.structure import Structure, human_bytes
+from dpgm_core.structure.bitgraph import places
 
 __all__ = ["Cost", "Plan", "plan_along", "planned"]
 
@@ -40,8 +41,11 @@ class Cost:
 
 @frozen(kw_only=True, eq=False)
 class Plan:
-    """How inference on a structure is done. candidate: the order. tried: how many others there were. model: by what
-    they were compared. needs: what it takes, known before any memory is."""
+    """How inference on a structure is done.
+
+    candidate: the order. tried: how many there were. model: by what they were compared. widest: the attributes of the
+    largest cluster. needs: what an inference takes.
+    """
 
     structure: Structure
     contraction: Contraction
@@ -49,6 +53,7 @@ class Plan:
     candidate: Candidate
     tried: int
     model: CostModel
+    widest: tuple[str, ...]
     needs: Cost
 
 
@@ -82,6 +87,7 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
 def plan_along(found: Search, candidate: Candidate) -> Plan:
     """The plan along one of the candidates."""
     contraction = found.contraction(candidate)
+    names = found.structure.domain.names
     program = lower(contraction, found.structure)
     made = [contraction.cells(step.out) for step in contraction.steps] or [0]
     needs = Cost(
@@ -98,5 +104,6 @@ def plan_along(found: Search, candidate: Candidate) -> Plan:
         candidate=candidate,
         tried=found.tried,
         model=found.pairings.model,
+        widest=tuple([names[place] for place in places(widest(found.graph, candidate.played))]),
         needs=needs,
     )
