@@ -24,9 +24,9 @@ def laid_out(contraction: Contraction) -> Contraction:
     """The same contraction with other orders of the axes of what is made.
 
     >>> from dpgm_core.domain import Domain
-    >>> from dpgm_core.inference.exact.contraction import candidates
+    >>> from dpgm_core.inference.exact.planning import planned
     >>> from dpgm_core.structure import Structure
-    >>> chain = candidates(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))[0][0]
+    >>> chain = planned(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})), 2**20).contraction
     >>> [sorted(one) == sorted(two) for one, two in zip(chain.nodes, laid_out(chain).nodes)].count(False)
     0
     """

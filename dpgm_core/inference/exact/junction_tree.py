@@ -20,40 +20,22 @@ from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.compiled import CompiledExecutor
-from dpgm_core.inference.exact.contraction import Contraction, candidates
+from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
+from dpgm_core.inference.exact.explain import Explanation, explained
 from dpgm_core.inference.exact.logarithms import Logarithms
+from dpgm_core.inference.exact.planning import Cost, Plan, planned
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
-from dpgm_core.inference.exact.program import Program, lower
+from dpgm_core.inference.exact.program import lower
 from dpgm_core.inference.exact.queries import TreeQueries
 from dpgm_core.inference.exact.rounded import draw_rounded
 from dpgm_core.inference.threads import in_threads
+from dpgm_core.printable import thousands
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
 __all__ = ["Cost", "JunctionTree", "JunctionTreeEngine"]
-
-
-@frozen(kw_only=True)
-class Cost:
-    """What one exact inference takes.
-
-    treewidth: attributes in the largest cluster, less one. cells: cells of all tables made on the way. largest: cells
-    of the largest one. multiply_adds: of one call. peak_bytes: memory of one call besides its result.
-    """
-
-    treewidth: int
-    cells: int
-    largest: int
-    multiply_adds: int
-    peak_bytes: int
-
-    def __str__(self) -> str:
-        return (
-            f"treewidth {self.treewidth}, {self.cells:,} cells in intermediate tables (largest {self.largest:,}), "
-            f"{self.multiply_adds:,} multiply-adds and {human_bytes(self.peak_bytes)} per inference"
-        )
 
 
 @frozen(kw_only=True)
@@ -94,59 +76,21 @@ class JunctionTree:
         Raises TooLarge before allocating.
         """
         executor = chosen(self.executor)
-        elimination = structure.elimination
-        # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
-        least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
-        if 8 * least > self.max_bytes:
-            raise self._too_large(structure, elimination.treewidth, f"a table of {_readable(least)} cells", 8 * least)
-        engines = (
-            JunctionTreeEngine(
-                structure, contraction, lower(contraction, structure), elimination.treewidth, self.max_bytes, executor
-            )
-            for contraction, elimination in candidates(structure)
-        )
-        closest: Cost | None = None
-        for engine in engines:
-            if engine.needs.peak_bytes <= self.max_bytes:
-                return engine
-            closest = min(closest or engine.needs, engine.needs, key=lambda cost: cost.peak_bytes)
-        assert closest is not None
-        raise self._too_large(structure, closest.treewidth, str(closest), closest.peak_bytes)
-
-    def _too_large(self, structure: Structure, treewidth: int, what: str, needed: int) -> TooLarge:
-        size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
-        return TooLarge(
-            f"exact inference over {len(structure.cliques)} cliques (treewidth {treewidth}) needs {what}, {size} "
-            f"against max_bytes = {human_bytes(self.max_bytes)}; use fewer or smaller cliques, or loopy-bp for "
-            f"approximate inference"
-        )
-
-
-def _readable(count: int) -> str:
-    return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
+        plan = planned(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
+        return JunctionTreeEngine(structure, plan, self.max_bytes, executor)
 
 
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
     def __init__(
-        self,
-        structure: Structure,
-        contraction: Contraction,
-        program: Program,
-        treewidth: int,
-        max_bytes: int,
-        executor: Literal["numpy", "numba", "log"],
+        self, structure: Structure, plan: Plan, max_bytes: int, executor: Literal["numpy", "numba", "log"]
     ) -> None:
-        self._structure = structure
-        self.contraction = contraction
-        self._program = program
-        self._treewidth = treewidth
-        self._max_bytes = max_bytes
-        self._run = ProbabilityExecutor(contraction, program, structure)
-        self._potentials = Potentials(contraction, structure)
-        self._logarithms = Logarithms(contraction, structure)
-        self.executor = executor
+        self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
+        self.contraction, self.executor = plan.contraction, executor
+        self._run = ProbabilityExecutor(plan.contraction, plan.program, structure)
+        self._potentials = Potentials(plan.contraction, structure)
+        self._logarithms = Logarithms(plan.contraction, structure)
 
     @property
     def structure(self) -> Structure:
@@ -168,18 +112,20 @@ class JunctionTreeEngine:
         """`needs` in words."""
         return str(self.needs)
 
-    @cached_property
+    @property
     def needs(self) -> Cost:
         """Sizes of one inference, known before any is run."""
-        made = [self.contraction.cells(step.out) for step in self.contraction.steps] or [0]
-        doubles = 2 * self._structure.cells + self._program.arena + self._program.ones
-        return Cost(
-            treewidth=self._treewidth,
-            cells=sum(made),
-            largest=max(made),
-            multiply_adds=self.contraction.multiply_adds,
-            peak_bytes=8 * doubles,
-        )
+        return self._plan.needs
+
+    def explain(self) -> Explanation:
+        """What an inference will do: the order that won, where the model is wide, and the dearest steps.
+
+        >>> from dpgm_core.domain import Domain
+        >>> engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 4})))
+        >>> engine.explain().widest, str(engine.explain()).splitlines()[2]
+        (('b', 'c'), 'widest cluster: b, c, 12 cells')
+        """
+        return explained(self._plan, self.executor)
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Expected counts of every table for `total` records, and log Z of one.
@@ -221,7 +167,7 @@ class JunctionTreeEngine:
 
         parts = in_threads(
             [partial(some, first) for first in range(0, len(rows), max(1, share))],
-            seconds=len(rows) * self.contraction.seconds if self.executor == "numba" else 0.0,
+            seconds=1e-9 * len(rows) * self._plan.candidate.nanoseconds if self.executor == "numba" else 0.0,
         )
         return [one for part in parts for one in part]
 
@@ -334,7 +280,7 @@ class JunctionTreeEngine:
         plans = [tree.plan(tuple(query), self._max_bytes // 2) for query in queries]
         needed, worth = 8 * tree.structure.cells, min(self._max_bytes, len(queries) * self._max_bytes // _WORTH)
         if needed > worth:
-            size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
+            size = human_bytes(needed) if needed < 2**60 else f"{thousands(needed)} bytes"
             raise TooLarge(
                 f"the clusters of the junction tree need {size} for {len(queries)} queries at once, against "
                 f"{human_bytes(worth)} that max_bytes leaves them; ask one by one, or for more at once"
