@@ -21,6 +21,7 @@ Loop: TypeAlias = tuple[int, int, int, int]
 #: Multiply-adds a nanosecond, of long runs, as measured (AVX-512, one core).
 PEAK = 20.0
 _NO_LOOP: Loop = (1, 0, 0, 0)
+_LINE, _NEAR, _APART, _FAR = 8, 0.2, 0.35, 0.7  # doubles in a cache line; nanoseconds to reach one
 _SHORT = 6  # dot products of runs below this are dearer than loops of any strides
 _KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 1, 1): DOTS}
 
@@ -42,7 +43,7 @@ class Arrangement(NamedTuple):
         """About what it takes, measured on long and short runs."""
         rows, terms, cells = (loop[0] for loop in self.inner)
         if self.kind == STRIDED:
-            block = rows * terms * (5 + 0.9 * cells)
+            block = rows * terms * cells * _strided(self.inner[2])
         elif self.kind == ELEMENTWISE or (self.kind == DOTS and cells < 8):
             block = rows * terms * (8 + cells / 4)
         else:
@@ -90,10 +91,12 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
     (((2, 12, 5, 0), (5, 0, 1, 12), (12, 1, 0, 1)), (), True)
     """
     best = max(loops, key=lambda loop: (loop[1:] in _KINDS, loop[0]))
-    rest = [loop for loop in loops if loop is not best]
     kind = _KINDS.get(best[1:], STRIDED)
-    if kind == DOTS and best[0] < _SHORT and rest:
+    if kind == DOTS and best[0] < _SHORT and len(loops) > 1:
         kind = STRIDED
+    if kind == STRIDED:
+        best = min(loops, key=_strided)
+    rest = [loop for loop in loops if loop is not best]
     swap = kind == PRODUCTS and best[3] == 0  # the run must be q's
     if swap:
         best, rest = _swapped(best), [_swapped(loop) for loop in rest]
@@ -108,7 +111,8 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
         row = taken(lambda loop: loop[1] != 0 and loop[3] == 0)
         column = taken(lambda loop: loop[1] != 0 and (loop[2] == 0 or row is _NO_LOOP))
     elif kind == STRIDED:
-        column, row = taken(lambda loop: True), taken(lambda loop: True)
+        rest.sort(key=lambda loop: -max(loop[1:]))
+        column, row = rest.pop() if rest else _NO_LOOP, rest.pop() if rest else _NO_LOOP
     else:
         # rows that all have the same runs of q are worth most
         row = taken(lambda loop: loop[1] != 0 and (kind == ELEMENTWISE or loop[3] == 0))
@@ -118,6 +122,11 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
     added_to = rest if kind in (ELEMENTWISE, PRODUCTS) else [*rest, row, column]
     clear = kind == DOTS or any(loop[0] > 1 and loop[1] == 0 for loop in added_to)
     return Arrangement(kind, (row, column, best), tuple(rest), swap, clear)
+
+
+def _strided(loop: Loop) -> float:
+    """Nanoseconds a cell of a run of any strides: far cells each take a cache line, short runs their beginning."""
+    return 5 / loop[0] + sum(_NEAR if stride <= 1 else _FAR if stride > _LINE else _APART for stride in loop[1:])
 
 
 def _swapped(loop: Loop) -> Loop:
