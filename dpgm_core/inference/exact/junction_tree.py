@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen, validators
 
 from dpgm_core.arrays import Array, Codes, FloatArray
+from dpgm_core.components.options import option
 from dpgm_core.domain import code_dtype
-from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.inference.compiled.loading import Executor, checked_executor, chosen
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
+from dpgm_core.inference.exact.compiled import CompiledExecutor
+from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
 from dpgm_core.inference.exact.explain import Explanation, explained
 from dpgm_core.inference.exact.logarithms import Logarithms
@@ -26,6 +30,7 @@ from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import lower
 from dpgm_core.inference.exact.queries import TreeQueries
 from dpgm_core.inference.exact.rounded import draw_rounded
+from dpgm_core.inference.threads import in_threads
 from dpgm_core.printable import thousands
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
@@ -55,6 +60,12 @@ class JunctionTree:
         metadata={"help": "memory one inference may take; larger models are refused", "unit": "bytes"},
     )
 
+    executor: Executor = option(
+        "auto",
+        help="what runs the plan: numpy, numba (extra fast), logarithms throughout, or numba if it is installed",
+        validator=checked_executor,
+    )
+
     def compile(self, structure: Structure) -> JunctionTreeEngine | ConstrainedEngine:
         """An engine for a structure that honours the constraints of its domain; raises TooLarge before allocating."""
         return constrained(structure, self.plain)
@@ -64,14 +75,18 @@ class JunctionTree:
 
         Raises TooLarge before allocating.
         """
-        return JunctionTreeEngine(structure, planned(structure, self.max_bytes), self.max_bytes)
+        executor = chosen(self.executor)
+        plan = planned(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
+        return JunctionTreeEngine(structure, plan, self.max_bytes, executor)
 
 
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
-    def __init__(self, structure: Structure, plan: Plan, max_bytes: int) -> None:
-        self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
+    def __init__(
+        self, structure: Structure, plan: Plan, max_bytes: int, executor: Literal["numpy", "numba", "log"]
+    ) -> None:
+        self._structure, self._plan, self._max_bytes, self.executor = structure, plan, max_bytes, executor
         self.contraction = plan.contraction
         self._run = ProbabilityExecutor(plan.contraction, plan.program, structure)
         self._potentials = Potentials(plan.contraction, structure)
@@ -110,7 +125,7 @@ class JunctionTreeEngine:
         >>> engine.explain().widest, str(engine.explain()).splitlines()[2]
         (('b', 'c'), 'widest cluster: b, c, 12 cells')
         """
-        return explained(self._plan, "numpy")
+        return explained(self._plan, self.executor)
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Expected counts of every table for `total` records, and log Z of one.
@@ -120,18 +135,55 @@ class JunctionTreeEngine:
         """
         if not (math.isfinite(total) and total >= 0):
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
-        theta, top = self._potentials.checked(potentials)
+        if self.executor == "numba":
+            found = self._compiled(self._potentials.fitting(potentials), total)
+            if found is not None and math.isfinite(found[1]):
+                return Beliefs(marginals=Tables._trusted(self._structure, found[0]), log_partition=found[1])
+        # Also for what compiled kernels leave: potentials to be refused by name, or beyond their range.
+        marginals, log_partition = self._inferred(*self._potentials.checked(potentials))
+        if total != 1.0:
+            marginals *= total
+        return Beliefs(marginals=Tables._trusted(self._structure, marginals), log_partition=log_partition)
+
+    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
+        """What `infer` gives for each row of log-potentials (n, cells), nats; over several cores where that pays.
+
+        Raises what `infer` raises, and StructureError for rows of another length.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> [round(one.log_partition, 3) for one in JunctionTree().compile(structure).infer_many(np.zeros((2, 2)))]
+        [0.693, 0.693]
+        """
+        rows = np.ascontiguousarray(potentials, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self._structure.cells:
+            raise StructureError(
+                f"infer_many: potentials must have shape (n, {self._structure.cells}), got {rows.shape}"
+            )
+        share = -(-len(rows) // _SHARES)
+
+        def some(first: int) -> list[Beliefs]:
+            return [self.infer(Tables(self._structure, row), total=total) for row in rows[first : first + share]]
+
+        parts = in_threads(
+            [partial(some, first) for first in range(0, len(rows), max(1, share))],
+            seconds=1e-9 * len(rows) * self._plan.candidate.nanoseconds if self.executor == "numba" else 0.0,
+        )
+        return [one for part in parts for one in part]
+
+    def _inferred(self, theta: FloatArray, top: FloatArray) -> tuple[FloatArray, float]:
+        """(marginals, log Z) of one record, of potentials that were checked. Raises InferenceError."""
         with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
             ready = self._potentials.ready(theta, top)
-            found = self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
+            found = (
+                None if self.executor == "log" else self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
+            )
             if found is None:
                 found = self._logarithms.infer(theta if ready.above is None else theta - ready.above)
         marginals, log_partition = found
         log_partition += ready.shift
         refuse_infinite(log_partition)
-        if total != 1.0:
-            marginals *= total
-        return Beliefs(marginals=Tables(self._structure, marginals), log_partition=log_partition)
+        return marginals, log_partition
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """A most probable record (attribute -> code) and its unnormalised log-probability, nats.
@@ -238,13 +290,17 @@ class JunctionTreeEngine:
         return [found.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
 
     @cached_property
+    def _compiled(self) -> CompiledExecutor:
+        return CompiledExecutor(self.contraction, self._structure, self._potentials.mild, self._potentials.log_free)
+
+    @cached_property
     def _tree(self) -> ClusterTree:
         return cluster_tree(self._structure)
 
     @cached_property
     def _clusters(self) -> JunctionTreeEngine:
         """An engine whose tables are the clusters'."""
-        return JunctionTree(max_bytes=self._max_bytes).plain(self._tree.structure)
+        return JunctionTree(max_bytes=self._max_bytes, executor=self.executor).plain(self._tree.structure)
 
     @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
@@ -256,4 +312,5 @@ class JunctionTreeEngine:
         )
 
 
+_SHARES = 8  # parts that many inferences are cut into, for threads to take
 _WORTH = 64  # a query outside the cliques is worth tables of this part of max_bytes

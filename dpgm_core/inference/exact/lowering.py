@@ -23,7 +23,7 @@ __all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Tabl
 
 #: The arrays that buffers lie in; "kept" outlives a call, the arena is used over and over in one.
 Space = Literal["potentials", "adjoints", "arena", "ones", "kept", "tangents", "turns"]
-Kind = Literal["multiply", "matmul", "copy", "add"]
+Kind = Literal["multiply", "matmul", "copy", "add", "contract", "mask", "finish", "finish again"]
 #: A numpy function and its arguments, the output last.
 Call = tuple[Callable[..., Any], tuple[Array, ...]]
 
@@ -39,7 +39,7 @@ class View(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out."""
+    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`."""
 
     call: Kind
     out: View
@@ -144,6 +144,11 @@ class Lowering:
                 (self.ones, (size,), (0,)),
                 (table[0], (before, size, after), (0, 1, 2)),
             )
+
+    def spread(self, table: Table, out: Table) -> None:
+        """Copy a table to each code of the letter that it lacks; its others are in the same order in `out`."""
+        shape = tuple(self.sizes[letter] if letter in table[1] else 1 for letter in out[1])
+        self.emit("copy", self.whole(out), (table[0], shape, tuple(range(len(shape)))))
 
     def contract(self, p: Table, q: Table, r: Table) -> None:
         """r = sum of p * q over the letters that r lacks, all of which are in both p and q."""
