@@ -86,8 +86,8 @@ class JunctionTreeEngine:
     def __init__(
         self, structure: Structure, plan: Plan, max_bytes: int, executor: Literal["numpy", "numba", "log"]
     ) -> None:
-        self._structure, self._plan, self._max_bytes, self.executor = structure, plan, max_bytes, executor
-        self.contraction = plan.contraction
+        self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
+        self.contraction, self.executor = plan.contraction, executor
         self._run = ProbabilityExecutor(plan.contraction, plan.program, structure)
         self._potentials = Potentials(plan.contraction, structure)
         self._logarithms = Logarithms(plan.contraction, structure)

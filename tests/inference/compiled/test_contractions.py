@@ -27,7 +27,7 @@ def _instruction(r, p, q, sizes, places, cells):
         two,
         len(found.outer),
     ]
-    return found.kind, np.array([*head, len(found.outer), *numbers], dtype=np.int64)
+    return found.kind, np.array([*head, *numbers], dtype=np.int64)
 
 
 def _contracted(r, p, q, sizes, seed):
