@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from dpgm_core.inference.compiled.format import DOTS, ELEMENTWISE, PRODUCTS, STRIDED
@@ -60,17 +61,18 @@ def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[L
     >>> loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5])
     [(2, 12, 0, 5), (12, 1, 1, 0), (5, 0, 12, 1)]
     """
-    of_r, of_p, of_q = (_strides(table, sizes) for table in (r, p, q))
+    of_r, of_p, of_q = _strides(r, sizes), _strides(p, sizes), _strides(q, sizes)
     loops: list[Loop] = []
+    length, in_r, in_p, in_q = 1, 0, 0, 0  # of the last loop
     for letter in (*r, *[letter for letter in p if letter not in of_r]):
-        size = sizes[letter]
-        loop = (size, of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0))
-        if loops:
-            before = loops[-1]
-            if before[1] == size * loop[1] and before[2] == size * loop[2] and before[3] == size * loop[3]:
-                loops[-1] = (before[0] * size, *loop[1:])
-                continue
-        loops.append(loop)
+        size, to, one, two = sizes[letter], of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0)
+        if in_r == size * to and in_p == size * one and in_q == size * two and loops:
+            length *= size
+            loops.pop()
+        else:
+            length = size
+        in_r, in_p, in_q = to, one, two
+        loops.append((length, to, one, two))
     return loops or [_NO_LOOP]
 
 
@@ -89,6 +91,17 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
     >>> found.inner, found.outer, found.swap
     (((2, 12, 5, 0), (5, 0, 1, 12), (12, 1, 0, 1)), (), True)
     """
+    return _arranged(tuple(loops))[0]
+
+
+@lru_cache(maxsize=8192)
+def _arranged(loops: tuple[Loop, ...]) -> tuple[Arrangement, float]:
+    """The arrangement and what it takes: the loops of most steps of a chain, tree or grid are alike."""
+    found = _arranged_anew(loops)
+    return found, found.nanoseconds
+
+
+def _arranged_anew(loops: tuple[Loop, ...]) -> Arrangement:
     best = max(loops, key=lambda loop: (loop[1:] in _KINDS, loop[0]))
     rest = [loop for loop in loops if loop is not best]
     kind = _KINDS.get(best[1:], STRIDED)
@@ -99,10 +112,13 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
         best, rest = _swapped(best), [_swapped(loop) for loop in rest]
 
     def taken(wanted: Callable[[Loop], bool]) -> Loop:
-        found = max((loop for loop in rest if wanted(loop)), key=lambda loop: loop[0], default=_NO_LOOP)
-        if found is not _NO_LOOP:
-            rest.remove(found)
-        return found
+        longest = _NO_LOOP
+        for loop in rest:
+            if wanted(loop) and (loop[0] > longest[0] or longest is _NO_LOOP):
+                longest = loop
+        if longest is not _NO_LOOP:
+            rest.remove(longest)
+        return longest
 
     if kind == DOTS:
         row = taken(lambda loop: loop[1] != 0 and loop[3] == 0)
@@ -126,7 +142,7 @@ def _swapped(loop: Loop) -> Loop:
 
 def price(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> float:
     """Nanoseconds of one contraction, about; two operands may change places."""
-    return arranged(loops_of(r, p, q, sizes)).nanoseconds
+    return _arranged(tuple(loops_of(r, p, q, sizes)))[1]
 
 
 def packings(r: Letters, p: Letters, q: Letters) -> list[tuple[Letters, Letters, Letters]]:
