@@ -32,8 +32,8 @@ _KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 
 class Arrangement(NamedTuple):
     """Loops in their order, for the kernels. kind: of the innermost loop. swap: whether p and q have changed places.
 
-    inner: three loops. clear: whether r must be set to 0 before, as it is only added to. nanoseconds: about what it takes,
-    of those that are remembered.
+    inner: three loops. clear: whether r must be set to 0 before, as it is only added to. nanoseconds: about what it
+    takes, of those that are remembered.
     """
 
     kind: int
@@ -50,17 +50,18 @@ def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[L
     >>> loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5])
     [(2, 12, 0, 5), (12, 1, 1, 0), (5, 0, 12, 1)]
     """
-    of_r, of_p, of_q = (_strides(table, sizes) for table in (r, p, q))
+    of_r, of_p, of_q = _strides(r, sizes), _strides(p, sizes), _strides(q, sizes)
     loops: list[Loop] = []
+    length, in_r, in_p, in_q = 1, 0, 0, 0  # of the last loop
     for letter in (*r, *[letter for letter in p if letter not in of_r]):
-        size = sizes[letter]
-        loop = (size, of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0))
-        if loops:
-            before = loops[-1]
-            if before[1] == size * loop[1] and before[2] == size * loop[2] and before[3] == size * loop[3]:
-                loops[-1] = (before[0] * size, *loop[1:])
-                continue
-        loops.append(loop)
+        size, to, one, two = sizes[letter], of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0)
+        if in_r == size * to and in_p == size * one and in_q == size * two and loops:
+            length *= size
+            loops.pop()
+        else:
+            length = size
+        in_r, in_p, in_q = to, one, two
+        loops.append((length, to, one, two))
     return loops or [_NO_LOOP]
 
 
@@ -91,10 +92,13 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
         best, rest = _swapped(best), [_swapped(loop) for loop in rest]
 
     def taken(wanted: Callable[[Loop], bool]) -> Loop:
-        found = max((loop for loop in rest if wanted(loop)), key=lambda loop: loop[0], default=_NO_LOOP)
-        if found is not _NO_LOOP:
-            rest.remove(found)
-        return found
+        longest = _NO_LOOP
+        for loop in rest:
+            if wanted(loop) and (loop[0] > longest[0] or longest is _NO_LOOP):
+                longest = loop
+        if longest is not _NO_LOOP:
+            rest.remove(longest)
+        return longest
 
     if kind == DOTS:
         row = taken(lambda loop: loop[1] != 0 and loop[3] == 0)
