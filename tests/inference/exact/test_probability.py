@@ -144,7 +144,7 @@ def test_a_small_cell_that_matters_is_left_to_logarithms(lab):
 def test_a_call_inside_a_call_shares_no_scratch(lab):
     """The worst interleaving of two calls, made certain: the second runs while the first's tables are written."""
     structure = lab.awkward["complete"]
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor="numpy").compile(structure)
     rng = np.random.default_rng(0)
     one, two = (Tables(structure, rng.normal(size=structure.cells)) for _ in range(2))
     expected = engine.infer(one), engine.infer(two)
