@@ -40,7 +40,7 @@ Contract = Callable[[FloatArray, FloatArray], FloatArray]
 
 _SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
 _NORMAL = 700.0  # exp(-this) has all its digits
-_SHORT = 16
+_SHORT = 16  # sums of so few terms are made term by term where tables span too much
 _CHUNK = 2**18  # terms recomputed at once
 _EMPTY = np.empty(0)
 _RECORDS = 2**16  # records handled at once, so that scratch stays small
@@ -55,11 +55,10 @@ def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
     if p.shape[2] == 1:
         return p + q
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        top_p, top_q = _finite(p.max()), _finite(q.max())
-        sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
-        # Either the sums show that no term was lost, or the smallest terms do, zeros apart.
-        if sums.min() < _SURE and _span(p, top_p) + _span(q, top_q) > _NORMAL:
+        top_p, top_q = _top(p), _top(q)
+        if _span(p, top_p) + _span(q, top_q) > _NORMAL:  # else no term underflows, zeros apart
             return _by_terms(p, q) if p.shape[2] <= _SHORT else _by_rows(p, q)
+        sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
         result: FloatArray = np.log(sums, out=sums)
         result += top_p + top_q
     return result
@@ -280,9 +279,18 @@ def _exp_less(table: FloatArray, top: Any) -> FloatArray:
     return less
 
 
-def _span(table: FloatArray, top: Any) -> float:
+def _top(table: FloatArray) -> float:
+    """The largest cell, 0 where all are -inf."""
+    top = float(np.maximum.reduce(table, axis=None))
+    return top if top > -math.inf else 0.0
+
+
+def _span(table: FloatArray, top: float) -> float:
     """Nats between the largest cell and the smallest that is not -inf."""
-    return float(top - np.min(table, where=table > -np.inf, initial=top))
+    low = float(np.minimum.reduce(table, axis=None))
+    if low > -math.inf:
+        return top - low
+    return top - float(np.minimum.reduce(table, axis=None, where=table > -np.inf, initial=top))
 
 
 def _largest(table: FloatArray, axis: int) -> FloatArray:
