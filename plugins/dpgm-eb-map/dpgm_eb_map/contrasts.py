@@ -114,9 +114,9 @@ class Basis:
         return theta + self._spread(phi, others) if others else theta
 
     def matrix(self) -> FloatArray:
-        """B, (cells, p)."""
-        written, _, others = self._written
-        found: FloatArray = written.toarray()
+        """B, (cells, p), each column in one piece."""
+        _, written, others = self._written
+        found: FloatArray = written.toarray().T
         if others:
             found += self._spread(np.eye(self.size), others)
         return found
