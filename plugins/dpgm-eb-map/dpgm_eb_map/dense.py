@@ -15,6 +15,7 @@ __all__ = ["Dense"]
 
 # records**2: with noise beyond it N F - E + E W E leaves too few digits of N^2 F W F beside any prior's precision
 _LOUD = 1e7
+_AT_ONCE = 32  # columns, which the cache holds
 
 
 class Dense:
@@ -44,9 +45,13 @@ class Dense:
     def _heard(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> FloatArray:
         """N^2 F W F without a product of matrices: with N F = W^-1 - E it is N F - E + E W E, E = V + drift drift'."""
         drawn = self.weighted(drift)
-        data: FloatArray = self._weight * variances[:, None]
-        data *= variances
-        data += information.T
+        data = np.zeros(information.shape, order="F")
+        for low in range(0, len(data), _AT_ONCE):
+            part = slice(low, low + _AT_ONCE)
+            block = data[low:, part]
+            np.multiply(self._weight[low:, part], variances[low:, None], block)
+            block *= variances[part]
+            block += information[part, low:].T
         _diagonal(data)[...] -= variances
         # E W E has V W drift drift' and its transpose besides V W V, and drift'W drift times drift drift'.
         across = variances * drawn + 0.5 * (float(drift @ drawn) - 1.0) * drift
