@@ -28,8 +28,8 @@ _REACH, _FURTHER = 2.0, 4.0
 # Of an accepted step: the least decrease as a share of what the slope promises, and the steepest rise at its end as a
 # share of the slope at its start.
 _DECREASE, _RISE = 1e-4, 0.9
-# Shortenings of one step; more tell rounding, or an approximate engine's errors.
-_SHORTENINGS = 30
+# Shortenings of one step, and steps in all that lowered nothing; more tell rounding, or an approximate engine's errors.
+_SHORTENINGS, _STANDING = 10, 10
 
 
 class Likelihood:
@@ -65,48 +65,58 @@ class Likelihood:
     def descent(self, theta: FloatArray, l2: float, tolerance: float, steps: int, share: float = 0.0) -> Descent:
         """`minimise` under way, for `together`.
 
-        The metric is what the Hessian Cov(T) + 2 l2 has on its diagonal. The objective is convex: a step that ends on a
-        falling slope has not gone too far, and one that ends on too steep a rise, or lowers the objective too little,
-        is shortened to where the slope, interpolated, is 0.
+        The metric is what the Hessian Cov(T) + 2 l2 has on its diagonal.
         """
-        secants, reach, done = Secants(_MEMORY), _REACH, False
+        secants, reach, standing, done = Secants(_MEMORY), _REACH, 0, False
         value, gradient = self._judged(theta, l2, (yield theta))
         marginals, first = self.marginals, value
         for _ in range(steps):
             if float(np.abs(gradient).max()) <= tolerance:
                 break
             direction = secants.descent(gradient, self._metric(marginals, gradient, l2))
-            fall = float(gradient @ direction)
-            if fall >= 0:  # rounding, or an approximate engine: begin anew
+            if gradient @ direction >= 0:  # rounding, or an approximate engine: begin anew
                 secants = Secants(_MEMORY)
                 direction = secants.descent(gradient, self._metric(marginals, gradient, l2))
-                fall = float(gradient @ direction)
-            done = -fall / 2 <= share * self.gained
+            done = -float(gradient @ direction) / 2 <= share * self.gained
             if done:
                 break
-            largest = float(np.abs(direction).max())
-            length = min(1.0, reach / largest)
-            rounding = 1e-14 * (1.0 + abs(value))
-            for _ in range(_SHORTENINGS):
-                point = theta + length * direction
-                after, gradient_after = self._judged(point, l2, (yield point))
-                rise = float(gradient_after @ direction)
-                lower = after <= value + _DECREASE * length * fall + rounding
-                if rise <= 0 or (rise <= -_RISE * fall and lower):
-                    break
-                length *= min(max(fall / (fall - rise), 0.05), 0.7)
-                reach = max(_REACH, length * largest)
-            else:
+            found = yield from self._search(theta, l2, value, gradient, direction, reach)
+            if found is None:
                 break
-            reach *= _FURTHER
-            secants.add(length * direction, gradient_after - gradient)
-            theta, value, gradient, marginals = point, after, gradient_after, self.marginals
+            step, after, gradient_after, reach = found
+            standing += after >= value
+            if standing > _STANDING:
+                break
+            secants.add(step, gradient_after - gradient)
+            theta, value, gradient, marginals = theta + step, after, gradient_after, self.marginals
             self.gained = max(self.gained, first - value)
             self.progress(self.task, len(self.trace), None)
             self.trace.append({"inference_calls": self.calls, "l2": l2})
         self.marginals, self.slope = marginals, float(np.abs(gradient).max())
         self.trace.append({"inference_calls": self.calls, "l2": l2, "objective": value, "gradient": self.slope})
         return theta, done or self.slope <= tolerance
+
+    def _search(
+        self, theta: FloatArray, l2: float, value: float, gradient: FloatArray, direction: FloatArray, reach: float
+    ) -> Generator[FloatArray, Beliefs, tuple[FloatArray, float, FloatArray, float] | None]:
+        """A step along the direction, value and gradient after it, and the next step's reach; None where there is none.
+
+        The objective is convex: a step that ends on a falling slope has not gone too far, and one that ends on too
+        steep a rise, or lowers the objective too little, is shortened to where the slope, interpolated, is 0.
+        """
+        fall, largest = float(gradient @ direction), float(np.abs(direction).max())
+        length, rounding = min(1.0, reach / largest), 1e-14 * (1.0 + abs(value))
+        for _ in range(_SHORTENINGS):
+            step = length * direction
+            point = theta + step
+            after, gradient_after = self._judged(point, l2, (yield point))
+            rise = float(gradient_after @ direction)
+            lower = after <= value + _DECREASE * length * fall + rounding
+            if rise <= 0 or (rise <= -_RISE * fall and lower):
+                return step, after, gradient_after, _FURTHER * reach
+            length *= min(max(fall / (fall - rise), 0.05), 0.7)
+            reach = max(_REACH, length * largest)
+        return None
 
     def _judged(self, theta: FloatArray, l2: float, beliefs: Beliefs) -> tuple[float, FloatArray]:
         self.calls += 1
