@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "dpgm_core").rglob("*.py"))
 PLUGINS = sorted(path for path in (ROOT / "plugins").iterdir() if (path / "pyproject.toml").exists())
 PACKAGES = {plugin: plugin.name.replace("-", "_") for plugin in PLUGINS}
-HEAVY = ("numpy", "scipy", "pyarrow", "rich", "pandas", "numba")
+HEAVY = ("numpy", "scipy", "pyarrow", "rich", "pandas", "numba", "threadpoolctl")
 
 
 @frozen

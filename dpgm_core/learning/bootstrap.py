@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpgm_core.arrays import Array
+from dpgm_core.blas import one_thread
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
 from dpgm_core.curator.replay import ReplayCurator
@@ -35,6 +36,7 @@ Refit: TypeAlias = Callable[[NoisyTables], Tables]
 _AT_ONCE, _CELLS_AT_ONCE = 40, 2**17
 
 
+@one_thread
 def bootstrap(
     model: Model,
     replicates: int = 40,
