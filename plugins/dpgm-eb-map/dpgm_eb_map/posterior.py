@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,6 +39,16 @@ class Moments:
         marginals = beliefs.marginals.values
         return beliefs.log_partition, marginals, self.basis.statistics(marginals)
 
+    def means(self, points: Sequence[FloatArray]) -> list[FloatArray | None]:
+        """The statistics (p,) at each of the parameters (p,); None where the engine gives up."""
+        found: list[FloatArray | None] = []
+        for phi in points:
+            try:
+                found.append(self.mean(phi)[2])
+            except InferenceError:
+                found.append(None)
+        return found
+
     def covariance(self, phi: FloatArray) -> Product:
         """F at phi, as a map of (p,) or (p, m): exact if the engine can, else by central differences."""
         product = self._exact(phi) if isinstance(self.engine, SecondOrder) else self._differences(phi)
@@ -61,13 +71,17 @@ class Moments:
     def along(self, phi: FloatArray, direction: FloatArray) -> FloatArray:
         """F v (p,) at phi, good to about a millionth: central differences, as two inferences cost less than to prepare
         exact second derivatives for one direction."""
-        largest = np.abs(self.basis.potentials(direction)).max(initial=0.0)
-        if largest == 0.0:
+        move = self.move(direction)
+        if move == 0.0:
             return np.zeros_like(direction)
-        move = _MOVE / largest
         up, down = (self.mean(phi + sign * move * direction)[2] for sign in (1, -1))
         slope: FloatArray = (up - down) / (2 * move)
         return slope
+
+    def move(self, direction: FloatArray) -> float:
+        """How far to go for central differences; 0 where the direction moves no potential."""
+        largest = float(np.abs(self.basis.potentials(direction)).max(initial=0.0))
+        return _MOVE / largest if largest > 0.0 else 0.0
 
     def _differences(self, phi: FloatArray) -> Product:
         def product(directions: FloatArray) -> FloatArray:
