@@ -389,6 +389,8 @@ def test_types_are_seen_wherever_they_are_named():
 #: Modules without a test file of their own, and what holds them instead.
 HELD_ELSEWHERE = {
     "arrays.py": "types alone",
+    "inference/compiled/blocks.py": "tests/inference/compiled/test_contractions.py",
+    "inference/compiled/format.py": "tests/inference/exact/test_flat.py",
     # what checks are made of: a fault in them lets a mutant live
     "testing/check.py": "tests/mutants",
     "testing/core_sources.py": "tests/testing/test_kit_first_party.py",
