@@ -113,6 +113,14 @@ class Basis:
         theta: FloatArray = written @ phi
         return theta + self._spread(phi, others) if others else theta
 
+    def matrix(self) -> FloatArray:
+        """B, (cells, p)."""
+        written, _, others = self._written
+        found: FloatArray = written.toarray()
+        if others:
+            found += self._spread(np.eye(self.size), others)
+        return found
+
     def _spread(self, phi: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
         count = math.prod(phi.shape[1:])
         columns = phi.reshape(self.size, count)

@@ -59,6 +59,13 @@ class Moments:
 
         return counted
 
+    def covariances(self, phi: FloatArray) -> FloatArray:
+        """F at phi, (p, p)."""
+        if not isinstance(self.engine, SecondOrder):
+            return self.covariance(phi)(np.eye(self.basis.size))
+        self.products += self.basis.size
+        return self.basis.statistics(self.engine.curvature(self._potentials(phi))(self.basis.matrix()))
+
     def _exact(self, phi: FloatArray) -> Product:
         assert isinstance(self.engine, SecondOrder)
         curvature = self.engine.curvature(self._potentials(phi))

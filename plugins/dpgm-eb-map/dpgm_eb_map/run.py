@@ -188,7 +188,8 @@ class Run:
         drift = math.sqrt(self.release.total_variance) * mean
         self.__dict__.pop("system", None)  # its memory serves the next one
         if self.dense:
-            information = self.total * self.moments.covariance(self.phi)(np.eye(self.basis.size))
+            information = self.moments.covariances(self.phi)
+            information *= self.total
             self.system = Dense(information, self.basis.variances, drift)
         else:
             self.system = Diagonal(self.blocks, self.basis, marginals, mean, self.total, drift)

@@ -66,7 +66,7 @@ def test_each_block_is_the_covariance_of_its_parameters(monkeypatch, name, large
     """Blocks part the parameters, none is too large, and each is F there, whatever orders and pieces it holds."""
     monkeypatch.setattr(diagonal, "_LARGEST", largest)
     basis, moments, phi, _, _ = at_random(small(STRUCTURES[name]))
-    covariance = moments.covariance(phi)(np.eye(basis.size))
+    covariance = moments.covariances(phi)
     _, marginals, mean = moments.mean(phi)
     blocks = blocks_of(basis)
     assert sorted(np.concatenate([block.places for block in blocks])) == list(range(basis.size))
@@ -81,7 +81,7 @@ def test_one_table_is_one_block_and_the_dense_algebra():
     """W r, H^-1 g, the parameters determined and H^-1, with an estimated N: of a single table they are the same."""
     basis, moments, phi, vector, drift = at_random(small(STRUCTURES["one table"]))
     _, marginals, mean = moments.mean(phi)
-    dense = Dense(1000 * moments.covariance(phi)(np.eye(basis.size)), basis.variances, drift)
+    dense = Dense(1000 * moments.covariances(phi), basis.variances, drift)
     blocks = Diagonal(blocks_of(basis), basis, marginals, mean, 1000.0, drift)
     part = np.arange(1, basis.size, 2)
     for system in (dense, blocks):
