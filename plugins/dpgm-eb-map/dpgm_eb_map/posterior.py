@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dpgm_core import Engine, FloatArray, InferenceError, NoisyTables, Progress, SecondOrder, Tables
+from dpgm_core.inference import infer_all
 from dpgm_core.learning import Likelihood, consistent, expected_distance
 from dpgm_core.noise import products
 from dpgm_eb_map.contrasts import Basis
@@ -41,13 +42,20 @@ class Moments:
 
     def means(self, points: Sequence[FloatArray]) -> list[FloatArray | None]:
         """The statistics (p,) at each of the parameters (p,); None where the engine gives up."""
-        found: list[FloatArray | None] = []
-        for phi in points:
-            try:
-                found.append(self.mean(phi)[2])
-            except InferenceError:
-                found.append(None)
-        return found
+        potentials = self.basis.potentials(np.array(points).T)
+        try:
+            beliefs = infer_all(self.engine, list(np.ascontiguousarray(potentials.T)))
+        except InferenceError:
+            return [self._mean_or_none(phi) for phi in points]
+        self.calls += len(points)
+        marginals = np.array([one.marginals.values for one in beliefs])
+        return list(np.ascontiguousarray(self.basis.statistics(marginals.T).T))
+
+    def _mean_or_none(self, phi: FloatArray) -> FloatArray | None:
+        try:
+            return self.mean(phi)[2]
+        except InferenceError:
+            return None
 
     def covariance(self, phi: FloatArray) -> Product:
         """F at phi, as a map of (p,) or (p, m): exact if the engine can, else by central differences."""
