@@ -59,8 +59,9 @@ class Dense:
         return found
 
     def weighted(self, residual: FloatArray) -> FloatArray:
-        """W r."""
-        found: FloatArray = blas.dsymv(1.0, self._weight, residual, lower=1)
+        """W r, of (p,) or of the columns (p, n)."""
+        product = blas.dsymv if residual.ndim == 1 else blas.dsymm
+        found: FloatArray = product(1.0, self._weight, residual, lower=1)
         return found
 
     def set_prior(self, precision: FloatArray) -> None:
@@ -72,7 +73,11 @@ class Dense:
         self._lower = _factor(whole)
 
     def newton(self, gradient: FloatArray) -> FloatArray:
-        """H^-1 g."""
+        """H^-1 g, of (p,) or of the columns (p, n)."""
+        if gradient.ndim > 1:
+            halves = blas.dtrsm(1.0, self._lower, gradient, lower=1)
+            solved: FloatArray = blas.dtrsm(1.0, self._lower, halves, lower=1, trans_a=1, overwrite_b=1)
+            return solved
         half = blas.dtrsv(self._lower, gradient, lower=1)
         found: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
         return found

@@ -305,6 +305,19 @@ def test_refits_repeat_the_fit(name, curvature):
     assert dpgm.kl_divergence(slow, other) < 0.02 * dpgm.kl_divergence(slow, fit.model) + 1e-6
 
 
+@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
+def test_refits_side_by_side_are_those_one_by_one(curvature):
+    """Though they take other numbers of steps, one of them none, and one is of far more noise than the model's."""
+    truth = population(chain(6, 4), 3)
+    noisy = release(truth, 20_000, 0.5, 3)
+    others = [release(truth, 20_000, 0.5, 4), noisy, release(truth, 2_000, 0.5, 5), release(truth, 20_000, 0.5, 6)]
+    fit = learn(noisy, curvature=curvature)
+    engine = dpgm.make("inference", "junction-tree")
+    refit = dpgm.make("learner", "eb-map", curvature=curvature, **fit.tuning).refitter(fit.model, engine)
+    for one, found in zip(others, refit.many(others), strict=True):
+        np.testing.assert_allclose(found.values, refit(one).values, atol=1e-5)
+
+
 def test_refits_of_a_model_over_larger_cliques(small):
     """A release learned into a structure that contains it is refitted over that structure; without scales it tunes."""
     wide = Structure(small.structure.domain, [("x0", "x1", "x2"), ("x2", "x3")])
