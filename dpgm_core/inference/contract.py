@@ -18,6 +18,7 @@ __all__ = [
     "Engine",
     "Estimates",
     "Estimator",
+    "Explainer",
     "Inference",
     "Maximizer",
     "Querier",
@@ -29,7 +30,7 @@ __all__ = [
 Capability: TypeAlias = Literal["constraints", "curvature", "estimate", "maximize", "query", "rounded", "sample"]
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # one is made on every call: without slots that takes a third of the time
 class Beliefs:
     """The result of one inference call.
 
@@ -107,6 +108,15 @@ class Engine(Protocol):
 
         Raises InferenceError for NaN or +inf potentials, and when every record has probability 0.
         """
+        ...
+
+
+@runtime_checkable
+class Explainer(Protocol):
+    """Whoever can say what an inference will do."""
+
+    def explain(self) -> object:
+        """A value with the figures, whose `str` is for people."""
         ...
 
 
