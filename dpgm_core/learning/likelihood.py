@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError
@@ -45,6 +44,7 @@ class Likelihood:
 
     def minimise(self, theta: FloatArray, l2: float, tolerance: float, steps: int) -> tuple[FloatArray, bool]:
         """L-BFGS from `theta` until no derivative exceeds `tolerance`; says whether that was reached."""
+        from scipy.optimize import minimize  # imports more than a learner that descends by itself does in all
 
         def seen(point: FloatArray) -> None:
             self.progress(self.task, len(self.trace), None)

@@ -192,7 +192,8 @@ def at_random(generator: np.random.Generator) -> Pick:
             while half:
                 place += half * (line.take(place + (half - 1)) <= at)
                 half >>= 1
-            return np.subtract(place, start, out=place)
+            code: IntArray = place - start
+            return code
 
         return choose
 
