@@ -24,6 +24,7 @@ from dpgm_core.inference.contract import (
     Engine,
     Estimates,
     Estimator,
+    Explainer,
     Inference,
     Maximizer,
     Querier,
@@ -137,6 +138,12 @@ class ConstrainedEngine:
     def cost(self) -> str | None:
         """Of the engine within."""
         return self._inner.cost
+
+    def explain(self) -> object:
+        """Of the engine within: it has a clique for each constraint that none of those asked for holds."""
+        if not isinstance(self._inner, Explainer):
+            raise self._cannot("say what an inference will do")
+        return self._inner.explain()
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Of the possible records; raises InferenceError where none is left, too."""

@@ -18,6 +18,7 @@ __all__ = [
     "Engine",
     "Estimates",
     "Estimator",
+    "Explainer",
     "Inference",
     "Maximizer",
     "Querier",
@@ -107,6 +108,15 @@ class Engine(Protocol):
 
         Raises InferenceError for NaN or +inf potentials, and when every record has probability 0.
         """
+        ...
+
+
+@runtime_checkable
+class Explainer(Protocol):
+    """Whoever can say what an inference will do."""
+
+    def explain(self) -> object:
+        """A value with the figures, whose `str` is for people."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from attrs import Attribute, frozen
@@ -12,8 +12,10 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.components.options import option
 from dpgm_core.components.validators import at_least_zero, flag, share, whole
 from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge
+from dpgm_core.inference.compiled.loading import chosen, kernels
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
+from dpgm_core.inference.loopy.flat import FlatPlan, flatten
 from dpgm_core.inference.loopy.plan import LoopyPlan, compile_plan
 from dpgm_core.inference.loopy.sweep import (
     LOG,
@@ -32,6 +34,10 @@ __all__ = ["LoopyBP", "LoopyEngine"]
 
 # Finite potentials of one factor that span more nats than this go to log space at once: exp would underflow.
 SPAN = 700.0
+#: What runs the sweeps: numpy, or kernels compiled by numba; "auto": numba if it is installed.
+Executor: TypeAlias = Literal["auto", "numpy", "numba"]
+# Factor beliefs, log-partition, whether converged, sweeps.
+_Found: TypeAlias = tuple[FloatArray, float, bool, int]
 # The residual schedule sends this share of the messages per round, those that would change most.
 SHARE = 0.25
 # Zeros in loops can drive entries of messages to 0 for ever: below exp(-(VANISHED + 4 spans)) they count as 0 when
@@ -86,6 +92,10 @@ class LoopyBP:
         False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=flag
     )
     max_bytes: int = option(4 * 2**30, help="refuse structures that would take more", unit="bytes", validator=whole)
+    executor: Executor = option(
+        "auto",
+        help="what runs the sweeps: numpy, or numba (extra `fast`, schedule = 'flooding'); auto: numba if installed",
+    )
 
     def compile(self, structure: Structure) -> LoopyEngine | ConstrainedEngine:
         """An engine for a structure that honours the constraints of its domain. Raises TooLarge."""
@@ -100,7 +110,10 @@ class LoopyBP:
                 f"loopy-bp on {structure}: {cells:,} factor cells need about {human_bytes(cells * BYTES_PER_CELL)}, "
                 f"above max_bytes = {human_bytes(self.max_bytes)}; use smaller cliques or raise the limit"
             )
-        return LoopyEngine(structure=structure, options=self, plan=compile_plan(structure))
+        plan = compile_plan(structure)
+        compiled = chosen(self.executor) == "numba" and (plan.forest or self.schedule == "flooding")
+        flat = flatten(plan) if compiled else None
+        return LoopyEngine(structure=structure, options=self, plan=plan, flat=flat)
 
 
 @frozen(kw_only=True, eq=False)
@@ -110,6 +123,7 @@ class LoopyEngine:
     structure: Structure
     options: LoopyBP
     plan: LoopyPlan
+    flat: FlatPlan | None
 
     @property
     def exact(self) -> bool:
@@ -166,10 +180,14 @@ class LoopyEngine:
             iterations=iterations,
         )
 
-    def _run(self, log_cells: FloatArray) -> tuple[FloatArray, float, bool, int]:
+    def _run(self, log_cells: FloatArray) -> _Found:
         """Factor beliefs, log-partition, whether converged, sweeps: in probability space unless that underflows."""
         span = -float(np.min(log_cells, where=log_cells > -np.inf, initial=0.0))
         log_floor = -(VANISHED + 4 * span)
+        if span < SPAN and self.flat is not None:
+            found = self._compiled(self.flat, log_cells, math.exp(max(log_floor, -SPAN)))
+            if found is not None:
+                return found
         if span < SPAN:
             try:
                 with np.errstate(all="raise"):
@@ -179,7 +197,29 @@ class LoopyEngine:
         with np.errstate(under="ignore"):
             return self._iterate(LOG, log_cells, log_floor)
 
-    def _iterate(self, algebra: Algebra, cells: FloatArray, floor: float) -> tuple[FloatArray, float, bool, int]:
+    def _compiled(
+        self, flat: FlatPlan, log_cells: FloatArray, floor: float
+    ) -> tuple[FloatArray, float, bool, int] | None:
+        """What `_iterate` gives in probability space; None where a product might underflow."""
+        plan, options, kernel = self.plan, self.options, kernels("loopy")
+        memory = np.empty(flat.memory)
+        np.exp(log_cells, out=memory[: plan.cells])
+        # Undamped and to the end on a forest, which a tolerance below 0 stands for.
+        ends = (plan.depth, -1.0) if plan.forest else (options.max_iterations, options.tolerance)
+        arrays = (flat.places, flat.variables, flat.incoming, flat.factors, flat.starts)
+        outcome, sweeps, residual, log_partition = kernel.run(
+            memory, *arrays, float(options.damping), float(ends[1]), floor, ends[0]
+        )
+        if outcome == kernel.UNDERFLOW:
+            return None
+        if outcome == kernel.CONTRADICTION:
+            raise Contradiction
+        converged = plan.forest or residual <= options.tolerance
+        if not converged:
+            self._refuse_unconverged(sweeps, residual)
+        return memory[: plan.cells], log_partition, converged, max(1, sweeps)
+
+    def _iterate(self, algebra: Algebra, cells: FloatArray, floor: float) -> _Found:
         plan, options = self.plan, self.options
         messages = start(plan, algebra)
         if plan.forest:
@@ -196,13 +236,17 @@ class LoopyEngine:
                 fresh = [_damped(algebra, options.damping, new, old) for new, old in zip(fresh, messages, strict=True)]
             messages = fresh if options.schedule == "flooding" else _most_changed(changes, fresh, messages)
         converged = residual <= options.tolerance
-        if not converged and options.require_convergence:
+        if not converged:
+            self._refuse_unconverged(iteration, residual)
+        return *factor_beliefs(plan, algebra, cells, messages), converged, iteration
+
+    def _refuse_unconverged(self, sweeps: int, residual: float) -> None:
+        if self.options.require_convergence:
             raise NotConverged(
-                f"loopy-bp: not converged after {iteration} sweeps, messages still change by {residual:.1e} of "
-                f"themselves (tolerance {options.tolerance:.1e}); raise damping or max_iterations, or try "
+                f"loopy-bp: not converged after {sweeps} sweeps, messages still change by {residual:.1e} of "
+                f"themselves (tolerance {self.options.tolerance:.1e}); raise damping or max_iterations, or try "
                 "schedule = 'residual'"
             )
-        return *factor_beliefs(plan, algebra, cells, messages), converged, iteration
 
 
 def _shift(plan: LoopyPlan, log_cells: FloatArray) -> float:
