@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from attrs import evolve
-from scipy.sparse import csr_array
 
 from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.constraints.resolved import Derived
@@ -35,6 +34,9 @@ from dpgm_core.inference.contract import (
 )
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["ConstrainedEngine", "check_constraints", "constrained", "engine_name"]
 
@@ -270,6 +272,8 @@ def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> 
 
     Its transpose takes marginals back: a derived column's are sums of those of the column that tells it.
     """
+    from scipy.sparse import csr_array  # imports half as much as all else here, and few domains need it
+
     of = {one.column: one for one in derived}
     rows, columns = [], []
     for group, size, place in zip(structure.groups, structure.sizes, structure.slices, strict=True):

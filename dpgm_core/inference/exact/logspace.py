@@ -43,7 +43,7 @@ _NORMAL = 700.0  # exp(-this) has all its digits
 _SHORT = 16  # sums of so few terms are made term by term where tables span too much
 _CHUNK = 2**18  # terms recomputed at once
 _EMPTY = np.empty(0)
-_RECORDS = 2**16  # records handled at once, so that scratch stays small
+_RECORDS = 2**13  # records handled at once, so that scratch stays in the processor's cache
 
 
 def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -213,18 +213,24 @@ def at_random(generator: np.random.Generator) -> Pick:
     """A `Pick`: each code with probability proportional to exp(weight), by inverting the distribution function."""
 
     def pick(weights: FloatArray) -> Choose:
-        size = weights.shape[1]
         upto = np.cumsum(np.exp(weights - _finite(weights.max(axis=1, keepdims=True))), axis=1)
+        last, size = np.ascontiguousarray(upto[:, -1]), weights.shape[1]
+        # A row of a power of two for each, so that a bisection needs no look at its ends; the last is never passed.
+        length = 1 << (size - 1).bit_length()
+        padded = np.full((len(weights), length), np.inf)
+        padded[:, : size - 1] = upto[:, :-1]
+        line = padded.reshape(-1)
 
         def choose(rows: IntArray) -> IntArray:
-            last = upto[rows, -1]
-            at = np.minimum(generator.random(len(rows)) * last, np.nextafter(last, 0.0))
+            most = last.take(rows)
+            at = np.minimum(generator.random(len(rows)) * most, np.nextafter(most, 0.0))
             # The code is the number of cumulated weights <= at, found by bisection: steps of 2^j, downwards.
-            code = np.zeros(len(rows), dtype=np.int64)
-            for power in reversed(range(size.bit_length())):
-                further = code + (1 << power)
-                fits = (further <= size) & (upto[rows, np.minimum(further, size) - 1] <= at)
-                code = np.where(fits, further, code)
+            start = rows * length
+            place, half = start.copy(), length >> 1
+            while half:
+                place += half * (line.take(place + (half - 1)) <= at)
+                half >>= 1
+            code: IntArray = place - start
             return code
 
         return choose

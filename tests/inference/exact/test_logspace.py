@@ -89,6 +89,21 @@ def test_samples_follow_the_model(name, block, lab):
     assert stats.chisquare(pooled_seen[keep], pooled[keep]).pvalue > 1e-6
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 33])
+def test_codes_invert_the_distribution_function(size):
+    """The code of a uniform number u is how many codes' weights up to it are at most u of all; never a weight of 0."""
+    rng = np.random.default_rng(size)
+    weights = rng.normal(size=(50, size)) * 3
+    weights[rng.random(weights.shape) < 0.3] = -np.inf
+    weights[:, rng.integers(size)] = 0.0
+    rows = rng.integers(50, size=400)
+    codes = logspace.at_random(np.random.default_rng(1))(weights)(rows)
+    upto = np.cumsum(np.exp(weights - weights.max(axis=1, keepdims=True)), axis=1)[rows]
+    at = np.random.default_rng(1).random(400) * upto[:, -1]
+    assert codes.tolist() == (upto <= at[:, None]).sum(axis=1).tolist()
+    assert np.isfinite(weights[rows, codes]).all()
+
+
 def test_samples_avoid_impossible_codes_and_any_count_will_do(lab):
     """-inf cells are never drawn; 0 records are 0 records; more than one block of records is one array."""
     structure = Structure(lab.domain, [("a", "b"), ("b", "c")])
