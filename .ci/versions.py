@@ -126,14 +126,26 @@ def main() -> int:
             able[version] = program
     if not able:
         return 1
-    users = [f"--find-links {given.wheels.resolve()}", "dpgm"] if given.wheels else ["-r requirements.txt"]
-    developers = ["-r requirements.txt", "-e .[testing]", *development()]
+    users = (
+        [f"--find-links {given.wheels.resolve()}", "dpgm[fast]"]
+        if given.wheels
+        else ["-r requirements.txt", "-e .[fast]"]
+    )
+    # Without numba, as most users are: it is for extras only, and would keep the newest numpy back.
+    developers = ["-r requirements.txt", "-e .[testing]", *(one for one in development() if one[:5] != "numba")]
+    compiled = "pip install -q numba -c limits.txt && pytest -q -n auto tests/inference"
     # Each of our distributions was built with the oldest hatchling that it allows: a wheel says by which.
     (builder,) = [text.replace("==", " ") for text in lower_bounds() if text.startswith("hatchling")]
     built = f"test -z \"$(grep -L '{builder}' .venv/lib/python*/site-packages/dpgm*.dist-info/WHEEL)\""
     programs = list(able.values())
     attempts: list[tuple[str, str, list[str], list[str] | None, str]] = [
-        ("oldest of everything", programs[0], developers, lower_bounds(), f"{built} && {example} && {tests}"),
+        (
+            "oldest of everything",
+            programs[0],
+            developers,
+            lower_bounds(),
+            f"{built} && {example} && {tests} && {compiled}",
+        ),
         ("newest of everything", programs[-1], developers, None, f"{example} && {tests}"),
     ]
     attempts += [

@@ -35,7 +35,7 @@ class Domain:
     (('a', 'b'), (2, 3), 3, 6)
     """
 
-    __slots__ = ("_by_name", "_resolved", "attributes", "constraints")
+    __slots__ = ("_by_name", "_resolved", "_sizes", "attributes", "constraints")
 
     attributes: tuple[Attribute, ...]
     constraints: tuple[Constraint, ...]
@@ -53,6 +53,7 @@ class Domain:
         twice = repeated(attribute.name for attribute in self.attributes)
         if twice is not None:
             raise DomainError(f"attribute {twice!r} stands twice in the domain; rename or remove one")
+        self._sizes = {attribute.name: attribute.size for attribute in self.attributes}
         self._resolved = _resolved(self._by_name, self.constraints)
 
     @property
@@ -71,7 +72,7 @@ class Domain:
         >>> Domain.from_sizes({"a": 3}).sizes
         {'a': 3}
         """
-        return {name: attribute.size for name, attribute in self._by_name.items()}
+        return self._sizes.copy()
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -172,7 +173,7 @@ class Domain:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return False
-        return self.attributes == other.attributes and self.constraints == other.constraints
+        return self is other or (self.attributes == other.attributes and self.constraints == other.constraints)
 
     def __hash__(self) -> int:
         return hash((self.attributes, self.constraints))
@@ -194,7 +195,11 @@ class Domain:
         >>> Domain.from_sizes({"a": 3, "b": 2}).shape(["b"])
         (2,)
         """
-        return tuple(self[name].size for name in names)
+        sizes, names = self._sizes, tuple(names)
+        try:
+            return tuple([sizes[name] for name in names])
+        except (KeyError, TypeError):
+            return tuple(self[name].size for name in names)  # says which it does not have
 
     def subset(self, names: Iterable[str]) -> Domain:
         """The domain of the named attributes, in the order given, with the constraints among them.

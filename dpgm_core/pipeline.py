@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
+from dpgm_core.blas import one_thread
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
 from dpgm_core.components.registry import make
 from dpgm_core.curator.discovery import Found, found_first
@@ -46,6 +47,7 @@ from dpgm_core.workload import Workload
 __all__ = ["fit", "learn", "release", "select"]
 
 
+@one_thread
 def fit(  # noqa: PLR0913 - the verb that has it all
     data: object,
     structure: Structure | str | Mapping[str, Any] | Selector,
@@ -132,6 +134,7 @@ def fit(  # noqa: PLR0913 - the verb that has it all
         return judged(run(made, curator, engine, **more), engine)
 
 
+@one_thread
 def select(  # noqa: PLR0913 - and without the learning
     data: object,
     selector: str | Mapping[str, Any] | Selector,
@@ -173,6 +176,7 @@ def select(  # noqa: PLR0913 - and without the learning
         return select_structure(chooser, means.session(over, found), over, made, engine, share=share, **more)
 
 
+@one_thread
 def release(
     data: object,
     structure: Structure,
@@ -220,6 +224,7 @@ def release(
         return curator.released[-1]
 
 
+@one_thread
 def learn(
     release: NoisyTables | Sequence[NoisyTables],
     learner: str | Mapping[str, Any] | Learner = LEARNER,

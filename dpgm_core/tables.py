@@ -13,6 +13,8 @@ from dpgm_core.structure import Clique, Structure
 
 __all__ = ["Tables"]
 
+_FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
+
 
 class Tables:
     """One array per group of a structure, in one contiguous read-only buffer of float64 or int64.
@@ -36,17 +38,26 @@ class Tables:
 
     def __init__(self, structure: Structure, values: Array) -> None:
         buffer = np.ascontiguousarray(values)
-        if buffer.dtype.kind not in "iufb":
-            raise StructureError(f"tables must hold numbers, got {buffer.dtype}")
-        if buffer.dtype != np.float64 and buffer.dtype != np.int64:
-            kind = np.int64 if buffer.dtype.kind in "iu" and buffer.dtype.itemsize < 8 else np.float64
-            buffer = buffer.astype(kind)
+        if buffer.dtype is not _FLOAT and buffer.dtype is not _INT:
+            buffer = _numbers(buffer)
         if buffer.shape != (structure.cells,):
             raise StructureError(f"tables over {structure} need {structure.cells} values, got shape {buffer.shape}")
         view = buffer.view()
         view.flags.writeable = False
         self.structure = structure
         self.values = view
+
+    @classmethod
+    def _trusted(cls, structure: Structure, values: Array) -> Tables:
+        """Tables of a buffer that was made for them, unchecked: contiguous float64 or int64, (cells,).
+
+        The buffer itself becomes read-only. For hot loops, where the checks cost as much as an addition.
+        """
+        self = cls.__new__(cls)
+        values.setflags(write=False)
+        self.structure = structure
+        self.values = values
+        return self
 
     @classmethod
     def zeros(cls, structure: Structure, dtype: type[np.float64] | type[np.int64] = np.float64) -> Tables:
@@ -104,7 +115,8 @@ class Tables:
 
     def arrays(self) -> list[Array]:
         """The tables in the order of the groups, as views."""
-        return [self.group(number) for number in range(len(self.structure.groups))]
+        values, structure = self.values, self.structure
+        return [values[place].reshape(shape) for place, shape in zip(structure.slices, structure.shapes, strict=True)]
 
     def like(self, values: Array) -> Tables:
         """Tables over the same structure with other values."""
@@ -175,10 +187,10 @@ class Tables:
         return Tables(into, values)
 
     def __add__(self, other: Tables) -> Tables:
-        return self.like(self.values + self._same(other))
+        return Tables._trusted(self.structure, self.values + self._same(other))
 
     def __sub__(self, other: Tables) -> Tables:
-        return self.like(self.values - self._same(other))
+        return Tables._trusted(self.structure, self.values - self._same(other))
 
     def __mul__(self, factor: float) -> Tables:
         return self.like(self.values * factor)
@@ -189,7 +201,7 @@ class Tables:
         return self.like(self.values / divisor)
 
     def __neg__(self) -> Tables:
-        return self.like(-self.values)
+        return Tables._trusted(self.structure, -self.values)
 
     def _same(self, other: Tables) -> Array:
         if not isinstance(other, Tables):
@@ -203,3 +215,12 @@ class Tables:
 
     def __repr__(self) -> str:
         return f"Tables({len(self.structure.groups)} tables, {self.values.size} cells, {self.values.dtype})"
+
+
+def _numbers(buffer: Array) -> Array:
+    """Other number types as int64 where each of their values fits it, else as float64."""
+    if buffer.dtype.kind not in "iufb":
+        raise StructureError(f"tables must hold numbers, got {buffer.dtype}")
+    if buffer.dtype == np.float64 or buffer.dtype == np.int64:
+        return buffer
+    return buffer.astype(np.int64 if buffer.dtype.kind in "iu" and buffer.dtype.itemsize < 8 else np.float64)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "dpgm_core").rglob("*.py"))
 PLUGINS = sorted(path for path in (ROOT / "plugins").iterdir() if (path / "pyproject.toml").exists())
 PACKAGES = {plugin: plugin.name.replace("-", "_") for plugin in PLUGINS}
-HEAVY = ("numpy", "scipy", "pyarrow", "rich", "pandas", "numba")
+HEAVY = ("numpy", "scipy", "pyarrow", "rich", "pandas", "numba", "threadpoolctl")
 
 
 @frozen
@@ -389,6 +389,8 @@ def test_types_are_seen_wherever_they_are_named():
 #: Modules without a test file of their own, and what holds them instead.
 HELD_ELSEWHERE = {
     "arrays.py": "types alone",
+    "inference/compiled/blocks.py": "tests/inference/compiled/test_contractions.py",
+    "inference/compiled/format.py": "tests/inference/exact/test_flat.py",
     # what checks are made of: a fault in them lets a mutant live
     "testing/check.py": "tests/mutants",
     "testing/core_sources.py": "tests/testing/test_kit_first_party.py",

@@ -197,3 +197,13 @@ def test_some_attributes_are_merged_and_the_others_stay():
         domain.coarsened({"c": [0]})
     with pytest.raises(DomainError, match="must be a mapping"):
         domain.coarsened([("a", [0, 1, 1, 1])])
+
+
+def test_sizes_are_the_callers_own():
+    """What a caller does to them changes no domain."""
+    domain = Domain.from_sizes({"a": 2, "b": 3})
+    domain.sizes["a"] = 7
+    domain.sizes.clear()
+    assert domain.sizes == {"a": 2, "b": 3} and domain.shape(["b", "a"]) == (3, 2)
+    with pytest.raises(DomainError, match="no attribute 'c'"):
+        domain.shape(name for name in "abc")

@@ -34,6 +34,25 @@ def test_the_algebra_is_that_of_the_buffer(one, other, factor):
     assert one.sums().tolist() == [part.sum() for part in one.arrays()]
 
 
+@pytest.mark.parametrize("made", [lambda one: one + one, lambda one: one - one, lambda one: -one, Tables.zeros_like])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_what_is_made_without_checks_would_pass_them(made, dtype):
+    """Results are read-only, contiguous, of one of both types and the right length, as the constructor has them."""
+    tables = made(Tables(STRUCTURE, np.arange(14, dtype=dtype)))
+    checked = Tables(STRUCTURE, tables.values)
+    assert checked.values.dtype == tables.values.dtype and tables.values.flags.c_contiguous
+    assert not tables.values.flags.writeable and tables.structure is STRUCTURE
+    assert np.array_equal(pickle.loads(pickle.dumps(tables)).values, checked.values)
+
+
+@pytest.mark.parametrize(("given_as", "dtype"), [("<i4", "i8"), (">i8", "f8"), (">f8", "f8"), ("?", "f8")])
+def test_other_number_types_become_one_of_both(given_as, dtype):
+    """In the machine's order of bytes."""
+    tables = Tables(STRUCTURE, np.ones(14, dtype=given_as))
+    assert tables.values.dtype.isnative and tables.values.dtype == np.dtype(dtype)
+    assert (tables.values == 1).all()
+
+
 def test_named_views_follow_the_names():
     """Axes come in the order asked for; any clique of a tied group names its table; views share the buffer."""
     tables = Tables(STRUCTURE, np.arange(14))

@@ -1,137 +1,104 @@
-"""Serve exact marginals by a peer library to `benchmarks.inference`, from the peer's own virtual environment.
+"""Serve marginals by one library to `benchmarks.inference`, from the library's own virtual environment.
 
-Run as `PYTHON marginals.py {mbi,mbi64,pyagrum}`; speaks one JSON document per line. `{"load": FILE}` prepares
-the model of an .npz file (sizes, cliques, one row of log-potentials per parameter set), `{"calls": n}` times n calls,
-each with the next parameter set, and answers `{"seconds": [fastest per variant], "names": [...]}`; `{"check": FILE}`
-writes the marginals of the first set. Needs nothing of dpgm.
+Run as `PYTHON -m benchmarks.peers.marginals NAME` in the checkout; speaks one JSON document per line and needs nothing
+of dpgm but for ours. `{"load": FILE}` prepares the model of an .npz file and answers `{"names": [...]}`, its variants;
+`{"check": FILE, "variant": NAME}` makes a first call, writes marginals and log Z of the first parameter set and answers
+its seconds; `{"calls": n, "seconds": s, "variant": NAME}` makes up to n calls within about s seconds, each with the
+next parameter set, and answers the fastest; `{"versions": [...]}` answers those of distributions. What fails answers
+`{"error": ...}`. With two more arguments, FILE and VARIANT, it makes one call on that model and ends.
 """
 
 import json
 import math
 import sys
 import time
-import warnings
+from collections import namedtuple
+from functools import partial
+from importlib import import_module
+from importlib.metadata import distributions
 
 import numpy as np
 
+from benchmarks.peers.served import load
 
-def load(path):
-    """sizes, cliques as index tuples, parameter sets (sets, cells)."""
-    with np.load(path) as file:
-        cliques = [tuple(map(int, clique.split(","))) for clique in file["cliques"]]
-        return list(map(int, file["sizes"])), cliques, file["theta"]
-
-
-def tables(sizes, cliques, row):
-    """One parameter set, cut into one array per clique."""
-    found, at = [], 0
-    for clique in cliques:
-        shape = [sizes[i] for i in clique]
-        found.append(row[at : at + math.prod(shape)].reshape(shape))
-        at += math.prod(shape)
-    return found
+#: home: the environment it runs in. module: beside this one. options: of its `variants`.
+Entry = namedtuple("Entry", "home module options")
+CONTESTANTS = {
+    "dpgm": Entry("dpgm", "exact_dpgm", {}),
+    "mbi": Entry("mbi", "exact_mbi", {"wide": False}),
+    "mbi64": Entry("mbi", "exact_mbi", {"wide": True}),
+    "pyagrum": Entry("pyagrum", "exact_pyagrum", {}),
+    "pgmpy": Entry("pgmpy", "exact_pgmpy", {}),
+    "dpgm-loopy": Entry("dpgm", "loopy_dpgm", {}),
+    "pgmax": Entry("pgmax", "loopy_pgmax", {}),
+}
 
 
-def mbi_variants(sizes, cliques, theta, wide):
-    """mbi's message-passing oracles, jitted and warm, on device arrays that are ready."""
-    import jax
-
-    jax.config.update("jax_enable_x64", wide)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import mbi
-        from mbi import marginal_oracles
-
-    domain = mbi.Domain([f"x{i}" for i in range(len(sizes))], sizes)
-    names = [tuple(f"x{i}" for i in clique) for clique in cliques]
-    sets = []
-    for row in theta:
-        arrays = dict(zip(names, tables(sizes, cliques, row), strict=True))
-        factors = {
-            name: mbi.Factor(domain.project(name), jax.numpy.asarray(array, dtype="float64" if wide else "float32"))
-            for name, array in arrays.items()
-        }
-        sets.append(mbi.CliqueVector(domain, names, factors))
-    jax.block_until_ready(sets)
-    variants = {}
-    for name in ("fast", "implicit", "hugin", "shafer_shenoy", "stable"):
-        oracle = jax.jit(getattr(marginal_oracles, f"message_passing_{name}"))
-
-        def call(number, oracle=oracle):
-            return jax.block_until_ready(oracle(sets[number]))
-
-        try:
-            call(0)
-        except Exception as error:
-            print(f"mbi {name}: {error!r}", file=sys.stderr)
-            continue
-        variants[name] = (call, lambda result: [np.asarray(result[name].datavector(flatten=False)) for name in names])
-    return variants
+def check(variant, path):
+    """The first call: seconds, and what it found into a file."""
+    start = time.perf_counter()
+    result = variant.call(0)
+    seconds = time.perf_counter() - start
+    marginals, log_z = variant.read(result)
+    flat = np.concatenate([np.ravel(part) for part in marginals])
+    np.savez(path, marginals=flat, log_z=math.nan if log_z is None else log_z)
+    return {"seconds": seconds}
 
 
-def pyagrum_variants(sizes, cliques, theta):
-    """A Shafer-Shenoy inference on the Markov field, rebuilt for each parameter set (else it answers the old one)."""
-    import pyagrum
+def fastest(variant, sets, calls, seconds):
+    """The least seconds of a call."""
+    best, end = math.inf, time.perf_counter() + seconds
+    for number in range(calls):
+        start = time.perf_counter()
+        variant.call(number % sets)
+        now = time.perf_counter()
+        best = min(best, now - start)
+        if now > end:
+            break
+    return {"fastest": best}
 
-    model = pyagrum.MarkovRandomField()
-    for i, size in enumerate(sizes):
-        model.add(pyagrum.RangeVariable(f"x{i}", "", 0, size - 1))
-    factors = [model.addFactor([f"x{i}" for i in clique]) for clique in cliques]
-    # pyAgrum counts the first variable fastest.
-    sets = [
-        [np.exp(array - array.max()).reshape(-1, order="F") for array in tables(sizes, cliques, row)] for row in theta
-    ]
-    targets = [{f"x{i}" for i in clique} for clique in cliques]
 
-    def call(number):
-        for factor, flat in zip(factors, sets[number], strict=True):
-            factor.fillWith(flat)
-        inference = pyagrum.ShaferShenoyMRFInference(model)
-        for target in targets:
-            inference.addJointTarget(target)
-        inference.makeInference()
-        return inference, [inference.jointPosterior(target) for target in targets]
+def answer(request, variants, prepare):
+    """The answer to one request; variants: of the model that is loaded, changed when another one is."""
+    if "versions" in request:
+        return {"versions": versions(request["versions"])}
+    if "load" in request:
+        variants["model"] = model = load(request["load"])
+        variants["by name"] = {variant.name: variant for variant in prepare(model)}
+        return {"names": list(variants["by name"])}
+    variant = variants["by name"][request["variant"]]
+    if "check" in request:
+        return check(variant, request["check"])
+    return fastest(variant, len(variants["model"].theta), request["calls"], request["seconds"])
 
-    def read(result):
-        found = []
-        for posterior, clique in zip(result[1], cliques, strict=True):
-            axes = [posterior.names[::-1].index(f"x{i}") for i in clique]
-            found.append(posterior.toarray().transpose(axes))
-        return found
 
-    return {"shafer-shenoy": (call, read)}
+def once(prepare, path, name):
+    """One call of one variant, read."""
+    [variant] = prepare(load(path), only=name)
+    marginals, _ = variant.read(variant.call(0))
+    if not all(np.isfinite(part).all() for part in marginals):
+        raise SystemExit("marginals are not finite")
+
+
+def versions(names):
+    """Of the distributions among these that are installed."""
+    return {found.name: found.version for found in distributions() if found.name.lower() in names}
 
 
 def main():
-    """Answer requests until the input ends."""
-    peer = sys.argv[1]
-    variants, sets = {}, 1
+    """Answer requests until the input ends, or make one call."""
+    entry, variants = CONTESTANTS[sys.argv[1]], {}
+    prepare = partial(import_module(f"benchmarks.peers.{entry.module}").variants, **entry.options)
+    if sys.argv[2:]:
+        once(prepare, *sys.argv[2:])
+        return
+    out, sys.stdout = sys.stdout, sys.stderr  # a library that prints must not end the conversation
     for line in sys.stdin:
-        request = json.loads(line)
-        answer = {}
-        if "load" in request:
-            sizes, cliques, theta = load(request["load"])
-            sets = len(theta)
-            if peer == "pyagrum":
-                variants = pyagrum_variants(sizes, cliques, theta)
-            else:
-                variants = mbi_variants(sizes, cliques, theta, peer == "mbi64")
-        elif "calls" in request:
-            answer = {"names": list(variants), "seconds": []}
-            for call, _ in variants.values():
-                best = math.inf
-                for number in range(request["calls"]):
-                    start = time.perf_counter()
-                    call(number % sets)
-                    best = min(best, time.perf_counter() - start)
-                answer["seconds"].append(best)
-        else:
-            found = {
-                name: np.concatenate([part.ravel() for part in read(call(0))])
-                for name, (call, read) in variants.items()
-            }
-            np.savez(request["check"], **found)
-        print(json.dumps(answer), flush=True)
+        try:
+            said = answer(json.loads(line), variants, prepare)
+        except Exception as error:
+            said = {"error": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"}
+        print(json.dumps(said), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -6,20 +6,17 @@ Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 
 import click
 
 from dpgm_core._version import __version__
+from dpgm_core.blas import start_with_one_thread
 from dpgm_core.cli.common import talk
 from dpgm_core.errors import DpgmError, InferenceError, LearningFailed, PluginLoadError, TooLarge, did_you_mean
 
 __all__ = ["cli", "main"]
-
-# Read once, when numpy is imported. Our matrices are small: more threads wait for each other longer than they work.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 # command -> (module under dpgm_core.cli, its one-line help); modules load when their command runs
 _COMMANDS = {
@@ -90,8 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every failure is one line on stderr and an exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     debug = "--debug" in words
-    for threads in _THREADS:
-        os.environ.setdefault(threads, "1")
+    start_with_one_thread()
     try:
         cli.main(args=words, prog_name="dpgm", standalone_mode=False)
     except click.exceptions.Exit as done:

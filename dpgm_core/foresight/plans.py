@@ -12,6 +12,7 @@ import numpy as np
 from attrs import asdict, frozen
 from numpy.random import default_rng
 
+from dpgm_core.blas import one_thread
 from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.markup import Html, card, first
@@ -194,6 +195,7 @@ def _table_errors(
     )
 
 
+@one_thread
 def _timed(inference: Inference, structure: Structure) -> tuple[float, str | None]:
     """Seconds of one call, and the engine's own words on its cost."""
     engine = inference.compile(structure)

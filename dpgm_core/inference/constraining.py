@@ -26,6 +26,7 @@ from dpgm_core.inference.contract import (
     Engine,
     Estimates,
     Estimator,
+    Explainer,
     Inference,
     LogPartitionBounds,
     Maximizer,
@@ -114,6 +115,7 @@ class ConstrainedEngine:
         self._wide = inner.structure
         self._derived = structure.derived
         self._lift = None if self._wide is structure else _lift(structure, self._wide, self._derived)
+        self._lift_back = None if self._lift is None else self._lift.T.tocsr()  # .T makes a matrix each time
         self._log_free = float(sum(np.log(structure.domain[one.column].size) for one in self._derived))
         self._ruled = _ruled(structure.domain, self._wide, {one.column for one in self._derived})
 
@@ -137,9 +139,17 @@ class ConstrainedEngine:
         """Of the engine within."""
         return self._inner.cost
 
+    def explain(self) -> object:
+        """Of the engine within: it has a clique for each constraint that none of those asked for holds."""
+        if not isinstance(self._inner, Explainer):
+            raise self._cannot("say what an inference will do")
+        return self._inner.explain()
+
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Of the possible records; raises InferenceError where none is left, too."""
         beliefs = self._inner.infer(self._embedded(potentials), total=total)
+        if self._lift_back is None and not self._derived:
+            return beliefs
         return evolve(
             beliefs,
             marginals=self._own(beliefs.marginals),
@@ -211,10 +221,11 @@ class ConstrainedEngine:
             raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
         with np.errstate(invalid="ignore"):  # +inf where -inf stands becomes NaN, which the engine refuses by name
             theta = potentials.values if self._lift is None else self._lift @ potentials.values
-            return Tables(self._wide, self._ruled + theta)
+            return Tables._trusted(self._wide, self._ruled + theta)
 
     def _own(self, tables: Tables) -> Tables:
-        return tables if self._lift is None else Tables(self._structure, self._lift.T @ tables.values)
+        back = self._lift_back
+        return tables if back is None else Tables._trusted(self._structure, back @ tables.values)
 
     @cached_property
     def _of(self) -> dict[str, str]:
@@ -259,8 +270,10 @@ class _SecondOrder(ConstrainedEngine):
     def curvature(self, potentials: Tables) -> Callable[[FloatArray], FloatArray]:
         """Those of the engine within, along the potentials of the cliques asked for."""
         assert isinstance(self._inner, SecondOrder)
-        product, lift = self._inner.curvature(self._embedded(potentials)), self._lift
-        return product if lift is None else lambda directions: np.asarray(lift.T @ product(lift @ directions))
+        product, lift, back = self._inner.curvature(self._embedded(potentials)), self._lift, self._lift_back
+        if lift is None or back is None:
+            return product
+        return lambda directions: np.asarray(back @ product(lift @ directions))
 
 
 def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> csr_array:

@@ -19,6 +19,7 @@ __all__ = [
     "Engine",
     "Estimates",
     "Estimator",
+    "Explainer",
     "Inference",
     "LogPartitionBounds",
     "Maximizer",
@@ -33,7 +34,7 @@ Capability: TypeAlias = Literal[
 ]
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # one is made on every call: without slots that takes a third of the time
 class Beliefs:
     """The result of one inference call.
 
@@ -136,6 +137,15 @@ class Bounder(Protocol):
 
         Raises InferenceError as `infer` does.
         """
+        ...
+
+
+@runtime_checkable
+class Explainer(Protocol):
+    """Whoever can say what an inference will do."""
+
+    def explain(self) -> object:
+        """A value with the figures, whose `str` is for people."""
         ...
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
+from dpgm_core.blas import one_thread
 from dpgm_core.errors import DataError, InferenceError
 from dpgm_core.inference.contract import Beliefs, Inference, Maximizer
 from dpgm_core.interop.uai_model import UaiModel, names_path, parse_uai, read_bounded, read_uai
@@ -38,6 +39,7 @@ __all__ = [
 Task = Literal["PR", "MAR", "MPE"]
 
 
+@one_thread
 def infer_uai(
     model: str | Path, evidence: str | Path | None, task: Task, inference: Inference
 ) -> tuple[str, Beliefs | None]:

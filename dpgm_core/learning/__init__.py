@@ -11,18 +11,18 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.learning.consistency import consistent
-    from dpgm_core.learning.contract import ContrastLearner, Foreseen
+    from dpgm_core.learning.contract import ContrastLearner, Foreseen, Refits
     from dpgm_core.learning.discrepancy import expected_absolute, expected_distance
-    from dpgm_core.learning.likelihood import Likelihood
+    from dpgm_core.learning.likelihood import Likelihood, together
     from dpgm_core.learning.rehearsal import Rehearsal
     from dpgm_core.learning.simulator import Simulator
 
 # module -> its public names
 _LAZY = {
     "consistency": ["consistent"],
-    "contract": ["ContrastLearner", "Foreseen"],
+    "contract": ["ContrastLearner", "Foreseen", "Refits"],
     "discrepancy": ["expected_absolute", "expected_distance"],
-    "likelihood": ["Likelihood"],
+    "likelihood": ["Likelihood", "together"],
     "rehearsal": ["Rehearsal"],
     "simulator": ["Simulator"],
 }
@@ -31,11 +31,13 @@ __all__ = [
     "ContrastLearner",
     "Foreseen",
     "Likelihood",
+    "Refits",
     "Rehearsal",
     "Simulator",
     "consistent",
     "expected_absolute",
     "expected_distance",
+    "together",
 ]
 
 __getattr__, __dir__ = face(__name__, _LAZY)

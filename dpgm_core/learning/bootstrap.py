@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpgm_core.arrays import Array
+from dpgm_core.blas import one_thread
 from dpgm_core.components.options import changed, still_known
 from dpgm_core.components.registry import default_registry, make
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Learner, Refitter
+from dpgm_core.learning.contract import Learner, Refits, Refitter
 from dpgm_core.learning.run import run
 from dpgm_core.learning.simulator import Simulator
 from dpgm_core.models.intervals import checked_replicates
@@ -30,7 +31,12 @@ __all__ = ["bootstrap"]
 
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 
+# Releases refitted together by a learner that can: so many, and of so many cells in all, which take some 30 doubles
+# each. Progress is told in between.
+_AT_ONCE, _CELLS_AT_ONCE = 40, 2**17
 
+
+@one_thread
 def bootstrap(
     model: Model,
     replicates: int = 40,
@@ -91,16 +97,23 @@ def _refitted(
     source = _stream(randomness)
     simulator = Simulator(release, model.engine, model.potentials)
     rows = np.empty((count, model.structure.cells), dtype=np.float32)
-    number = 0
+    number = at_once = 0
     try:
         refit = _refit(made, used, model, source)
-        for number in range(count):
+        at_once = max(1, min(_AT_ONCE, _CELLS_AT_ONCE // model.structure.cells)) if isinstance(refit, Refits) else 1
+        for number in range(0, count, at_once):
             progress("bootstrap", number, count)
-            rows[number] = _potentials(refit(simulator.draw(source)), model, made)
+            drawn = [simulator.draw(source) for _ in range(min(at_once, count - number))]
+            found = refit.many(drawn) if isinstance(refit, Refits) else [refit(drawn[0])]
+            if len(found) != len(drawn):
+                raise IncompatiblePlugin(f"{len(drawn)} releases refitted by {type(made).__name__} gave {len(found)}")
+            rows[number : number + len(drawn)] = [_potentials(one, model, made) for one in found]
     except BudgetError as error:  # the learner wants of the curator what one simulated release cannot give
         raise OptionError(f"learner {name or type(made).__name__} cannot be bootstrapped: {error}") from error
     except DpgmError as error:
-        error.add_note(f"this happened in refit {number + 1} of {count} on simulated releases")
+        last = min(count, number + max(1, at_once))
+        which = f"refit {last}" if last == number + 1 else f"refits {number + 1} to {last}"
+        error.add_note(f"this happened in {which} of {count} on simulated releases")
         raise
     progress("bootstrap", count, count)
     return rows

@@ -18,7 +18,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
-__all__ = ["ContrastLearner", "Fit", "Fitter", "Foreseen", "Learner", "Refitter"]
+__all__ = ["ContrastLearner", "Fit", "Fitter", "Foreseen", "Learner", "Refits", "Refitter"]
 
 
 @frozen(kw_only=True)
@@ -90,8 +90,22 @@ class Refitter(Protocol):
         """From a release like the model's to the potentials learned from it, over the model's structure.
 
         model: the fit to start from; what does not depend on the release is done once, here. All tuning is what this
-        learner's options say (`Fit.tuning` among them). A learner without it is called through `learn` instead.
+        learner's options say (`Fit.tuning` among them). A learner without it is called through `learn` instead. What
+        is returned may be `Refits`.
         """
+        ...
+
+
+@runtime_checkable
+class Refits(Protocol):
+    """What a refitter may return where many releases together take less than one after another."""
+
+    def __call__(self, release: NoisyTables) -> Tables:
+        """As of a release alone."""
+        ...
+
+    def many(self, releases: Sequence[NoisyTables]) -> Sequence[Tables]:
+        """The same of each, in their order."""
         ...
 
 

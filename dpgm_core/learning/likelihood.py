@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Generator, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dpgm_core.arrays import FloatArray
+from dpgm_core.collective.quasi_newton import Secants
 from dpgm_core.errors import InferenceError
-from dpgm_core.inference.contract import Engine
+from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.progress import Progress
 from dpgm_core.tables import Tables
 
-__all__ = ["Likelihood"]
+__all__ = ["Descent", "Likelihood", "together"]
+
+#: A minimisation under way: it asks for beliefs at log-potentials (cells,), and ends with its answer and whether that
+#: is within the tolerance.
+Descent: TypeAlias = Generator[FloatArray, Beliefs, tuple[FloatArray, bool]]
+
+# Pairs kept; more save few calls and cost each of them more than a small model's inference.
+_MEMORY = 8
+# The longest that the first step moves a potential, nats: the metric holds nearby. Each later one may be longer by:
+_REACH, _FURTHER = 2.0, 4.0
+# Of an accepted step: the least decrease as a share of what the slope promises, and the steepest rise at its end as a
+# share of the slope at its start.
+_DECREASE, _RISE = 1e-4, 0.9
+# Shortenings of one step, and steps in all that lowered nothing; more tell rounding, or an approximate engine's errors.
+_SHORTENINGS, _STANDING = 10, 10
 
 
 class Likelihood:
@@ -22,7 +38,7 @@ class Likelihood:
     engine: compiled for the target's structure. target: marginals, each group's table summing to its number of
     cliques. task: what progress is told, without a known end. After `minimise` the attributes `marginals` and `slope`
     (largest derivative) are those of its answer; `calls` counts inference calls and `trace` keeps one mapping of
-    numbers per step.
+    numbers per step. `gained` is the most by which one minimisation lowered the objective, nats.
     """
 
     def __init__(self, engine: Engine, target: Tables, progress: Progress, task: str = "learning") -> None:
@@ -30,36 +46,111 @@ class Likelihood:
         self.trace: list[dict[str, float]] = []
         self.calls = 0
         self.slope = math.inf
+        self.gained = 0.0
         self.marginals: FloatArray = np.zeros(target.structure.cells)
+        self._mass = np.repeat(np.asarray(target.structure.multiplicities, dtype=np.float64), target.structure.sizes)
 
     def value(self, theta: FloatArray, l2: float) -> tuple[float, FloatArray]:
         """The objective, nats, and its gradient, (cells,)."""
-        beliefs = self.engine.infer(Tables(self.target.structure, theta))
+        return self._judged(theta, l2, self.engine.infer(Tables(self.target.structure, theta)))
+
+    def minimise(
+        self, theta: FloatArray, l2: float, tolerance: float, steps: int, share: float = 0.0
+    ) -> tuple[FloatArray, bool]:
+        """L-BFGS from `theta` until no derivative exceeds `tolerance`, or what is left to gain, by the model of the
+        Hessian, is below `share` of `gained`; says whether one of them was reached.
+        """
+        return together(self.engine, [self.descent(theta, l2, tolerance, steps, share)])[0]
+
+    def descent(self, theta: FloatArray, l2: float, tolerance: float, steps: int, share: float = 0.0) -> Descent:
+        """`minimise` under way, for `together`.
+
+        The metric is what the Hessian Cov(T) + 2 l2 has on its diagonal.
+        """
+        secants, reach, standing, done = Secants(_MEMORY), _REACH, 0, False
+        value, gradient = self._judged(theta, l2, (yield theta))
+        marginals, first = self.marginals, value
+        for _ in range(steps):
+            if float(np.abs(gradient).max()) <= tolerance:
+                break
+            direction = secants.descent(gradient, self._metric(marginals, gradient, l2))
+            if gradient @ direction >= 0:  # rounding, or an approximate engine: begin anew
+                secants = Secants(_MEMORY)
+                direction = secants.descent(gradient, self._metric(marginals, gradient, l2))
+            done = -float(gradient @ direction) / 2 <= share * self.gained
+            if done:
+                break
+            found = yield from self._search(theta, l2, value, gradient, direction, reach)
+            if found is None:
+                break
+            step, after, gradient_after, reach = found
+            standing += after >= value
+            if standing > _STANDING:
+                break
+            secants.add(step, gradient_after - gradient)
+            theta, value, gradient, marginals = theta + step, after, gradient_after, self.marginals
+            self.gained = max(self.gained, first - value)
+            self.progress(self.task, len(self.trace), None)
+            self.trace.append({"inference_calls": self.calls, "l2": l2})
+        self.marginals, self.slope = marginals, float(np.abs(gradient).max())
+        self.trace.append({"inference_calls": self.calls, "l2": l2, "objective": value, "gradient": self.slope})
+        return theta, done or self.slope <= tolerance
+
+    def _search(
+        self, theta: FloatArray, l2: float, value: float, gradient: FloatArray, direction: FloatArray, reach: float
+    ) -> Generator[FloatArray, Beliefs, tuple[FloatArray, float, FloatArray, float] | None]:
+        """A step along the direction, value and gradient after it, and the next step's reach; None where there is none.
+
+        The objective is convex: a step that ends on a falling slope has not gone too far, and one that ends on too
+        steep a rise, or lowers the objective too little, is shortened to where the slope, interpolated, is 0.
+        """
+        fall, largest = float(gradient @ direction), float(np.abs(direction).max())
+        length, rounding = min(1.0, reach / largest), 1e-14 * (1.0 + abs(value))
+        for _ in range(_SHORTENINGS):
+            step = length * direction
+            point = theta + step
+            after, gradient_after = self._judged(point, l2, (yield point))
+            rise = float(gradient_after @ direction)
+            lower = after <= value + _DECREASE * length * fall + rounding
+            if rise <= 0 or (rise <= -_RISE * fall and lower):
+                return step, after, gradient_after, _FURTHER * reach
+            length *= min(max(fall / (fall - rise), 0.05), 0.7)
+            reach = max(_REACH, length * largest)
+        return None
+
+    def _judged(self, theta: FloatArray, l2: float, beliefs: Beliefs) -> tuple[float, FloatArray]:
         self.calls += 1
         self.marginals = beliefs.marginals.values
         objective = beliefs.log_partition - float(theta @ self.target.values) + l2 * float(theta @ theta)
-        gradient = self.marginals - self.target.values + 2 * l2 * theta
+        gradient = self.marginals - self.target.values + (2 * l2) * theta
         if not math.isfinite(objective):
             raise InferenceError("the likelihood is not a number; the potentials have run away, raise l2")
         return objective, gradient
 
-    def minimise(self, theta: FloatArray, l2: float, tolerance: float, steps: int) -> tuple[FloatArray, bool]:
-        """L-BFGS from `theta` until no derivative exceeds `tolerance`; says whether that was reached."""
+    def _metric(self, marginals: FloatArray, gradient: FloatArray, l2: float) -> FloatArray:
+        """mu (1 - mu / m) + 2 l2, m the cliques of a tied group; raised where a step would go beyond its reach."""
+        metric = marginals * (1 - marginals / self._mass) + 2 * l2
+        floored: FloatArray = np.maximum(metric, np.abs(gradient) / _REACH + 1e-300)
+        return floored
 
-        def seen(point: FloatArray) -> None:
-            self.progress(self.task, len(self.trace), None)
-            self.trace.append({"inference_calls": self.calls, "l2": l2})
 
-        result = minimize(
-            self.value,
-            theta,
-            args=(l2,),
-            jac=True,
-            method="L-BFGS-B",
-            callback=seen,
-            options={"maxiter": steps, "maxfun": 2 * steps, "gtol": tolerance, "ftol": 0.0, "maxcor": 20},
-        )
-        objective, gradient = self.value(result.x, l2)
-        self.slope = float(np.abs(gradient).max())
-        self.trace.append({"inference_calls": self.calls, "l2": l2, "objective": objective, "gradient": self.slope})
-        return result.x, self.slope <= tolerance
+def together(engine: Engine, descents: Sequence[Descent]) -> list[tuple[FloatArray, bool]]:
+    """Run them to their ends, all on one engine; what each returns, in their order.
+
+    engine: compiled for the structure of each.
+    """
+    found: dict[int, tuple[FloatArray, bool]] = {}
+    asked = {number: next(descent) for number, descent in enumerate(descents)}
+    while asked:
+        answers = _beliefs(engine, asked.values())
+        for number, beliefs in zip(list(asked), answers, strict=True):
+            try:
+                asked[number] = descents[number].send(beliefs)
+            except StopIteration as ended:
+                found[number] = ended.value
+                del asked[number]
+    return [found[number] for number in range(len(descents))]
+
+
+def _beliefs(engine: Engine, points: Iterable[FloatArray]) -> list[Beliefs]:
+    return [engine.infer(Tables(engine.structure, point)) for point in points]

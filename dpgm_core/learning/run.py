@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import evolve
 
+from dpgm_core.blas import one_thread
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.aside import aside_of
 from dpgm_core.curator.contract import Curator
@@ -24,6 +25,7 @@ from dpgm_core.releases.totals import contradictions
 __all__ = ["check_contrast_learner", "run"]
 
 
+@one_thread
 def run(
     learner: Learner,
     curator: Curator,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from dpgm_core.arrays import Array, Codes, FloatArray
+from dpgm_core.blas import one_thread
 from dpgm_core.components.registry import make
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
@@ -72,12 +73,14 @@ class Distribution:
             self.engines[structure] = _honouring(inference.compile(structure))
         return self.engines[structure]
 
+    @one_thread
     def beliefs(self) -> Beliefs:
         """Marginals and log-partition of the whole; computed once."""
         if self._beliefs is None:
             self._beliefs = self.engine(self.structure).infer(self.potentials)
         return self._beliefs
 
+    @one_thread
     def marginals_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> list[FloatArray]:
         """p(names | fixed) of each, axes in the order of its names. Raises TooLarge and InferenceError."""
         # Inside one clique the answer is a margin of the cliques' own marginals: no other inference is needed.
@@ -91,6 +94,7 @@ class Distribution:
             found[names] = inside.transpose([order.index(name) for name in names]).copy()
         return [found[names] for names in asked]
 
+    @one_thread
     def estimates_of(self, asked: Sequence[Clique], fixed: Mapping[str, int]) -> Estimates | None:
         """What `marginals_of` gives, with Monte Carlo errors; None where the engine has none to state."""
         structure, potentials = self._conditioned(fixed) if fixed else (self.structure, self.potentials)
@@ -106,6 +110,7 @@ class Distribution:
             return ()
         return engine.caveats(self.potentials)
 
+    @one_thread
     def most_probable(self, fixed: Mapping[str, int]) -> dict[str, int]:
         """The codes of a most probable record. Raises InferenceError where `fixed` has probability 0."""
         if len(fixed) == len(self.structure.domain):
@@ -118,6 +123,7 @@ class Distribution:
             raise InferenceError(f"{engine_name(engine)} cannot maximise; use junction-tree for map_assignment")
         return {**fixed, **engine.maximize(potentials)[0]}
 
+    @one_thread
     def sample(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
         """Codes of independent records of p(. | fixed), one array per attribute of the domain.
 
@@ -131,6 +137,7 @@ class Distribution:
 
         return self._drawn(count, fixed or {}, draw)
 
+    @one_thread
     def rounded(self, count: int, generator: np.random.Generator, fixed: Mapping[str, int] | None = None) -> Codes:
         """Codes of records whose tables are the expected ones up to roundings, as `sample` has them."""
 
@@ -160,6 +167,7 @@ class Distribution:
         beliefs = self.beliefs()
         return max(0.0, beliefs.log_partition - expectation(beliefs.marginals.values, self.potentials.values))
 
+    @one_thread
     def divergence(self, other: Distribution) -> float:
         """KL(self || other), nats: -H(p) + log Z_q - E_p[theta_q], over a junction tree that holds both's cliques."""
         union = Structure(self.structure.domain, [*self.structure.cliques, *other.structure.cliques])

@@ -91,11 +91,12 @@ class Cliques:
         >>> Structure(Domain.from_sizes({"a": 2, "b": 5}), [("a", "b")]).find(("b", "a"))
         (0, (1, 0))
         """
-        if not isinstance(clique, Sequence):
+        if not isinstance(clique, (tuple, Sequence)):  # the abstract class alone is slow to ask
             raise StructureError(f"a table is named by its clique, a tuple of attribute names, got {clique!r}")
         key = (clique,) if isinstance(clique, str) else tuple(clique)
-        if key in self._index:
-            return self._index[key], None
+        number = self._index.get(key)
+        if number is not None:
+            return number, None
         stored = self._index_up_to_order.get(frozenset(key))
         if stored is None or len(stored) != len(key):
             near = did_you_mean(key, map(str, self.cliques))

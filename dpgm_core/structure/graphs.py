@@ -6,14 +6,23 @@ that is far too wide is priced, not attempted.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
-__all__ = ["Clique", "Elimination", "components", "eliminate", "elimination_orders", "junction_tree", "neighbours_of"]
+from dpgm_core.structure.bitgraph import BitGraph, Played, places
+
+__all__ = [
+    "Clique",
+    "Elimination",
+    "components",
+    "eliminate",
+    "elimination_orders",
+    "greedy_orders",
+    "junction_tree",
+    "neighbours_of",
+]
 
 Clique = tuple[str, ...]
 Adjacency = dict[str, set[str]]
@@ -76,18 +85,19 @@ def eliminate(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int], order
     >>> eliminate(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2), "abc").treewidth
     1
     """
-    graph = {name: set(around) for name, around in adjacency.items()}
-    steps, clusters, total, peak, width = [], [], 0, 0, 0
-    for name in order:
-        around = graph.pop(name)
-        for other in around:
-            graph[other] |= around
-            graph[other] -= {other, name}
-        cells = sizes[name] * math.prod(sizes[other] for other in around)
-        total, peak, width = total + cells, max(peak, cells), max(width, len(around))
-        steps.append(name)
-        clusters.append((name, *around))
-    return Elimination(tuple(steps), tuple(clusters), total, peak, width)
+    names = list(adjacency)
+    place = {name: i for i, name in enumerate(names)}
+    played = BitGraph.of(adjacency, sizes).play(map(place.__getitem__, order))
+    return _named(played, names)
+
+
+def _named(played: Played, names: Sequence[str]) -> Elimination:
+    clusters = (
+        (names[place], *(names[other] for other in places(near)))
+        for place, near in zip(played.order, played.around, strict=True)
+    )
+    order = tuple(names[place] for place in played.order)
+    return Elimination(order, tuple(clusters), played.total, played.peak, played.width)
 
 
 def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int]) -> list[Elimination]:
@@ -100,102 +110,31 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
     >>> elimination_orders(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2))[0].total
     10
     """
-    log_size = {name: math.log(sizes[name]) for name in adjacency}
-    thinnest, least = _thinnest_first(adjacency, log_size)
-    if least > math.log(_HOPELESS):
-        return [eliminate(adjacency, sizes, thinnest)]
-
-    def cells(graph: Adjacency, name: str) -> float:
-        # Rounded, because sets are summed in any order.
-        return round(log_size[name] + sum(map(log_size.__getitem__, graph[name])), 9)
-
-    def degree(graph: Adjacency, name: str) -> float:
-        return len(graph[name])
-
-    def fill(graph: Adjacency, name: str) -> float:
-        around = graph[name]
-        missing = sum(len(around) - 1 - len(around & graph[other]) for other in around)
-        return missing / 2
-
-    def weighted_fill(graph: Adjacency, name: str) -> float:
-        around = sorted(graph[name])
-        return sum(sizes[one] * sizes[two] for one, two in itertools.combinations(around, 2) if two not in graph[one])
-
-    def position(graph: Adjacency, name: str) -> float:
-        return 0
-
-    found = [eliminate(adjacency, sizes, _greedy(adjacency, cells, position))]
-    if len(set(sizes.values())) > 1:  # else the fewest neighbours are the smallest cluster
-        found.append(eliminate(adjacency, sizes, _greedy(adjacency, degree, cells)))
-    if min(elimination.peak for elimination in found) <= _HOPELESS:
-        rules: list[Callable[[Adjacency, str], float]] = [fill]
-        if len(adjacency) <= 500:
-            rules.append(weighted_fill)
-        found += [eliminate(adjacency, sizes, _greedy(adjacency, rule, cells, fill_ins=True)) for rule in rules]
+    graph = BitGraph.of(adjacency, sizes)
+    names = list(adjacency)
+    found = [_named(played, names) for _, played in greedy_orders(graph)]
     return sorted(found, key=lambda elimination: (elimination.total, elimination.peak))
 
 
-_HOPELESS = 2**64
+def greedy_orders(graph: BitGraph, most: float = math.inf) -> list[tuple[str, Played]]:
+    """The orders of `elimination_orders`, and the rules that they follow.
 
+    most: log of the cells that the largest cluster may have for any of them to be of use.
 
-def _thinnest_first(adjacency: Mapping[str, set[str]], log_size: Mapping[str, float]) -> tuple[list[str], float]:
-    """Attributes by smallest neighbourhood among those left, and a lower bound on log(peak) of every order.
-
-    In the subgraph left at any step each neighbourhood holds at least B cells; the first of its attributes that any
-    elimination takes makes a cluster of at least B (the degeneracy bound on treewidth, weighted).
+    >>> [(rule, played.width) for rule, played in greedy_orders(BitGraph((0b010, 0b101, 0b010), (2, 2, 2)))]
+    [('cells', 1), ('fill', 1)]
     """
-    cells = {name: log_size[name] + sum(map(log_size.__getitem__, around)) for name, around in adjacency.items()}
-    place = {name: i for i, name in enumerate(adjacency)}
-    heap = [(round(value, 6), place[name], name) for name, value in cells.items()]
-    heapq.heapify(heap)
-    order: dict[str, None] = {}
-    least = 0.0
-    while heap:
-        value, _, name = heapq.heappop(heap)
-        if name in order or value != round(cells[name], 6):
-            continue
-        order[name] = None
-        least = max(least, value)
-        for other in adjacency[name]:
-            if other not in order:
-                cells[other] -= log_size[name]
-                heapq.heappush(heap, (round(cells[other], 6), place[other], other))
-    return list(order), least
+    ranks = range(len(graph.sizes))
+    thinnest, least = graph.thinnest_first()
+    if least > min(most, _HOPELESS):
+        return [("thinnest first", graph.play(thinnest))]
+    found: list[tuple[str, Played]] = [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" not in rule]
+    if min(played.peak for _, played in found) <= math.exp(_HOPELESS):
+        found += [(rule, graph.greedy(rule, ranks)) for rule in graph.rules if "fill" in rule]
+    return found
 
 
-def _greedy(
-    adjacency: Mapping[str, set[str]],
-    rule: Callable[[Adjacency, str], float],
-    tie: Callable[[Adjacency, str], float],
-    *,
-    fill_ins: bool = False,
-) -> list[str]:
-    """Eliminate the attribute with the smallest (rule, tie, position); fill_ins: `rule` looks at neighbours' edges."""
-    graph = {name: set(around) for name, around in adjacency.items()}
-    place = {name: i for i, name in enumerate(graph)}
-    # A lazy heap: stale entries are skipped by comparing the version stored with the current one.
-    version = dict.fromkeys(graph, 0)
-    heap = [(rule(graph, name), tie(graph, name), place[name], 0, name) for name in graph]
-    heapq.heapify(heap)
-    order = []
-    while heap:
-        _, _, _, seen, name = heapq.heappop(heap)
-        if name not in graph or seen != version[name]:
-            continue
-        order.append(name)
-        around = graph.pop(name)
-        touched = set(around)
-        for other in around:
-            if fill_ins and not around - graph[other] <= {other}:  # new edges change their common neighbours' fill
-                touched |= graph[other]
-            graph[other] |= around
-            graph[other] -= {other, name}
-        touched.discard(name)
-        for other in sorted(touched, key=place.__getitem__):
-            if other in graph:
-                version[other] += 1
-                heapq.heappush(heap, (rule(graph, other), tie(graph, other), place[other], version[other], other))
-    return order
+_HOPELESS = 64 * math.log(2)
 
 
 def junction_tree(elimination: Elimination) -> tuple[list[Clique], list[tuple[int, int]]]:

@@ -431,6 +431,47 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
         bootstrap(wrong, 3, learner=Quick())
 
 
+def test_refits_that_go_together_are_asked_for_together():
+    """`many` gets the releases that one call after another would get; what it forgets is an error, and a failure names
+    the refits it was in."""
+    seen = []
+
+    class Together:
+        def __init__(self, lost: int) -> None:
+            self.lost = lost
+
+        def __call__(self, release):
+            return Tables(ONE, release.tables.values / 1000)
+
+        def many(self, releases):
+            if self.lost < 0:
+                raise InferenceError("lost")
+            seen.append(len(releases))
+            return [self(one) for one in releases][self.lost :]
+
+    @frozen(kw_only=True)
+    class Quick(Logs):
+        lost: int | None = None
+
+        def refitter(self, model, inference):
+            together = Together(self.lost or 0)
+            return together.__call__ if self.lost is None else together
+
+    model = dpgm.learn(released(ONE, 500, 1, 1), Quick()).model
+    alone, many = (
+        bootstrap(model, 43, learner=Quick(lost=lost), randomness=SeededRandomness(1)).replicates for lost in (None, 0)
+    )
+    assert seen == [40, 3]
+    assert all(
+        np.array_equal(one.potentials.values, two.potentials.values) for one, two in zip(alone, many, strict=True)
+    )
+    with pytest.raises(IncompatiblePlugin, match=r"3 releases .* gave 2"):
+        bootstrap(model, 3, learner=Quick(lost=1))
+    with pytest.raises(InferenceError, match="lost") as caught:
+        bootstrap(model, 3, learner=Quick(lost=-1))
+    assert "refits 1 to 3 of 3" in caught.value.__notes__[0]
+
+
 def test_replicates_made_elsewhere_serve_too(chain, tmp_path):
     """`with_replicates` takes log-potentials, (B, cells), and shares the engine; another shape is refused.
 
@@ -447,10 +488,11 @@ def test_replicates_made_elsewhere_serve_too(chain, tmp_path):
 
 
 def test_progress_counts_the_refits(chain):
-    """One report per refit, and one at the end."""
+    """One report per refit, or per refits that go together, and one at the end."""
     seen = []
-    bootstrap(chain, 3, progress=lambda task, done, total: seen.append((task, done, total)))
-    assert seen == [("bootstrap", done, 3) for done in range(4)]
+    for learner in (Counts(), None):
+        bootstrap(chain, 3, learner=learner, progress=lambda task, done, total: seen.append((task, done, total)))
+    assert seen == [("bootstrap", done, 3) for done in (0, 1, 2, 3, 0, 3)]
 
 
 # --- several data sets --------------------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, Structure, Tables
-from dpgm_core.learning.likelihood import Likelihood
+from dpgm_core.learning.likelihood import Likelihood, together
 from dpgm_core.progress import silent
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
@@ -36,3 +37,60 @@ def test_the_gradient_is_that_of_the_value(l2):
     assert problem.slope <= 1e-7
     said = problem.slope
     assert np.abs(problem.value(found, l2)[1]).max() == pytest.approx(said, abs=1e-12)
+
+
+def problems(count: int) -> list[Likelihood]:
+    """Of a loop of three tables; targets with empty cells, from far less than a record per cell."""
+    structure = Structure(Domain.from_sizes({"a": 4, "b": 5, "c": 3}), [("a", "b"), ("b", "c"), ("a", "c")])
+    engine = dpgm.make("inference", "junction-tree").compile(structure)
+    rng = np.random.default_rng(5)
+    targets = []
+    for _ in range(count):
+        joint = rng.multinomial(30, rng.dirichlet(np.full(60, 0.2))).reshape(4, 5, 3) / 30
+        targets.append(np.concatenate([joint.sum(axis=axis).reshape(-1) for axis in (2, 0, 1)]))
+    return [Likelihood(engine, Tables(structure, target), silent) for target in targets]
+
+
+@pytest.mark.parametrize("l2", [1e-1, 1e-3, 1e-5])
+def test_the_minimum_is_another_minimisers(l2):
+    """scipy's BFGS, on the same function, started elsewhere; potentials of some 10 nats among them."""
+    (problem,) = problems(1)
+    theta, converged = problem.minimise(np.zeros(problem.target.structure.cells), l2, 1e-8, 2000)
+    other = minimize(problem.value, np.ones(len(theta)), args=(l2,), jac=True, options={"gtol": 1e-9, "maxiter": 5000})
+    assert converged
+    assert problem.value(theta, l2)[0] <= other.fun + 1e-12
+    np.testing.assert_allclose(theta, other.x, atol=1e-8 / l2)
+
+
+def test_together_each_ends_where_it_would_alone():
+    """However many inferences each takes: the same numbers, calls and derivatives."""
+    start = np.zeros(problems(1)[0].target.structure.cells)
+    alone, side_by_side = problems(3), problems(3)
+    expected = [one.minimise(start, 10.0**-power, 1e-7, 500) for power, one in enumerate(alone, 2)]
+    descents = [one.descent(start, 10.0**-power, 1e-7, 500) for power, one in enumerate(side_by_side, 2)]
+    found = together(alone[0].engine, descents)
+    assert len({one.calls for one in alone}) == 3
+    for one, two, (theta, done), (again, ended) in zip(alone, side_by_side, expected, found, strict=True):
+        assert (one.calls, one.slope, done) == (two.calls, two.slope, ended)
+        assert np.array_equal(theta, again)
+
+
+def test_a_share_ends_where_that_much_is_left_to_gain():
+    """What is left, by the model of the Hessian, is right to a factor of 10 or so."""
+    for problem in problems(4):
+        start = np.zeros(problem.target.structure.cells)
+        best = problem.value(problem.minimise(start, 1e-3, 1e-9, 2000)[0], 1e-3)[0]
+        whole, calls = problem.value(start, 1e-3)[0] - best, problem.calls
+        theta, done = problem.minimise(start, 1e-3, 1e-9, 2000, share=1e-3)
+        assert done
+        assert problem.calls - calls < calls / 2
+        assert 0 < problem.value(theta, 1e-3)[0] - best < 1e-2 * whole
+
+
+def test_a_tolerance_beyond_rounding_ends_all_the_same():
+    """Where no step lowers anything any more it says that it did not converge, after a few hundred calls."""
+    (problem,) = problems(1)
+    _, converged = problem.minimise(np.zeros(problem.target.structure.cells), 1e-3, 1e-30, 10**6)
+    assert not converged
+    assert problem.slope < 1e-7
+    assert problem.calls < 1000

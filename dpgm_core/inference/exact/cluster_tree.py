@@ -1,38 +1,62 @@
-"""The junction tree of a structure, rooted: which clusters a query needs, and how large its tables get."""
+"""The junction tree of a structure, rooted: which clusters a query needs, and how large its tables get.
+
+Attributes are letters, their places in the elimination order; sets of them are the bits of an integer.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from attrs import field, frozen
 
 from dpgm_core.errors import TooLarge
+from dpgm_core.inference.exact.cluster_sums import ClusterSum, cluster_sum, letters_of
 from dpgm_core.structure import Clique, Structure, human_bytes
 
-__all__ = ["ClusterTree", "Message", "Part", "cluster_tree"]
+__all__ = ["ClusterTree", "Message", "MessagePlan", "Part", "cluster_tree"]
 
-#: The cluster that a message leaves for its parent, and the query's attributes that it carries besides the separator.
-Message = tuple[int, frozenset[str]]
+#: The cluster that a message leaves for its parent, and the letters that it carries besides the separator.
+Message = tuple[int, int]
 
 
-@frozen
-class Part:
-    """The share of one component in a query: its attributes, the cluster they meet in and the messages it needs."""
+class MessagePlan(NamedTuple):
+    """How a message is made: from which others, by which sum.
 
-    names: Clique
+    carried: the letters of its last axis, in order. cells: of that axis. bytes: of all tables made for it where no
+    other is at hand.
+    """
+
+    below: tuple[Message, ...]
+    sum: ClusterSum
+    carried: tuple[int, ...]
+    cells: int
+    bytes: int
+
+
+class Part(NamedTuple):
+    """The share of one component in a query: the cluster it meets in, the messages it needs, how they are summed.
+
+    letters: of the result, in the order of its axes once what is carried has axes of its own.
+    """
+
     top: int
     messages: tuple[Message, ...]
+    sum: ClusterSum
+    letters: tuple[int, ...]
 
 
 @frozen(kw_only=True, eq=False)
 class ClusterTree:
     """A rooted junction forest over all attributes. structure: its clusters as cliques, in the order of the numbers.
 
-    parents: -1 for a root. separators: the attributes shared with the parent. children: in the order of `entries`.
-    entries, exits: a cluster d lies under c where entries[c] <= entries[d] < exits[c]. home: an attribute's cluster
-    nearest to the root. roots: of each cluster's component. members: the clusters as sets.
+    parents: -1 for a root. separators: the attributes shared with the parent. children: in the order of `entries`,
+    which number the clusters from the root outwards, subtree by subtree. home: an attribute's cluster nearest to the
+    root. roots: of each cluster's component. jumps: an ancestor further up, itself for a root.
+
+    letter, sizes: of attributes by name, labels by letter. members, shared: letters of clusters and of separators.
     """
 
     structure: Structure
@@ -40,102 +64,109 @@ class ClusterTree:
     separators: tuple[frozenset[str], ...]
     children: tuple[tuple[int, ...], ...]
     entries: tuple[int, ...]
-    exits: tuple[int, ...]
     home: Mapping[str, int]
     roots: tuple[int, ...]
-    members: tuple[frozenset[str], ...]
-    _needs: dict[Message, int] = field(init=False, factory=dict)
-
-    def under(self, cluster: int, names: Iterable[str]) -> bool:
-        """Whether the subtree at a cluster holds all the names."""
-        first, last = self.entries[cluster], self.exits[cluster]
-        return all(name in self.members[cluster] or first <= self.entries[self.home[name]] < last for name in names)
-
-    def towards(self, cluster: int, name: str) -> int:
-        """The child under which an attribute is at home that the cluster does not hold."""
-        below = self.children[cluster]
-        entries = self.entries
-        return below[bisect_right(below, entries[self.home[name]], key=lambda child: entries[child]) - 1]
-
-    def top(self, names: Sequence[str]) -> int:
-        """The lowest cluster whose subtree holds all the names, which are of one component."""
-        cluster = self.home[names[0]]
-        while not self.under(cluster, names):
-            cluster = self.parents[cluster]
-        while (name := next((name for name in names if name not in self.members[cluster]), None)) is not None:
-            child = self.towards(cluster, name)
-            if not self.under(child, names):
-                break
-            cluster = child
-        return cluster
-
-    def messages(self, cluster: int, names: Iterable[str]) -> tuple[Message, ...]:
-        """What a cluster needs of its children to speak of attributes in its subtree."""
-        carried: dict[int, set[str]] = {}
-        for name in names:
-            if name not in self.members[cluster]:
-                carried.setdefault(self.towards(cluster, name), set()).add(name)
-        return tuple((child, frozenset(some)) for child, some in carried.items())
-
-    def letters(self, message: Message) -> Clique:
-        """The axes of a message: its separator, then what it carries, each in alphabetical order."""
-        return (*sorted(self.separators[message[0]]), *sorted(message[1]))
-
-    def steps(self, cluster: int, messages: Sequence[Message], keep: Iterable[str]) -> list[frozenset[str]]:
-        """The attributes left before, and after, each message is taken in: those kept or spoken of later."""
-        later = [frozenset(self.letters(message)) for message in messages]
-        held, found = self.members[cluster], []
-        for taken in range(len(messages) + 1):
-            if taken:
-                held |= later[taken - 1]
-            held &= frozenset(keep).union(*later[taken:])
-            found.append(held)
-        return found
+    jumps: tuple[int, ...]
+    letter: Mapping[str, int]
+    sizes: tuple[int, ...]
+    members: tuple[int, ...]
+    shared: tuple[int, ...]
+    _homes: tuple[int, ...]  # by letter
+    _below: tuple[tuple[int, ...], ...]  # the entries of the children
+    _plans: dict[Message, MessagePlan] = field(init=False, factory=dict)
+    _sums: dict[tuple[int, tuple[int, ...], int], ClusterSum] = field(init=False, factory=dict)
 
     def plan(self, names: Clique, max_bytes: int) -> list[Part]:
         """A query by components, which are independent; names: distinct, at least one.
 
         Raises TooLarge, with sizes, where the table or those on the way to it take more than max_bytes.
         """
-        cells = self._cells(names)
+        letters = [self.letter[name] for name in names]
+        cells = math.prod([self.sizes[letter] for letter in letters])
         needed = 16 * cells
         if needed > max_bytes:
             raise _too_large(names, cells, needed, max_bytes)
-        split: dict[int, list[str]] = {}
-        for name in names:
-            split.setdefault(self.roots[self.home[name]], []).append(name)
+        split: dict[int, list[int]] = {}
+        for letter in letters:
+            split.setdefault(self.roots[self._homes[letter]], []).append(letter)
         parts = []
         for some in split.values():
-            top = self.top(some)
-            part = Part(tuple(some), top, self.messages(top, some))
-            needed += self._work(top, part.messages, some) + sum(map(self._bytes, part.messages))
+            part, work = self._part(some)
             parts.append(part)
+            needed += work
         if needed > max_bytes:
             raise _too_large(names, cells, needed, max_bytes)
         return parts
 
-    def _cells(self, names: Iterable[str]) -> int:
-        sizes = self.structure.domain.sizes
-        return math.prod(sizes[name] for name in names)
-
-    def _work(self, cluster: int, messages: Sequence[Message], keep: Iterable[str]) -> int:
-        # Twice the bytes of each table, as matrix products may want a copy in another order.
-        return 16 * sum(map(self._cells, [self.members[cluster], *self.steps(cluster, messages, keep)]))
-
-    def _bytes(self, wanted: Message) -> int:
-        """Bytes of all tables made for a message where no other is at hand; remembered."""
-        stack = [wanted]
+    def message_plan(self, message: Message) -> MessagePlan:
+        """How a message is made; found once."""
+        plans = self._plans
+        if message in plans:
+            return plans[message]
+        stack = [message]
         while stack:  # no recursion: trees may be thousands deep
-            message = stack[-1]
-            below = self.messages(*message)
-            unknown = [one for one in below if one not in self._needs]
+            one = stack[-1]
+            below = self._messages(*one)
+            unknown = [other for other in below if other not in plans]
             if unknown:
                 stack += unknown
             else:
-                work = self._work(message[0], below, self.letters(message))
-                self._needs[message] = work + sum(self._needs[one] for one in below)
+                plans[one] = self._planned(one, below)
                 stack.pop()
-        return self._needs[wanted]
+        return plans[message]
+
+    def _part(self, letters: Sequence[int]) -> tuple[Part, int]:
+        """Of letters of one component, and the bytes of all tables made for them where no message is at hand."""
+        mask = sum([1 << letter for letter in letters])
+        top = self._top(letters)
+        messages = self._messages(top, mask)
+        plans = [self.message_plan(one) for one in messages]
+        summing = self._sum(top, messages, mask & self.members[top])
+        found = (*summing.held, *[letter for plan in plans for letter in plan.carried])
+        work = self._work(top, summing, plans) + sum([plan.bytes for plan in plans])
+        return Part(top, messages, summing, found), work
+
+    def _planned(self, message: Message, below: tuple[Message, ...]) -> MessagePlan:
+        cluster, mask = message
+        plans = [self._plans[one] for one in below]
+        summing = self._sum(cluster, below, self.shared[cluster] | (mask & self.members[cluster]))
+        carried = (*summing.own, *[letter for plan in plans for letter in plan.carried])
+        work = self._work(cluster, summing, plans) + sum([plan.bytes for plan in plans])
+        return MessagePlan(below, summing, carried, math.prod([self.sizes[letter] for letter in carried]), work)
+
+    def _work(self, cluster: int, summing: ClusterSum, plans: Sequence[MessagePlan]) -> int:
+        # Twice the bytes of each table, as matrix products may want a copy in another order.
+        return 16 * (self.structure.sizes[cluster] + summing.work([plan.cells for plan in plans]))
+
+    def _top(self, letters: Sequence[int]) -> int:
+        """The lowest cluster whose subtree holds all the letters, which are of one component."""
+        entries, members, jumps = self.entries, self.members, self.jumps
+        homes = [entries[self._homes[letter]] for letter in letters]
+        # From the last home upwards: what is above it, and not after another home, has that one in its subtree.
+        cluster = self._homes[letters[homes.index(max(homes))]]
+        for letter, entry in zip(letters, homes, strict=True):
+            while entries[cluster] > entry and not members[cluster] >> letter & 1:
+                far = jumps[cluster]
+                cluster = far if entries[far] > entry and not members[far] >> letter & 1 else self.parents[cluster]
+        return cluster
+
+    def _messages(self, cluster: int, mask: int) -> tuple[Message, ...]:
+        """What a cluster needs of its children to speak of letters in its subtree."""
+        carried: dict[int, int] = {}
+        for letter in letters_of(mask & ~self.members[cluster]):
+            entry = self.entries[self._homes[letter]]
+            child = self.children[cluster][bisect_right(self._below[cluster], entry) - 1]
+            carried[child] = carried.get(child, 0) | 1 << letter
+        return tuple(carried.items())
+
+    def _sum(self, cluster: int, messages: Sequence[Message], keep: int) -> ClusterSum:
+        key = (cluster, tuple([child for child, _ in messages]), keep)
+        found = self._sums.get(key)
+        if found is None:
+            taken = [self.shared[child] for child, _ in messages]
+            made = cluster_sum(self.members[cluster], taken, keep, self.shared[cluster], self.sizes)
+            found = self._sums.setdefault(key, made)
+        return found
 
 
 def _too_large(names: Clique, cells: int, needed: int, max_bytes: int) -> TooLarge:
@@ -158,43 +189,60 @@ def cluster_tree(structure: Structure) -> ClusterTree:
     >>> tree.structure.cliques, tree.parents
     ((('a', 'b'), ('b', 'c')), (-1, 0))
     """
-    clusters, edges = structure.junction_tree
+    cliques, edges = structure.junction_tree
+    letter = {name: at for at, name in enumerate(structure.elimination.order)}
+    clusters = [tuple(sorted(clique, key=letter.__getitem__)) for clique in cliques]  # axes ascend by letter
     beside: list[list[int]] = [[] for _ in clusters]
     for one, two in edges:
         beside[one].append(two)
         beside[two].append(one)
-    parents, entries, exits = [-1] * len(clusters), [-1] * len(clusters), [0] * len(clusters)
+    parents, entries = [-1] * len(clusters), [-1] * len(clusters)
     children: list[list[int]] = [[] for _ in clusters]
-    roots = [0] * len(clusters)
+    roots, jumps, depths = [0] * len(clusters), [*range(len(clusters))], [0] * len(clusters)
     home: dict[str, int] = {}
-    order: list[int] = []
+    entered = 0
     for root in range(len(clusters)):
         stack = [root] if entries[root] < 0 else []
         while stack:
             cluster = stack.pop()
-            entries[cluster], roots[cluster] = len(order), root
-            order.append(cluster)
+            entries[cluster], roots[cluster] = entered, root
+            entered += 1
+            if cluster != root:
+                children[parents[cluster]].append(cluster)
+                depths[cluster] = depths[parents[cluster]] + 1
+                jumps[cluster] = _jump(parents[cluster], jumps, depths)
             for name in clusters[cluster]:
                 home.setdefault(name, cluster)
             for other in beside[cluster]:
                 if other != parents[cluster]:
                     parents[other] = cluster
                     stack.append(other)
-    for cluster in reversed(order):
-        exits[cluster] = max([entries[cluster] + 1, *(exits[child] for child in children[cluster])])
-        if parents[cluster] >= 0:
-            children[parents[cluster]].append(cluster)
-    members = tuple(map(frozenset, clusters))
+    members = tuple(sum(1 << letter[name] for name in clique) for clique in clusters)
+    separators = tuple(
+        frozenset(clusters[cluster]).intersection(clusters[parent]) if parent >= 0 else frozenset()
+        for cluster, parent in enumerate(parents)
+    )
+    sizes = structure.domain.sizes
     return ClusterTree(
         structure=Structure(structure.domain, clusters),
         parents=tuple(parents),
-        separators=tuple(
-            members[cluster] & members[parent] if parent >= 0 else frozenset() for cluster, parent in enumerate(parents)
-        ),
-        children=tuple(tuple(reversed(below)) for below in children),
+        separators=separators,
+        children=tuple(map(tuple, children)),
         entries=tuple(entries),
-        exits=tuple(exits),
         home=home,
         roots=tuple(roots),
+        jumps=tuple(jumps),
+        letter=letter,
+        sizes=tuple(sizes[name] for name in letter),
         members=members,
+        shared=tuple(sum(1 << letter[name] for name in separator) for separator in separators),
+        homes=tuple(home[name] for name in letter),
+        below=tuple(tuple(entries[child] for child in some) for some in children),
     )
+
+
+def _jump(parent: int, jumps: Sequence[int], depths: Sequence[int]) -> int:
+    """Where a child of `parent` jumps: any ancestor is then some log2(depth) steps away (Myers 1983)."""
+    over = jumps[parent]
+    far = depths[parent] - depths[over] == depths[over] - depths[jumps[over]]
+    return jumps[over] if far else parent

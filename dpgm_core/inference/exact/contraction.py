@@ -9,23 +9,17 @@ executor (probabilities, logarithms, max-plus, derivatives) is a walk over `Cont
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
 
-from dpgm_core.structure import Structure, graphs
+from dpgm_core.inference.exact.pairing import Pairing, Pairings, Tree
+from dpgm_core.structure import Structure
+from dpgm_core.structure.bitgraph import Played, places
 
-__all__ = ["Letters", "Contraction", "Step", "candidates", "kernel_cost", "contraction_of"]
+__all__ = ["Bucket", "Contraction", "Letters", "Step", "buckets_of", "contraction_of", "scopes_of"]
 
 Letters = tuple[int, ...]
-
-# The cost model, in nanoseconds of one core, measured with numpy and OpenBLAS: what a call costs, what a small
-# matrix product inside a batch costs, what one multiply-add costs in a matrix product and one cell in a pass.
-CALL, BLOCK, MULTIPLY_ADD, CELL = 700.0, 100.0, 0.06, 0.7
-EXHAUSTIVE = 5  # a bucket of at most this many tables is paired optimally under the model
-# Orders tied for the greedy rules differ in speed by up to 2: other ties are tried for about as long as 100 calls take.
-MOST_TRIES, CALLS_WORTH, TRY = 16, 100, 5e5  # TRY: nanoseconds of planning per node
 
 
 @frozen
@@ -64,18 +58,6 @@ class Contraction:
         return math.prod(self.shape(node))
 
     @property
-    def seconds(self) -> float:
-        """The predicted time of one inference, under the cost model."""
-        total = 0.0
-        for step in self.steps:
-            left, out = self.nodes[step.left], self.nodes[step.out]
-            if step.right is None:
-                total += 2 * CALL + CELL * self.cells(step.left)
-            else:
-                total += _step_cost(left, self.nodes[step.right], out, self.sizes)
-        return 1e-9 * total
-
-    @property
     def multiply_adds(self) -> int:
         """Multiply-adds of one inference: each step once forwards, and once backwards per operand."""
         work = 0
@@ -86,74 +68,69 @@ class Contraction:
         return work
 
 
-def kernel_cost(p: Iterable[int], q: Iterable[int], r: Iterable[int], sizes: Sequence[int]) -> float:
-    """Nanoseconds of r = sum p * q under the cost model.
+@frozen
+class Bucket:
+    """What is multiplied when an attribute is summed out.
 
-    >>> kernel_cost([0, 1], [1, 2], [0, 2], [9, 9, 9]) < kernel_cost([0, 1], [1, 2], [0, 1, 2], [9, 9, 9]) + 700
-    True
+    place: the attribute's. tables: the cliques, by number, and the messages, as ~place of the attribute each came from.
+    pairing: over `tables`, by position. message: the scope of the product, once the attribute is summed out.
     """
-    p, q, r = set(p), set(q), set(r)
-    passes = _cells(p, sizes) + _cells(q, sizes) + _cells(r, sizes)
-    if p | q == r:
-        return CALL + CELL * passes / 2
-    blocks, work = _cells(p & q & r, sizes), _cells(p | q, sizes)
-    return CALL + BLOCK * blocks + MULTIPLY_ADD * work + CELL * passes / 4
+
+    place: int
+    tables: tuple[int, ...]
+    pairing: Pairing
+    message: int
 
 
-def _step_cost(left: Iterable[int], right: Iterable[int], out: Iterable[int], sizes: Sequence[int]) -> float:
-    # Forwards, and the adjoint of either operand.
-    return (
-        kernel_cost(left, right, out, sizes)
-        + kernel_cost(out, right, left, sizes)
-        + kernel_cost(out, left, right, sizes)
-    )
+def buckets_of(scopes: Sequence[int], played: Played, pairings: Pairings) -> Iterator[Bucket]:
+    """Bucket elimination along an order, on scopes alone: of each attribute of some clique, in turn.
+
+    scopes: of each clique, without attributes of one label.
+    """
+    rank = [0] * len(played.order)
+    for turn, place in enumerate(played.order):
+        rank[place] = turn
+    by_turn = rank.__getitem__
+    waiting: list[list[tuple[int, int]]] = [[] for _ in rank]
+    held = 0
+    for number, scope in enumerate(scopes):
+        held |= scope
+        if scope:
+            waiting[min(places(scope), key=by_turn)].append((scope, number))
+    for place, near in zip(played.order, played.around, strict=True):
+        bucket = waiting[place]
+        if not bucket:
+            continue
+        bucket.sort()  # the same tables in another order are paired alike
+        message = near & held
+        pairing = pairings.of(place, tuple([scope for scope, _ in bucket]))
+        yield Bucket(place, tuple([number for _, number in bucket]), pairing, message)
+        if message:
+            waiting[min(places(message), key=by_turn)].append((message, ~place))
 
 
-def candidates(structure: Structure) -> list[tuple[Contraction, graphs.Elimination]]:
-    """Plans along several greedy elimination orders, the fastest under the cost model first; deterministic.
+def contraction_of(structure: Structure, played: Played, pairings: Pairings) -> Contraction:
+    """Write bucket elimination along an order down as steps.
+
+    played: on the structure's graph, places in the domain's order.
 
     >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.inference.exact.costs import NUMPY
+    >>> from dpgm_core.structure.bitgraph import BitGraph
     >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-    >>> candidates(structure)[0][1].treewidth
-    1
+    >>> played = BitGraph.of(structure.adjacency, structure.domain.sizes).play([0, 1, 2])
+    >>> [step.right for step in contraction_of(structure, played, Pairings((2, 3, 2), NUMPY)).steps]
+    [None, 2, None]
     """
-    names, sizes = list(structure.domain.names), structure.domain.sizes
-    found = [(contraction_of(structure, structure.elimination), structure.elimination)]
-    seen = {structure.elimination.order}
-    first, least = found[0][0], structure.elimination.total
-    tries = int(min(MOST_TRIES, CALLS_WORTH * 1e9 * first.seconds / (TRY * max(1, len(first.nodes)))))
-    shuffle = random.Random(0).shuffle
-    for _ in range(tries):
-        for elimination in graphs.elimination_orders({name: structure.adjacency[name] for name in names}, sizes):
-            if elimination.total <= 2 * least and elimination.order not in seen:
-                seen.add(elimination.order)
-                found.append((contraction_of(structure, elimination), elimination))
-        shuffle(names)  # ties break by position
-    return sorted(found, key=lambda candidate: candidate[0].seconds)
-
-
-def contraction_of(structure: Structure, elimination: graphs.Elimination) -> Contraction:
-    """Write bucket elimination along an order down as steps, pairing the tables of each bucket cheaply.
-
-    >>> from dpgm_core.domain import Domain
-    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
-    >>> [step.right for step in contraction_of(structure, structure.elimination).steps]
-    [None, 1, None]
-    """
-    domain = structure.domain
-    order = tuple(name for name in elimination.order if domain[name].size > 1)
+    names, domain = structure.domain.names, structure.domain
+    order = tuple(names[place] for place in played.order if domain[names[place]].size > 1)
     letter_of = {name: letter for letter, name in enumerate(order)}
-    sizes = tuple(domain[name].size for name in order)
     nodes: list[Letters] = []
     groups: list[int] = []
     for number, group in enumerate(structure.groups):
         for clique in group:
-            nodes.append(tuple(letter_of[name] for name in clique if name in letter_of))
+            nodes.append(tuple([letter_of[name] for name in clique if name in letter_of]))
             groups.append(number)
-    buckets: list[list[int]] = [[] for _ in order]
-    for node, letters in enumerate(nodes):
-        if letters:
-            buckets[min(letters)].append(node)
     steps: list[Step] = []
     roots = []
 
@@ -162,94 +139,56 @@ def contraction_of(structure: Structure, elimination: graphs.Elimination) -> Con
         steps.append(Step(left, right, len(nodes) - 1))
         return len(nodes) - 1
 
-    for letter, bucket in enumerate(buckets):
-        if not bucket:
-            continue
-        tree = _pairing(letter, bucket, nodes, sizes)
-        message = _lay_out(letter, tree, nodes, add)
-        if nodes[message]:
-            buckets[min(nodes[message])].append(message)
-        else:
+    messages: dict[int, int] = {}
+    found: list[tuple[int, ...]] = [()] * len(order)
+    for bucket in buckets_of(scopes_of(structure), played, pairings):
+        letter = letter_of[names[bucket.place]]
+        multiplied = tuple([table if table >= 0 else messages[~table] for table in bucket.tables])
+        message = _lay_out(letter, bucket.pairing.tree, multiplied, nodes, add)
+        found[letter] = multiplied
+        messages[bucket.place] = message
+        if not nodes[message]:
             roots.append(message)
     return Contraction(
         order=order,
-        sizes=sizes,
+        sizes=tuple([domain[name].size for name in order]),
         nodes=tuple(nodes),
         groups=tuple(groups),
         steps=tuple(steps),
         roots=tuple(roots),
-        buckets=tuple(tuple(bucket) for bucket in buckets),
+        buckets=tuple(found),
     )
 
 
-# A binary tree of node numbers: which tables of a bucket are multiplied with which.
-_Tree = int | tuple["_Tree", "_Tree"]
+def scopes_of(structure: Structure) -> list[int]:
+    """The attributes of each clique as bits, places in the domain's order, without those of one label.
+
+    >>> from dpgm_core.domain import Domain
+    >>> scopes_of(Structure(Domain.from_sizes({"a": 2, "b": 1, "c": 3}), [("c", "b", "a")]))
+    [5]
+    """
+    bit = {one.name: 1 << place if one.size > 1 else 0 for place, one in enumerate(structure.domain)}
+    return [sum([bit[name] for name in clique]) for clique in structure.cliques]
 
 
-def _pairing(letter: int, bucket: Sequence[int], nodes: Sequence[Letters], sizes: Sequence[int]) -> _Tree:
-    """The pairing of a bucket that is cheapest under the cost model, adjoints included; greedy while it is large."""
-    parts: list[tuple[_Tree, frozenset[int]]] = [(node, frozenset(nodes[node])) for node in bucket]
-    if len(parts) > EXHAUSTIVE:  # tables over the same attributes first: one pass each, whatever comes after
-        same: dict[frozenset[int], list[_Tree]] = {}
-        for tree, scope in parts:
-            same.setdefault(scope, []).append(tree)
-        parts = sorted(
-            ((_balanced(trees), scope) for scope, trees in same.items()), key=lambda part: _cells(part[1], sizes)
-        )
-    while len(parts) > EXHAUSTIVE:
-        first = parts.pop(0)
-        mate = min(range(len(parts)), key=lambda i: _cells(first[1] | parts[i][1], sizes))
-        tree, scope = parts.pop(mate)
-        merged = ((first[0], tree), first[1] | scope)
-        place = next((i for i, part in enumerate(parts) if _cells(part[1], sizes) > _cells(merged[1], sizes)), None)
-        parts.insert(len(parts) if place is None else place, merged)
-    return _cheapest(letter, parts, sizes)
-
-
-def _balanced(trees: list[_Tree]) -> _Tree:
-    # Halves, not a chain: hundreds of messages may meet at the hub of a star.
-    half = len(trees) // 2
-    return (_balanced(trees[:half]), _balanced(trees[half:])) if half else trees[0]
-
-
-def _cheapest(letter: int, parts: Sequence[tuple[_Tree, frozenset[int]]], sizes: Sequence[int]) -> _Tree:
-    # Dynamic programming over subsets, as bit masks; the product of all parts has `letter` summed out.
-    full = (1 << len(parts)) - 1
-    best: dict[int, tuple[float, _Tree, frozenset[int]]] = {}
-    for i, (tree, scope) in enumerate(parts):
-        best[1 << i] = (0.0, tree, scope)
-    for mask in range(1, full + 1):
-        if mask in best:
-            continue
-        found: tuple[float, _Tree, frozenset[int]] | None = None
-        half = (mask - 1) & mask
-        while half:
-            other = mask ^ half
-            if half > other:  # each split once
-                cost_one, tree_one, one = best[half]
-                cost_two, tree_two, two = best[other]
-                out = (one | two) - {letter} if mask == full else one | two
-                cost = cost_one + cost_two + _step_cost(one, two, out, sizes)
-                if found is None or cost < found[0]:
-                    found = (cost, (tree_one, tree_two), out)
-            half = (half - 1) & mask
-        assert found is not None
-        best[mask] = found
-    return best[full][1]
-
-
-def _lay_out(letter: int, tree: _Tree, nodes: Sequence[Letters], add: Callable[[int, int | None, Letters], int]) -> int:
+def _lay_out(
+    letter: int,
+    tree: Tree,
+    tables: Sequence[int],
+    nodes: Sequence[Letters],
+    add: Callable[[int, int | None, Letters], int],
+) -> int:
     """Add the steps of a bucket and choose the axes of each product; returns the node of the message."""
 
-    def build(part: _Tree) -> int:
+    def build(part: Tree) -> int:
         if isinstance(part, int):
-            return part
+            return tables[part]
         left, right = build(part[0]), build(part[1])
         # Ascending letters put the letter to be summed first and the others as one run behind it: a matrix.
         return add(left, right, tuple(sorted({*nodes[left], *nodes[right]})))
 
     if isinstance(tree, int):
-        return add(tree, None, tuple(other for other in nodes[tree] if other != letter))
+        return add(tables[tree], None, tuple([other for other in nodes[tables[tree]] if other != letter]))
     left, right = build(tree[0]), build(tree[1])
     return add(left, right, _message_axes(letter, nodes[left], nodes[right]))
 
@@ -260,7 +199,3 @@ def _message_axes(letter: int, left: Letters, right: Letters) -> Letters:
     rows = tuple(other for other in left if other not in right)
     columns = tuple(other for other in right if other not in left)
     return min(batch + rows + columns, batch + columns + rows)
-
-
-def _cells(letters: Iterable[int], sizes: Sequence[int]) -> int:
-    return math.prod(sizes[letter] for letter in letters)

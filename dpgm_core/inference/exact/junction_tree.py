@@ -5,51 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen, validators
 
 from dpgm_core.arrays import Array, Codes, FloatArray
+from dpgm_core.components.options import option
 from dpgm_core.domain import code_dtype
-from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.errors import InferenceError, StructureError, TooLarge
+from dpgm_core.inference.compiled.loading import Executor, checked_executor, chosen
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
-from dpgm_core.inference.exact.contraction import Contraction, candidates
+from dpgm_core.inference.exact.compiled import CompiledExecutor
+from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
+from dpgm_core.inference.exact.explain import Explanation, explained
 from dpgm_core.inference.exact.logarithms import Logarithms
+from dpgm_core.inference.exact.planning import Cost, Plan, planned
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
-from dpgm_core.inference.exact.program import Program, lower
+from dpgm_core.inference.exact.program import lower
 from dpgm_core.inference.exact.queries import TreeQueries
 from dpgm_core.inference.exact.rounded import draw_rounded
+from dpgm_core.inference.threads import in_threads
+from dpgm_core.printable import thousands
 from dpgm_core.structure import Clique, Structure, human_bytes
 from dpgm_core.tables import Tables
 
 __all__ = ["Cost", "JunctionTree", "JunctionTreeEngine"]
-
-
-@frozen(kw_only=True)
-class Cost:
-    """What one exact inference takes.
-
-    treewidth: attributes in the largest cluster, less one. cells: cells of all tables made on the way. largest: cells
-    of the largest one. multiply_adds: of one call. peak_bytes: memory of one call besides its result.
-    """
-
-    treewidth: int
-    cells: int
-    largest: int
-    multiply_adds: int
-    peak_bytes: int
-
-    def __str__(self) -> str:
-        return (
-            f"treewidth {self.treewidth}, {self.cells:,} cells in intermediate tables (largest {self.largest:,}), "
-            f"{self.multiply_adds:,} multiply-adds and {human_bytes(self.peak_bytes)} per inference"
-        )
 
 
 @frozen(kw_only=True)
@@ -74,6 +60,12 @@ class JunctionTree:
         metadata={"help": "memory one inference may take; larger models are refused", "unit": "bytes"},
     )
 
+    executor: Executor = option(
+        "auto",
+        help="what runs the plan: numpy, numba (extra fast), logarithms throughout, or numba if it is installed",
+        validator=checked_executor,
+    )
+
     def compile(self, structure: Structure) -> JunctionTreeEngine | ConstrainedEngine:
         """An engine for a structure that honours the constraints of its domain; raises TooLarge before allocating."""
         return constrained(structure, self.plain)
@@ -83,52 +75,22 @@ class JunctionTree:
 
         Raises TooLarge before allocating.
         """
-        elimination = structure.elimination
-        # Whatever the pairing, a bucket makes a table over its cluster less the attribute summed.
-        least = max(math.prod(structure.domain.shape(cluster[1:])) for cluster in elimination.clusters)
-        if 8 * least > self.max_bytes:
-            raise self._too_large(structure, elimination.treewidth, f"a table of {_readable(least)} cells", 8 * least)
-        engines = (
-            JunctionTreeEngine(
-                structure, contraction, lower(contraction, structure), elimination.treewidth, self.max_bytes
-            )
-            for contraction, elimination in candidates(structure)
-        )
-        closest: Cost | None = None
-        for engine in engines:
-            if engine.needs.peak_bytes <= self.max_bytes:
-                return engine
-            closest = min(closest or engine.needs, engine.needs, key=lambda cost: cost.peak_bytes)
-        assert closest is not None
-        raise self._too_large(structure, closest.treewidth, str(closest), closest.peak_bytes)
-
-    def _too_large(self, structure: Structure, treewidth: int, what: str, needed: int) -> TooLarge:
-        size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
-        return TooLarge(
-            f"exact inference over {len(structure.cliques)} cliques (treewidth {treewidth}) needs {what}, {size} "
-            f"against max_bytes = {human_bytes(self.max_bytes)}; use fewer or smaller cliques, or loopy-bp for "
-            f"approximate inference"
-        )
-
-
-def _readable(count: int) -> str:
-    return f"{count:,}" if count < 10**15 else f"10^{len(str(count)) - 1}"
+        executor = chosen(self.executor)
+        plan = planned(structure, self.max_bytes, NUMBA if executor == "numba" else NUMPY)
+        return JunctionTreeEngine(structure, plan, self.max_bytes, executor)
 
 
 class JunctionTreeEngine:
     """Exact inference on one structure; no state between calls, safe to share between threads. Made by JunctionTree."""
 
     def __init__(
-        self, structure: Structure, contraction: Contraction, program: Program, treewidth: int, max_bytes: int
+        self, structure: Structure, plan: Plan, max_bytes: int, executor: Literal["numpy", "numba", "log"]
     ) -> None:
-        self._structure = structure
-        self.contraction = contraction
-        self._program = program
-        self._treewidth = treewidth
-        self._max_bytes = max_bytes
-        self._run = ProbabilityExecutor(contraction, program, structure)
-        self._potentials = Potentials(contraction, structure)
-        self._logarithms = Logarithms(contraction, structure)
+        self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
+        self.contraction, self.executor = plan.contraction, executor
+        self._run = ProbabilityExecutor(plan.contraction, plan.program, structure)
+        self._potentials = Potentials(plan.contraction, structure)
+        self._logarithms = Logarithms(plan.contraction, structure)
 
     @property
     def structure(self) -> Structure:
@@ -150,18 +112,20 @@ class JunctionTreeEngine:
         """`needs` in words."""
         return str(self.needs)
 
-    @cached_property
+    @property
     def needs(self) -> Cost:
         """Sizes of one inference, known before any is run."""
-        made = [self.contraction.cells(step.out) for step in self.contraction.steps] or [0]
-        doubles = 2 * self._structure.cells + self._program.arena + self._program.ones
-        return Cost(
-            treewidth=self._treewidth,
-            cells=sum(made),
-            largest=max(made),
-            multiply_adds=self.contraction.multiply_adds,
-            peak_bytes=8 * doubles,
-        )
+        return self._plan.needs
+
+    def explain(self) -> Explanation:
+        """What an inference will do: the order that won, where the model is wide, and the dearest steps.
+
+        >>> from dpgm_core.domain import Domain
+        >>> engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 4})))
+        >>> engine.explain().widest, str(engine.explain()).splitlines()[2]
+        (('b', 'c'), 'widest cluster: b, c, 12 cells')
+        """
+        return explained(self._plan, self.executor)
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Expected counts of every table for `total` records, and log Z of one.
@@ -171,18 +135,55 @@ class JunctionTreeEngine:
         """
         if not (math.isfinite(total) and total >= 0):
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
-        theta, top = self._potentials.checked(potentials)
+        if self.executor == "numba":
+            found = self._compiled(self._potentials.fitting(potentials), total)
+            if found is not None and math.isfinite(found[1]):
+                return Beliefs(marginals=Tables._trusted(self._structure, found[0]), log_partition=found[1])
+        # Also for what compiled kernels leave: potentials to be refused by name, or beyond their range.
+        marginals, log_partition = self._inferred(*self._potentials.checked(potentials))
+        if total != 1.0:
+            marginals *= total
+        return Beliefs(marginals=Tables._trusted(self._structure, marginals), log_partition=log_partition)
+
+    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
+        """What `infer` gives for each row of log-potentials (n, cells), nats; over several cores where that pays.
+
+        Raises what `infer` raises, and StructureError for rows of another length.
+
+        >>> from dpgm_core.domain import Domain
+        >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+        >>> [round(one.log_partition, 3) for one in JunctionTree().compile(structure).infer_many(np.zeros((2, 2)))]
+        [0.693, 0.693]
+        """
+        rows = np.ascontiguousarray(potentials, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self._structure.cells:
+            raise StructureError(
+                f"infer_many: potentials must have shape (n, {self._structure.cells}), got {rows.shape}"
+            )
+        share = -(-len(rows) // _SHARES)
+
+        def some(first: int) -> list[Beliefs]:
+            return [self.infer(Tables(self._structure, row), total=total) for row in rows[first : first + share]]
+
+        parts = in_threads(
+            [partial(some, first) for first in range(0, len(rows), max(1, share))],
+            seconds=1e-9 * len(rows) * self._plan.candidate.nanoseconds if self.executor == "numba" else 0.0,
+        )
+        return [one for part in parts for one in part]
+
+    def _inferred(self, theta: FloatArray, top: FloatArray) -> tuple[FloatArray, float]:
+        """(marginals, log Z) of one record, of potentials that were checked. Raises InferenceError."""
         with np.errstate(all="ignore"):  # infinities and underflow are judged below, by name
             ready = self._potentials.ready(theta, top)
-            found = self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
+            found = (
+                None if self.executor == "log" else self._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros)
+            )
             if found is None:
                 found = self._logarithms.infer(theta if ready.above is None else theta - ready.above)
         marginals, log_partition = found
         log_partition += ready.shift
         refuse_infinite(log_partition)
-        if total != 1.0:
-            marginals *= total
-        return Beliefs(marginals=Tables(self._structure, marginals), log_partition=log_partition)
+        return marginals, log_partition
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """A most probable record (attribute -> code) and its unnormalised log-probability, nats.
@@ -279,7 +280,7 @@ class JunctionTreeEngine:
         plans = [tree.plan(tuple(query), self._max_bytes // 2) for query in queries]
         needed, worth = 8 * tree.structure.cells, min(self._max_bytes, len(queries) * self._max_bytes // _WORTH)
         if needed > worth:
-            size = human_bytes(needed) if needed < 2**60 else f"{_readable(needed)} bytes"
+            size = human_bytes(needed) if needed < 2**60 else f"{thousands(needed)} bytes"
             raise TooLarge(
                 f"the clusters of the junction tree need {size} for {len(queries)} queries at once, against "
                 f"{human_bytes(worth)} that max_bytes leaves them; ask one by one, or for more at once"
@@ -289,13 +290,17 @@ class JunctionTreeEngine:
         return [found.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
 
     @cached_property
+    def _compiled(self) -> CompiledExecutor:
+        return CompiledExecutor(self.contraction, self._structure, self._potentials.mild, self._potentials.log_free)
+
+    @cached_property
     def _tree(self) -> ClusterTree:
         return cluster_tree(self._structure)
 
     @cached_property
     def _clusters(self) -> JunctionTreeEngine:
         """An engine whose tables are the clusters'."""
-        return JunctionTree(max_bytes=self._max_bytes).plain(self._tree.structure)
+        return JunctionTree(max_bytes=self._max_bytes, executor=self.executor).plain(self._tree.structure)
 
     @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
@@ -307,4 +312,5 @@ class JunctionTreeEngine:
         )
 
 
+_SHARES = 8  # parts that many inferences are cut into, for threads to take
 _WORTH = 64  # a query outside the cliques is worth tables of this part of max_bytes

@@ -29,7 +29,7 @@ class Logarithms:
         marginals = np.zeros(theta.size)
         if log_partition == -math.inf:
             return marginals, log_partition
-        adjoints = logspace.backward(self._contraction, values)
+        adjoints = logspace.backward(self._contraction, values, keep=False)
         for node, group in enumerate(self._contraction.groups):
             part = marginals[self._structure.slices[group]]
             part += np.exp(values[node] + adjoints[node]).reshape(-1)

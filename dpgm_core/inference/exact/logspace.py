@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ Pick = Callable[[FloatArray], Choose]
 Contract = Callable[[FloatArray, FloatArray], FloatArray]
 
 _SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
-_CHUNK = 2**20
+_NORMAL = 700.0  # exp(-this) has all its digits
+_SHORT = 16
+_CHUNK = 2**18  # terms recomputed at once
+_EMPTY = np.empty(0)
 _RECORDS = 2**16  # records handled at once, so that scratch stays small
 
 
@@ -51,19 +55,49 @@ def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
     if p.shape[2] == 1:
         return p + q
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        top_p, top_q = _finite(p.max(axis=2, keepdims=True)), _finite(q.max(axis=1, keepdims=True))
-        sums = np.matmul(np.exp(p - top_p), np.exp(q - top_q))
-        result: FloatArray = np.log(sums)
-        result += top_p
-        result += top_q
-        # The largest terms of a row and of a column need not meet: recompute those cells from their terms.
-        batches, rows, columns = np.nonzero(sums < _SURE)
-        for low in range(0, len(batches), max(1, _CHUNK // p.shape[2])):
-            part = slice(low, low + max(1, _CHUNK // p.shape[2]))
-            terms = p[batches[part], rows[part], :] + q[batches[part], :, columns[part]]
-            top = _finite(terms.max(axis=1))
-            exact = np.log(np.exp(terms - top[:, None]).sum(axis=1)) + top
-            result[batches[part], rows[part], columns[part]] = exact
+        top_p, top_q = _finite(p.max()), _finite(q.max())
+        sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
+        # Either the sums show that no term was lost, or the smallest terms do, zeros apart.
+        if sums.min() < _SURE and _span(p, top_p) + _span(q, top_q) > _NORMAL:
+            return _by_terms(p, q) if p.shape[2] <= _SHORT else _by_rows(p, q)
+        result: FloatArray = np.log(sums, out=sums)
+        result += top_p + top_q
+    return result
+
+
+def _by_terms(p: FloatArray, q: FloatArray) -> FloatArray:
+    """`log_contract` with the largest term of each sum taken out: right whatever the tables, one exp per term."""
+    result = max_contract(p, q)
+    top = _finite(result)
+    total = np.zeros(result.shape)
+    for inner in range(p.shape[2]):
+        terms = p[:, :, inner : inner + 1] + q[:, inner : inner + 1, :]
+        terms -= top
+        total += np.exp(terms, out=terms)
+    result += np.log(total, out=total)
+    return result
+
+
+def _by_rows(p: FloatArray, q: FloatArray) -> FloatArray:
+    """`log_contract` with the maximum of each row and column taken out."""
+    top_p, top_q = _finite(_largest(p, 2)), _finite(_largest(q, 1))
+    sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
+    # The largest terms of a row and of a column need not meet: recompute those cells from their terms.
+    unsure = np.flatnonzero(sums < _SURE)
+    result: FloatArray = np.log(sums, out=sums)
+    result += top_p
+    result += top_q
+    by_row = np.ascontiguousarray(q.transpose(0, 2, 1))
+    flat, step = result.reshape(-1), max(1, _CHUNK // p.shape[2])
+    for low in range(0, len(unsure), step):
+        cells = unsure[low : low + step]
+        batches, rows, columns = np.unravel_index(cells, result.shape)
+        terms = p[batches, rows] + by_row[batches, columns]
+        top = terms.max(axis=1)
+        some = top > -np.inf
+        flat[cells] = -np.inf
+        terms, top = terms[some], top[some]
+        flat[cells[some]] = np.log(np.exp(terms - top[:, None]).sum(axis=1)) + top
     return result
 
 
@@ -97,8 +131,11 @@ def forward(contraction: Contraction, inputs: Sequence[FloatArray], contract: Co
     return values
 
 
-def backward(contraction: Contraction, values: Sequence[FloatArray]) -> list[FloatArray]:
-    """The logarithm of d Z / d node / Z for every node, from the values of `forward` in sums."""
+def backward(contraction: Contraction, values: list[FloatArray], *, keep: bool = True) -> list[FloatArray]:
+    """The logarithm of d Z / d node / Z for every node, from the values of `forward` in sums.
+
+    keep: whether values and adjoints of steps that are done with stay; else they become empty, for memory's sake.
+    """
     adjoints = [
         np.negative(value) if not letters else value for value, letters in zip(values, contraction.nodes, strict=True)
     ]
@@ -113,6 +150,8 @@ def backward(contraction: Contraction, values: Sequence[FloatArray]) -> list[Flo
             right = contraction.nodes[step.right]
             adjoints[step.left] = _contract(contraction, above, out, values[step.right], right, left, log_contract)
             adjoints[step.right] = _contract(contraction, above, out, values[step.left], left, right, log_contract)
+        if not keep:
+            values[step.out] = adjoints[step.out] = _EMPTY
     return adjoints
 
 
@@ -232,6 +271,27 @@ def _contract(
     return result.reshape([contraction.sizes[letter] for letter in made]).transpose(
         [made.index(letter) for letter in out]
     )
+
+
+def _exp_less(table: FloatArray, top: Any) -> FloatArray:
+    """exp(table - top), in one new array."""
+    less: FloatArray = np.subtract(table, top)
+    np.exp(less, out=less)
+    return less
+
+
+def _span(table: FloatArray, top: Any) -> float:
+    """Nats between the largest cell and the smallest that is not -inf."""
+    return float(top - np.min(table, where=table > -np.inf, initial=top))
+
+
+def _largest(table: FloatArray, axis: int) -> FloatArray:
+    """The maximum along an axis, kept; a few slices at a time beat numpy's reduction over short axes."""
+    size = table.shape[axis]
+    if size > _SHORT:
+        found: FloatArray = table.max(axis=axis, keepdims=True)
+        return found
+    return reduce(np.maximum, (table[(slice(None),) * axis + (slice(at, at + 1),)] for at in range(size)))
 
 
 def _finite(top: Any) -> Any:

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from attrs import frozen
 
 from dpgm_core.arrays import Array, FloatArray
-from dpgm_core.inference.exact.contraction import BLOCK, CELL, MULTIPLY_ADD, Letters
+from dpgm_core.inference.exact.contraction import Letters
+from dpgm_core.inference.exact.costs import NUMPY
 from dpgm_core.inference.exact.layout import cut_into_runs, first_fit, is_run
 
 __all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Table", "View", "bind", "viewed"]
 
 #: The arrays that buffers lie in; "kept" outlives a call, the arena is used over and over in one.
 Space = Literal["potentials", "adjoints", "arena", "ones", "kept", "tangents", "turns"]
+Kind = Literal["multiply", "matmul", "copy", "add", "contract", "mask", "finish", "finish again"]
 #: A numpy function and its arguments, the output last.
 Call = tuple[Callable[..., Any], tuple[Array, ...]]
 
 
-@frozen
-class View:
+# Thousands of these are made for one structure: named tuples take a third of the time of attrs classes.
+class View(NamedTuple):
     """An array over one buffer: its cells from `start`, reshaped, then transposed."""
 
     space: Space
@@ -36,11 +38,10 @@ class View:
     axes: tuple[int, ...]
 
 
-@frozen
-class Instruction:
-    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out."""
+class Instruction(NamedTuple):
+    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`."""
 
-    call: Literal["multiply", "matmul", "copy", "add"]
+    call: Kind
     out: View
     inputs: tuple[View, ...]
 
@@ -51,8 +52,15 @@ def viewed(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
     >>> viewed(View("arena", 1, (2, 2), (1, 0)), {"arena": np.arange(6.0)}).tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    flat = spaces[view.space][view.start : view.start + math.prod(view.shape)]
-    return flat.reshape(view.shape).transpose(view.axes)
+    space, start, shape, axes = view
+    flat = spaces[space][start : start + math.prod(shape)]
+    if len(axes) < 2:
+        return flat.reshape(shape) if not axes else flat
+    array = flat.reshape(shape)
+    return array if axes == _IN_ORDER[: len(axes)] else array.transpose(axes)
+
+
+_IN_ORDER = tuple(range(64))
 
 
 def bind(instruction: Instruction, spaces: Mapping[Space, FloatArray]) -> Call:
@@ -73,8 +81,7 @@ def bind(instruction: Instruction, spaces: Mapping[Space, FloatArray]) -> Call:
     return (np.multiply if instruction.call == "multiply" else np.matmul), (*inputs, out)
 
 
-@frozen
-class Buffer:
+class Buffer(NamedTuple):
     """Room for so many doubles."""
 
     number: int
@@ -98,7 +105,7 @@ class Lowering:
         self.sizes, self.stacked = sizes, stacked
         self.buffers: list[Buffer] = []
         self.fixed: dict[int, tuple[Space, int]] = {}
-        self.code: list[tuple[str, Sketch, tuple[Sketch, ...]]] = []
+        self.code: list[tuple[Kind, Sketch, tuple[Sketch, ...]]] = []
         self.ones = self.buffer(1, ("ones", 0))
         self.ones_cells = 1
 
@@ -109,7 +116,7 @@ class Lowering:
             self.fixed[buffer.number] = where
         return buffer
 
-    def emit(self, call: str, out: Sketch, *inputs: Sketch) -> None:
+    def emit(self, call: Kind, out: Sketch, *inputs: Sketch) -> None:
         self.code.append((call, out, inputs))
 
     def whole(self, table: Table) -> Sketch:
@@ -138,8 +145,28 @@ class Lowering:
                 (table[0], (before, size, after), (0, 1, 2)),
             )
 
+    def spread(self, table: Table, out: Table) -> None:
+        """Copy a table to each code of the letter that it lacks; its others are in the same order in `out`."""
+        shape = tuple(self.sizes[letter] if letter in table[1] else 1 for letter in out[1])
+        self.emit("copy", self.whole(out), (table[0], shape, tuple(range(len(shape)))))
+
     def contract(self, p: Table, q: Table, r: Table) -> None:
         """r = sum of p * q over the letters that r lacks, all of which are in both p and q."""
+        # What to do depends on how the letters stand to one another: most steps of a chain, tree or grid are alike.
+        letters = sorted({*p[1], *q[1]})
+        rank = {letter: place for place, letter in enumerate(letters)}
+        code, made, ones = _contraction(
+            *(tuple([rank[letter] for letter in table[1]]) for table in (p, q, r)),
+            tuple([self.sizes[letter] for letter in letters]),
+            None if self.stacked is None else rank.get(self.stacked),
+        )
+        self.ones_cells = max(self.ones_cells, ones)
+        buffers = [self.ones, p[0], q[0], r[0], *map(self.buffer, made)]
+        for call, out, inputs in code:
+            self.code.append((call, _over(buffers, out), tuple([_over(buffers, one) for one in inputs])))
+
+    def contract_anew(self, p: Table, q: Table, r: Table) -> None:
+        """What `contract` does, worked out."""
         summed = [letter for letter in p[1] if letter not in r[1]]
         assert {*p[1], *q[1]} == {*summed, *r[1]} and set(summed) <= set(q[1])
         if not summed:
@@ -147,8 +174,8 @@ class Lowering:
             return
         union, blocks = self.cells({*p[1], *q[1]}), self.cells({*p[1]} & {*q[1]} & {*r[1]})
         # Many tiny matrix products cost more than the whole product table, if that is no larger than an operand.
-        by_table = 2 * CELL * union
-        by_matmul = BLOCK * blocks + MULTIPLY_ADD * union
+        by_table = 2 * NUMPY.cell * union
+        by_matmul = NUMPY.block * blocks + NUMPY.multiply_add * union
         if by_table < by_matmul and union <= max(p[0].cells, q[0].cells):
             table = (self.buffer(union), (*summed, *r[1]))
             self.multiply(p, q, table)
@@ -190,7 +217,7 @@ class Lowering:
                 0 if is_run(table[1], one) and is_run(table[1], two) else table[0].cells
                 for table, one, two in ((p, rows, inner), (q, inner, columns), (r, rows, columns))
             )
-            return 4 * CELL * copied + BLOCK * self.cells(stack)
+            return 4 * NUMPY.cell * copied + NUMPY.block * self.cells(stack)
 
         batch, rows, inner, columns = min(choices, key=lambda choice: price(*choice))
         p, q = self.as_matrix(p, batch, rows, inner), self.as_matrix(q, batch, inner, columns)
@@ -251,14 +278,29 @@ class Lowering:
             if buffer.number in first and buffer.number not in self.fixed
         }
         placed, arena = first_fit(used)
-        starts = {number: start for number, (_, start) in self.fixed.items()} | placed
+        where: dict[int, tuple[Space, int]] = self.fixed | {
+            number: ("arena", start) for number, start in placed.items()
+        }
 
         def view(sketch: Sketch) -> View:
-            number = sketch[0].number
-            return View(
-                self.fixed[number][0] if number in self.fixed else "arena", starts[number], sketch[1], sketch[2]
-            )
+            space, start = where[sketch[0].number]
+            return View(space, start, sketch[1], sketch[2])
 
-        code = [Instruction(call, view(out), tuple(map(view, inputs))) for call, out, inputs in self.code]  # type: ignore[arg-type]
+        code = [Instruction(call, view(out), tuple([view(one) for one in inputs])) for call, out, inputs in self.code]
         parts = [tuple(code[low:high]) for low, high in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
         return parts, view, arena
+
+
+@lru_cache(maxsize=2048)
+def _contraction(
+    p: Letters, q: Letters, r: Letters, sizes: tuple[int, ...], stacked: int | None
+) -> tuple[list[tuple[Kind, Sketch, tuple[Sketch, ...]]], list[int], int]:
+    """Code of r = sum of p * q on buffers 0 (ones), 1 (p), 2 (q), 3 (r) and others, the cells of those, and of ones."""
+    scratch = Lowering(sizes, stacked)
+    tables = [(scratch.buffer(scratch.cells(letters)), letters) for letters in (p, q, r)]
+    scratch.contract_anew(*tables)
+    return scratch.code, [buffer.cells for buffer in scratch.buffers[4:]], scratch.ones_cells
+
+
+def _over(buffers: Sequence[Buffer], sketch: Sketch) -> Sketch:
+    return buffers[sketch[0].number], sketch[1], sketch[2]

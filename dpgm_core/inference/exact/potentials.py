@@ -11,6 +11,7 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.exact.contraction import Contraction
+from dpgm_core.inference.exact.probability import REACH
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -25,6 +26,7 @@ _MILD = 30.0  # potentials within +-30 nats are exponentiated as they are; other
 class Ready(NamedTuple):
     """Tables' probabilities: what writes them, bounds of their logarithms, and what they were divided by.
 
+    fill: raises those below exp(-REACH), but zeros, to that: see `probability`. lows: before that.
     above: nats taken from each cell, None for nothing; shift: what that, and attributes in no clique, add to log Z.
     """
 
@@ -37,7 +39,10 @@ class Ready(NamedTuple):
 
 
 class Potentials:
-    """Of one structure and contraction; no state between calls."""
+    """Of one structure and contraction; no state between calls.
+
+    mild: tables within so many nats are exponentiated as they are. log_free: what attributes in no clique add to log Z.
+    """
 
     def __init__(self, contraction: Contraction, structure: Structure) -> None:
         self._structure = structure
@@ -45,9 +50,15 @@ class Potentials:
         self._sizes = np.asarray(structure.sizes)
         self._multiplicities = np.asarray(structure.multiplicities, dtype=np.float64)
         # A table without letters stands aside of the program as the constant 1, so it must be shifted to 0.
-        self._mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
+        self.mild = _MILD if all(contraction.nodes[: len(contraction.groups)]) else 0.0
         in_no_clique = [letter for letter, bucket in enumerate(contraction.buckets) if not bucket]
-        self._log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
+        self.log_free = math.fsum(math.log(contraction.sizes[letter]) for letter in in_no_clique)
+
+    def fitting(self, potentials: Tables) -> FloatArray:
+        """The potentials as float64; raises StructureError for another structure's."""
+        if potentials.structure is not self._structure and potentials.structure != self._structure:
+            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
+        return potentials.values.astype(np.float64, copy=False)
 
     def checked(self, potentials: Tables) -> tuple[FloatArray, FloatArray]:
         """The potentials as float64 and the maximum of each table.
@@ -55,9 +66,7 @@ class Potentials:
         Raises StructureError for another structure's, and InferenceError for NaN or +inf and where a whole table is
         -inf.
         """
-        if potentials.structure is not self._structure and potentials.structure != self._structure:
-            raise StructureError(f"potentials over {potentials.structure} do not fit an engine for {self._structure}")
-        theta = potentials.values.astype(np.float64, copy=False)
+        theta = self.fitting(potentials)
         top = np.maximum.reduceat(theta, self._starts)
         if not np.isfinite(top).all():
             if (top == -np.inf).any() and not (np.isnan(top).any() or (top == np.inf).any()):
@@ -72,14 +81,19 @@ class Potentials:
         zeros = not np.isfinite(low).all()
         if zeros:
             low = np.minimum.reduceat(np.where(theta == -np.inf, np.inf, theta), self._starts)
-        shift, above = self._log_free, None
-        if max(float(top.max()), -float(low.min())) > self._mild:
+        shift, above = self.log_free, None
+        if max(float(top.max()), -float(low.min())) > self.mild:
             shift += float(top @ self._multiplicities)
             above = np.repeat(top, self._sizes)
             low, top = low - top, np.zeros_like(top)
 
+        raised = above is not None and float(low.min()) < -REACH
+
         def fill(out: FloatArray) -> None:
-            np.exp(theta if above is None else np.subtract(theta, above, out), out)
+            logarithms = theta if above is None else np.subtract(theta, above, out)
+            if raised:
+                np.maximum(logarithms, -REACH, out=out, where=logarithms > -np.inf)
+            np.exp(logarithms, out)
 
         return Ready(fill, low.tolist(), top.tolist(), zeros, shift, above)
 

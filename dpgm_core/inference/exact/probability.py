@@ -4,15 +4,27 @@ Why its answer can be trusted. The forward pass only multiplies and adds non-neg
 relative, and log Z is right unless something nonzero underflows (scaled tables may look harmless one by one and still
 cancel). Each node therefore carries bounds on the logarithms of its nonzero cells, `low`, and of its largest, `high`;
 both add up over products, and a sum adds the logarithm of its number of terms to `high`. A node that leaves
-[-REACH, REACH] is measured and divided by its largest cell; if its nonzero cells then still span more than REACH, the
-executor gives up. So operands are exactly 0 or within exp(+-REACH), products within exp(+-2 REACH), far from the ends
-of double precision at exp(+-708): nothing nonzero ever becomes 0. When the bounds of all tables together stay within
-reach, no node need be looked at.
+[-REACH, REACH] is measured and divided by one number: its largest cell becomes 1 or, where its nonzero cells span more
+than REACH, as much more as that is over, up to exp(REACH). So operands are exactly 0 or within exp(+-REACH), products
+within exp(+-2 REACH), far from the ends of double precision at exp(+-708): nothing nonzero ever becomes 0. When the
+bounds of all tables together stay within reach, no node need be looked at.
+
+Floors. Nonzero cells of a measured node that are still below FLOOR = exp(-REACH) are raised to it (those of tables by
+whoever fills them). That only adds weight, and only to records that pass through a raised cell; the probability of all
+that passes there, value * adjoint, is known after the backward pass. If it is at most LOST in all, then log Z and each
+marginal are wrong by no more, and marginals up to that are set to 0; otherwise the executor gives up. So giving up
+takes a cell that lies 2 REACH below the largest of its node (REACH, of a table) and still matters. To give up is to
+return None: take the logarithms.
 
 The backward pass starts from 1/Z, and value * adjoint of a cell is the probability of an event, at most 1. A lost
 adjoint is below exp(-708) and stood beside a value below exp(2 REACH + log of the terms), so marginals are wrong by
 less than 1e-37, absolutely. An adjoint can overflow only where the value is exactly 0; then inf or 0 * inf reaches a
-marginal, which is not finite, is seen, and the executor gives up. Giving up means None: take the logarithms.
+marginal, which is not finite and is seen. The passes are made once more with masks: each node's zeros are remembered,
+and its adjoint is set to 0 there. That changes no marginal. Where out = sum left * right is 0, so is each of its terms:
+what adjoint(out) adds to adjoint(left), adjoint(out) * right, is multiplied by left in whatever is made of it, down to
+the tables' cells; and second derivatives see products alone (a zero stays one along any direction). With masks every
+adjoint that is used stands beside a value above exp(-2 REACH) and is at most the inverse of that; what overflows in
+making others is overwritten before it is read.
 """
 
 from __future__ import annotations
@@ -27,15 +39,18 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core.arrays import FloatArray
+from dpgm_core.arrays import Array, FloatArray
 from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.lowering import Call, Instruction, Space, View, bind, viewed
 from dpgm_core.inference.exact.program import Program
 from dpgm_core.structure import Structure
 
-__all__ = ["Calibration", "ProbabilityExecutor", "Scales"]
+__all__ = ["FLOOR", "LOST", "REACH", "Calibration", "ProbabilityExecutor", "Scales"]
 
 REACH = 300.0
+FLOOR = math.exp(-REACH)
+LOST = 1e-37
+_RAISED = FLOOR * (1 + 1e-9)  # nonzero cells up to this are taken for raised ones; the safe side
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 
 #: What the value of each step was divided by; empty where none was.
@@ -47,14 +62,15 @@ class Calibration:
     """One inference with all that was made on the way.
 
     potentials: probabilities, unnormalised (cells,). kept: values and adjoints of all steps, as the program lays them
-    out. roots: their values. marginals: of one record (cells,). log_partition: of one record, less what was shifted;
-    where it is -inf the rest means nothing.
+    out. roots: their values. masked: whether adjoints were set to 0 where values are. marginals: of one record
+    (cells,). log_partition: of one record, less what was shifted; where it is -inf the rest means nothing.
     """
 
     potentials: FloatArray
     kept: FloatArray
     roots: FloatArray
     scales: Scales
+    masked: bool
     marginals: FloatArray
     log_partition: float
 
@@ -90,9 +106,10 @@ class ProbabilityExecutor:
         """(marginals of one record, log Z) of the tables that `fill` writes, or None when double precision may
         not do; log Z is -inf when every record has probability 0 (the marginals then mean nothing).
 
-        fill: writes the tables' probabilities, unnormalised, into the buffer it is given. lows, highs: per group,
-        bounds on the logarithms of its nonzero cells. zeros: whether there may be cells of exactly 0. The caller
-        silences floating-point warnings: what they would say is looked for here.
+        fill: writes the tables' probabilities, unnormalised, into the buffer it is given; nonzero ones at least FLOOR.
+        lows, highs: per group, bounds on the logarithms of its nonzero cells before any was raised to that. zeros:
+        whether there may be cells of exactly 0. The caller silences floating-point warnings: what they would say is
+        looked for here.
         """
         with self._workspace() as work:
             found = self._walk(work, fill, lows, highs, zeros=zeros)
@@ -106,7 +123,7 @@ class ProbabilityExecutor:
             found = self._walk(work, fill, lows, highs, zeros=zeros)
             if found is None:
                 return None
-            marginals, log_partition, scales = found
+            marginals, log_partition, scales, masked = found
             # The memory of an earlier one that nobody has any more: new pages would cost as much as the inference.
             kept = self._spare.pop() if self._spare else np.empty_like(work.kept)
             np.copyto(kept, work.kept)
@@ -115,6 +132,7 @@ class ProbabilityExecutor:
                 kept=kept,
                 roots=np.array([float(value[0]) for value, _ in work.roots]),
                 scales=scales,
+                masked=masked,
                 marginals=marginals,
                 log_partition=log_partition,
             )
@@ -130,68 +148,95 @@ class ProbabilityExecutor:
         highs: list[float],
         *,
         zeros: bool,
-    ) -> tuple[FloatArray, float, Scales] | None:
+    ) -> tuple[FloatArray, float, Scales, bool] | None:
         groups = self._contraction.groups
-        fill(work.potentials)
         low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
-        scales: Scales = ()
-        if low >= -2 * REACH and high + self._log_terms <= REACH:
-            for function, arguments in work.forward:
-                function(*arguments)
-            log_partition = work.turn()
-            if log_partition > -math.inf:
-                for function, arguments in work.backward:
-                    function(*arguments)
-        else:
-            measured = self._guarded(work, lows, highs)
-            if measured is None:
-                return None
-            log_partition, scales = measured
-        marginals = work.potentials * work.adjoints
-        # A sum is finite only if each of its terms is.
-        if zeros and log_partition > -math.inf and not math.isfinite(float(marginals.sum())):
-            return None
-        return marginals, log_partition, scales
+        guarded = low < -2 * REACH or high + self._log_terms > REACH
+        raised = min(lows) < -REACH
+        for masked in (False, True):
+            fill(work.potentials)
+            if guarded or masked:
+                log_partition, scales, lost = self._guarded(work, lows, highs, masked=masked)
+            else:
+                log_partition, scales, lost = self._quick(work), (), 0.0
+            marginals = work.potentials * work.adjoints
+            if log_partition == -math.inf:
+                return marginals, log_partition, scales, masked
+            if masked:
+                marginals[work.potentials == 0.0] = 0.0
+            if raised:
+                lost += float(marginals[(work.potentials > 0.0) & (work.potentials <= _RAISED)].sum())
+            # A sum is finite only if each of its terms is.
+            if not zeros or math.isfinite(float(marginals.sum())):
+                if lost > 0.0:
+                    marginals[marginals <= lost * (1 + 1e-9)] = 0.0  # nothing else may have passed there
+                return (marginals, log_partition, scales, masked) if lost <= LOST else None
+        return None
 
-    def _guarded(self, work: _Workspace, lows: list[float], highs: list[float]) -> tuple[float, Scales] | None:
+    def _quick(self, work: _Workspace) -> float:
+        """log Z where no node can leave the reach of double precision."""
+        for function, arguments in work.forward:
+            function(*arguments)
+        log_partition = work.turn()
+        if log_partition > -math.inf:
+            for function, arguments in work.backward:
+                function(*arguments)
+        return log_partition
+
+    def _guarded(
+        self, work: _Workspace, lows: list[float], highs: list[float], *, masked: bool
+    ) -> tuple[float, Scales, float]:
+        """log Z, what the steps were divided by, and the probability of all that passes through raised cells."""
         groups = self._contraction.groups
-        low = [lows[group] for group in groups] + [0.0] * len(self._steps)
+        low = [max(-REACH, lows[group]) for group in groups] + [0.0] * len(self._steps)
         high = [highs[group] for group in groups] + [0.0] * len(self._steps)
-        if min(low) < -REACH or max(high) > REACH:
-            return None
         scales = [1.0] * len(self._steps)
+        raised: dict[int, Array] = {}
+        zeros: dict[int, Array] = {}
         log_scale = 0.0
         for number, (left, right, out) in enumerate(self._steps):
             for function, arguments in work.forward_steps[number]:
                 function(*arguments)
+            value = work.values[number]
             low[out], high[out] = low[left], high[left] + self._log_sizes[number]
             if right is not None:
                 low[out] += low[right]
                 high[out] += high[right]
             if low[out] < -REACH or high[out] > REACH:
-                value = work.values[number]
                 largest = float(value.max())
                 if largest == 0.0:
-                    return -math.inf, ()
+                    return -math.inf, (), 0.0
                 smallest = float(value.min())
                 if smallest == 0.0:
                     smallest = float(value[value > 0].min())
-                low[out], high[out] = math.log(smallest) - math.log(largest), 0.0
-                if low[out] < -REACH:
-                    return None
-                value /= largest
-                scales[number] = largest
-                log_scale += math.log(largest)
+                # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
+                span = math.log(largest) - math.log(smallest)
+                low[out], high[out] = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
+                scale = largest * math.exp(-high[out])
+                if span > 2 * REACH:
+                    least = scale * FLOOR
+                    raised[number] = (value > 0.0) & (value < least)
+                    value[raised[number]] = least
+                value /= scale
+                scales[number] = scale
+                log_scale += math.log(scale)
+            if masked:
+                zeros[number] = value == 0.0
         log_partition = work.turn()
         if log_partition == -math.inf:
-            return log_partition, ()
+            return log_partition, (), 0.0
+        lost = 0.0
         for number in range(len(scales) - 1, -1, -1):
+            adjoint = work.adjoint_values[number]
+            if masked:
+                adjoint[zeros[number]] = 0.0
+            if number in raised:
+                lost += FLOOR * float(adjoint[raised[number]].sum())
             if scales[number] != 1.0:
-                adjoint = work.adjoint_values[number]
                 adjoint /= scales[number]
             for function, arguments in work.backward_steps[number]:
                 function(*arguments)
-        return log_partition + log_scale, tuple(scales)
+        return log_partition + log_scale, tuple(scales), lost
 
     @contextmanager
     def _workspace(self) -> Iterator[_Workspace]:

@@ -12,7 +12,7 @@ from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.lowering import Instruction, Lowering, Space, Table, View
 from dpgm_core.structure import Structure
 
-__all__ = ["Program", "lower"]
+__all__ = ["InferenceLowering", "Program", "lower"]
 
 
 @frozen(kw_only=True)
@@ -37,10 +37,12 @@ def lower(contraction: Contraction, structure: Structure, *, keep: bool = False)
 
     keep: whether every value and adjoint stays readable to the end, which takes more memory.
     """
-    return _Inference(contraction, structure, keep=keep).program()
+    return InferenceLowering(contraction, structure, keep=keep).program()
 
 
-class _Inference(Lowering):
+class InferenceLowering(Lowering):
+    """The code of an inference, step by step, and the buffers it needs."""
+
     def __init__(self, contraction: Contraction, structure: Structure, *, keep: bool) -> None:
         super().__init__(contraction.sizes)
         self.contraction, self.keep, self.kept = contraction, keep, 0
@@ -102,9 +104,7 @@ class _Inference(Lowering):
             filled.add(group)
         self.adjoint[node] = table
         if other is None:
-            # `above` has the same letters in the same order, without the one summed.
-            shape = tuple(self.sizes[letter] if letter in above[1] else 1 for letter in letters)
-            self.emit("copy", self.whole(table), (above[0], shape, tuple(range(len(shape)))))
+            self.spread(above, table)
         else:
             self.contract(above, other, table)
         if add_to is not None:

@@ -7,17 +7,19 @@ separator of C and its parent; a subtree's clusters alone give the marginal of w
 
 and the sum under a cluster C is a message p(A | S), where A are the attributes of Q that it carries up. A message
 depends on C and A alone, so that queries share it: all pairs of n attributes need at most n per cluster. Where a
-separator has probability 0, nothing is divided. Source: Koller and Friedman (2009), section 10.3.3.
+separator has probability 0, so has all beside it, and 0 is divided by 1. Source: Koller and Friedman (2009),
+section 10.3.3.
 """
 
 from __future__ import annotations
 
-import math
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from dpgm_core.arrays import FloatArray
+from dpgm_core.inference.exact.cluster_sums import ClusterSum
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, Message, Part
 from dpgm_core.structure import Clique
 from dpgm_core.tables import Tables
@@ -42,87 +44,91 @@ class TreeQueries:
 
     def __init__(self, tree: ClusterTree, marginals: Tables, *, keep_bytes: int) -> None:
         self._tree = tree
-        self._marginals = marginals
+        self._marginals = marginals.arrays()
         self._separators: dict[int, FloatArray] = {}
-        self._kept: dict[Message, FloatArray] = {}
+        # Messages, and what a cluster's table is before it meets its first message.
+        self._kept: OrderedDict[Message | ClusterSum, FloatArray] = OrderedDict()
         self._room = keep_bytes
 
     def answer(self, names: Clique, parts: Iterable[Part]) -> FloatArray:
         """p(names), one axis per name in the order given, by the tree's plan for them."""
-        table: FloatArray = np.ones(())
-        held: Clique = ()
+        sizes, letter_of = self._tree.sizes, self._tree.letter
+        tables, held = [], tuple[int, ...]()
         for part in parts:
-            found = self._sum(part.top, part.messages, self._tables(part.messages), part.names)
-            table, held = np.multiply.outer(table, found), (*held, *part.names)
-        return np.ascontiguousarray(table.transpose([held.index(name) for name in names]))
+            found = self._sum(part.top, part.sum, self._tables(part.messages))
+            tables.append(found.reshape([sizes[letter] for letter in part.letters]))
+            held += part.letters
+        table = tables[0]
+        for other in tables[1:]:
+            table = np.multiply.outer(table, other)
+        return np.ascontiguousarray(table.transpose([held.index(letter_of[name]) for name in names]))
 
     def _tables(self, wanted: Sequence[Message]) -> list[FloatArray]:
         """Messages, and before them those that they rest on and that are not kept."""
         ready: dict[Message, FloatArray] = {}
-        missing: dict[Message, tuple[Message, ...]] = {}
+        missing: list[Message] = []
         stack = list(wanted)
         while stack:
             message = stack.pop()
-            if message in self._kept:
-                ready[message] = self._kept[message]
+            table = self._kept.get(message)
+            if table is None:
+                missing.append(message)
+                stack += self._tree.message_plan(message).below
             else:
-                missing[message] = self._tree.messages(*message)
-                stack += missing[message]
-        for message, below in reversed(missing.items()):
-            inputs = [ready.pop(one) for one in below]
-            joint = self._sum(message[0], below, inputs, self._tree.letters(message))
-            ready[message] = _conditional(joint, self._separator(message[0]))
+                ready[message] = table
+        for message in reversed(missing):
+            plan = self._tree.message_plan(message)
+            joint = self._sum(message[0], plan.sum, [ready.pop(one) for one in plan.below])
+            if plan.sum.order is not None:
+                joint = np.ascontiguousarray(joint.transpose(plan.sum.order))
+            mass = self._separator(message[0], plan.sum.shared)
+            ready[message] = _conditional(joint.reshape(*plan.sum.shared, plan.cells), mass)
             self._keep(message, ready[message])
         return [ready[message] for message in wanted]
 
-    def _keep(self, message: Message, table: FloatArray) -> None:
-        self._kept[message] = table
+    def _keep(self, key: Message | ClusterSum, table: FloatArray) -> None:
+        self._kept[key] = table
         self._room -= table.nbytes
         while self._room < 0:
-            self._room += self._kept.pop(next(iter(self._kept))).nbytes  # the oldest
+            self._room += self._kept.popitem(last=False)[1].nbytes  # the oldest
 
-    def _separator(self, cluster: int) -> FloatArray:
-        """The marginal of the attributes shared with the parent, from the cluster's own table."""
-        if cluster not in self._separators:
-            names = self._tree.letters((cluster, frozenset()))
-            self._separators[cluster] = self._sum(cluster, (), (), names)
-        return self._separators[cluster]
+    def _separator(self, cluster: int, shape: Sequence[int]) -> FloatArray:
+        """The marginal of the attributes shared with the parent, (*shape, 1); 1 where it is 0, as that divides 0."""
+        mass = self._separators.get(cluster)
+        if mass is None:
+            shared, members = self._tree.separators[cluster], self._tree.structure.cliques[cluster]
+            summed = self._marginals[cluster].sum(
+                axis=tuple(at for at, name in enumerate(members) if name not in shared)
+            )
+            mass = self._separators[cluster] = np.where(summed > 0, summed, 1.0).reshape(*shape, 1)
+        return mass
 
-    def _sum(self, cluster: int, messages: Sequence[Message], inputs: Sequence[FloatArray], keep: Clique) -> FloatArray:
-        """The sum of a cluster's marginal times messages over what is not kept; axes in the order of `keep`."""
-        tree = self._tree
-        held = tree.structure.cliques[cluster]
-        first, *others = tree.steps(cluster, messages, keep)
-        table: FloatArray = self._marginals.group(cluster).sum(
-            axis=tuple(at for at, name in enumerate(held) if name not in first)
-        )
-        held = tuple(name for name in held if name in first)
-        for message, values, left in zip(messages, inputs, others, strict=True):
-            table, held = _contracted(table, held, values, tree.letters(message), left)
-        return table.transpose([held.index(name) for name in keep])
+    def _sum(self, cluster: int, summing: ClusterSum, inputs: Sequence[FloatArray]) -> FloatArray:
+        """The sum of a cluster's marginal times messages: an axis for each letter held, then one for all carried."""
+        table: FloatArray
+        if not inputs:
+            table = self._marginals[cluster].sum(axis=summing.summed)
+            return table
+        table = self._first(cluster, summing)
+        for stage, message in zip(summing.stages, inputs, strict=True):
+            if stage is not summing.stages[0]:
+                table = table.transpose(stage.turned).reshape(stage.left)
+            if stage.taken is not None:
+                message = message.transpose(stage.taken)
+            table = np.matmul(table, message.reshape(stage.right)).reshape(stage.made)
+        return table
+
+    def _first(self, cluster: int, summing: ClusterSum) -> FloatArray:
+        """What is needed of the cluster's marginal, as the matrix that the first message meets."""
+        table = self._kept.get(summing)
+        if table is None:
+            first = summing.stages[0]
+            needed = self._marginals[cluster].sum(axis=summing.summed).transpose(first.turned)
+            table = np.ascontiguousarray(needed).reshape(first.left)
+            self._keep(summing, table)
+        return table
 
 
 def _conditional(joint: FloatArray, mass: FloatArray) -> FloatArray:
-    """p(A | S) from p(S, A) and p(S); 0 where S has probability 0."""
-    mass = mass.reshape(*mass.shape, *(1,) * (joint.ndim - mass.ndim))
-    given: FloatArray = np.divide(joint, mass, out=np.zeros(joint.shape), where=mass > 0)
-    return given
-
-
-def _contracted(
-    p: FloatArray, p_names: Clique, q: FloatArray, q_names: Clique, left: frozenset[str]
-) -> tuple[FloatArray, Clique]:
-    """The sum of p * q over the names that are not left, all of which are in both: one (batched) matrix product."""
-    batch = tuple(name for name in p_names if name in q_names and name in left)
-    inner = tuple(name for name in p_names if name in q_names and name not in left)
-    rows = tuple(name for name in p_names if name not in q_names)
-    columns = tuple(name for name in q_names if name not in p_names)
-    sizes = dict(zip((*p_names, *q_names), (*p.shape, *q.shape), strict=True))
-
-    def matrix(table: FloatArray, names: Clique, *axes: Clique) -> FloatArray:
-        ordered = table.transpose([names.index(name) for part in axes for name in part])
-        return ordered.reshape([math.prod(sizes[name] for name in part) for part in axes])
-
-    product = np.matmul(matrix(p, p_names, batch, rows, inner), matrix(q, q_names, batch, inner, columns))
-    names = (*batch, *rows, *columns)
-    return product.reshape([sizes[name] for name in names]), names
+    """p(A | S) from p(S, A) and p(S)."""
+    return joint / mass

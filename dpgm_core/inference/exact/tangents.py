@@ -7,8 +7,10 @@ and adjoints that one calibration has left behind. The root's adjoint is 1 / Z, 
 Why its answer can be trusted. A value is a sum of products of non-negative numbers, so its tangent is at most C times
 the value, C the sum of the direction's largest potential in each table; likewise an adjoint's, 2 C times. What
 `probability` shows of values and adjoints therefore holds of tangents: nothing that matters under- or overflows while C
-is far below exp(100), which the caller sees to. Only where a value is exactly 0 may its adjoint be so large that its
-tangent overflows; then the product is not finite, and None says so. Source: Pearlmutter (1994).
+is far below exp(100), which the caller sees to. Raised cells weigh at most LOST in all, and their tangents, those of
+what they were before, at most C times that. Only where a value is exactly 0 may its adjoint be so large that its
+tangent overflows; then the product is not finite, which the caller looks for. A calibration with masks has no adjoints
+there, and their tangents are set to 0 as well: where a value is 0, so is its tangent. Source: Pearlmutter (1994).
 """
 
 from __future__ import annotations
@@ -223,6 +225,8 @@ class _Workspace:
         self.calls = [call for step in [*self.forward, self.turn, *self.backward] for call in step]
         self.values = [viewed(view, spaces) for view in program.values]
         self.above = [viewed(view, spaces) for view in program.adjoints]
+        # The values that the calibration has left behind.
+        self.known = [viewed(view, spaces) for view in keeping.values[len(keeping.values) - len(program.values) :]]
         # (columns, cells) of each table
         places = [slice(program.columns * part.start, program.columns * part.stop) for part in structure.slices]
         self.blocks = [
@@ -244,7 +248,7 @@ class _Workspace:
                 np.multiply(directions[:, part], self.potentials[part], tangents[:count])
                 tangents[count:] = 0.0
         if calibration.scales:
-            self.rescaled(calibration.scales)
+            self.rescaled(calibration)
         else:
             for function, arguments in self.calls:
                 function(*arguments)
@@ -258,8 +262,9 @@ class _Workspace:
                 product[:, part] += adjoints[:count]
         return product
 
-    def rescaled(self, scales: tuple[float, ...]) -> None:
-        """Run the program where steps were divided by something."""
+    def rescaled(self, calibration: Calibration) -> None:
+        """Run the program where steps were divided by something, or masked."""
+        scales = calibration.scales
         for step, tangent, scale in zip(self.forward, self.values, scales, strict=True):
             for function, arguments in step:
                 function(*arguments)
@@ -268,7 +273,13 @@ class _Workspace:
         for function, arguments in self.turn:
             function(*arguments)
         for number, step in zip(reversed(range(len(scales))), self.backward, strict=True):
+            above = self.above[number]
+            if calibration.masked:
+                above.reshape(self.columns, -1)[:, self.known[number] == 0.0] = 0.0
             if scales[number] != 1.0:
-                self.above[number] /= scales[number]
+                above /= scales[number]
             for function, arguments in step:
                 function(*arguments)
+        if calibration.masked:
+            for part, _, adjoints in self.blocks:
+                adjoints[:, self.potentials[part] == 0.0] = 0.0

@@ -1,13 +1,20 @@
-"""The linear algebra of one round with matrices: exact, and cubic in the number of parameters."""
+"""The linear algebra of one round with matrices: exact, and cubic in the number of parameters.
+
+Of symmetric matrices only the lower triangle is made and read, columns first as LAPACK has them, and nothing is
+multiplied in full that a factor already tells.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import blas, cholesky, lapack
+from scipy.linalg import blas, lapack
 
 from dpgm_core import FloatArray, InferenceError, IntArray
 
 __all__ = ["Dense"]
+
+# records**2: with noise beyond it N F - E + E W E leaves too few digits of N^2 F W F beside any prior's precision
+_LOUD = 1e7
 
 
 class Dense:
@@ -18,65 +25,98 @@ class Dense:
     """
 
     def __init__(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> None:
-        information = (information + information.T) / 2
+        information = information + information.T
+        information *= 0.5
         try:
-            lower = _factor(information + np.diag(variances) + np.outer(drift, drift))
+            lower = _factor(_summed(information, variances, drift))
         except InferenceError:  # an approximate engine's covariance need not be one
             values, vectors = np.linalg.eigh(information)
             information = (vectors * np.maximum(values, 0.0)) @ vectors.T
-            lower = _factor(information + np.diag(variances) + np.outer(drift, drift))
-        self._whiten = _inverted(lower)
-        # X = L^-1 N F = L' - L^-1 V, so that N^2 F W F = X'X
-        root = lower.T - self._whiten * variances - np.outer(self._whiten @ drift, drift)
-        self._data: FloatArray = blas.dsyrk(1.0, root, trans=1, lower=1)
-        self._data += np.tril(self._data, -1).T
+            lower = _factor(_summed(information, variances, drift))
+        self._weight, info = lapack.dpotri(lower, lower=1, overwrite_c=1)
+        if info:
+            raise _singular()
+        if float(variances.max(initial=0.0)) > _LOUD:
+            self._data = information @ blas.dsymm(1.0, self._weight, information, lower=1)
+        else:
+            self._data = self._heard(information, variances, drift)
+
+    def _heard(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> FloatArray:
+        """N^2 F W F without a product of matrices: with N F = W^-1 - E it is N F - E + E W E, E = V + drift drift'."""
+        drawn = self.weighted(drift)
+        data: FloatArray = self._weight * variances[:, None]
+        data *= variances
+        data += information.T
+        _diagonal(data)[...] -= variances
+        # E W E has V W drift drift' and its transpose besides V W V, and drift'W drift times drift drift'.
+        across = variances * drawn + 0.5 * (float(drift @ drawn) - 1.0) * drift
+        found: FloatArray = blas.dsyr2(1.0, across, drift, lower=1, a=data, overwrite_a=1)
+        return found
 
     def weighted(self, residual: FloatArray) -> FloatArray:
         """W r."""
-        return _squared(self._whiten, residual)
+        found: FloatArray = blas.dsymv(1.0, self._weight, residual, lower=1)
+        return found
 
     def set_prior(self, precision: FloatArray) -> None:
         """Factor H for a prior of this precision (p,)."""
         self._precision = precision
-        self._step = _inverted(_factor(self._data + np.diag(precision)))
+        self._inverse: FloatArray | None = None
+        whole = self._data.copy(order="F")
+        _diagonal(whole)[...] += precision
+        self._lower = _factor(whole)
 
     def newton(self, gradient: FloatArray) -> FloatArray:
         """H^-1 g."""
-        return _squared(self._step, gradient)
+        half = blas.dtrsv(self._lower, gradient, lower=1)
+        found: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
+        return found
 
     def determined(self) -> FloatArray:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
-        spread = np.einsum("ij,ij->j", self._step, self._step)
-        found: FloatArray = 1.0 - spread * self._precision
+        step = self._step()
+        found: FloatArray = 1.0 - np.einsum("ij,ij->j", step, step) * self._precision
         return found
 
     def spread(self, part: IntArray) -> FloatArray:
         """The block (q, q) of H^-1 of the parameters at `part` (q,)."""
-        columns = self._step[:, part]
+        columns = self._step()[part.min(initial=0) :, part]
         found: FloatArray = columns.T @ columns
         return found
 
+    def _step(self) -> FloatArray:
+        """The inverse of the factor of H, made when it is first asked for: Newton's steps do without."""
+        if self._inverse is None:
+            self._inverse, info = lapack.dtrtri(self._lower, lower=1)
+            if info:
+                raise _singular()
+        return self._inverse
+
+
+def _summed(information: FloatArray, variances: FloatArray, drift: FloatArray) -> FloatArray:
+    """The lower triangle of N F + V + drift drift', columns first."""
+    whole = information.T.copy(order="F")
+    _diagonal(whole)[...] += variances
+    summed: FloatArray = blas.dsyr(1.0, drift, lower=1, a=whole, overwrite_a=1)
+    return summed
+
+
+def _diagonal(matrix: FloatArray) -> FloatArray:
+    """A view."""
+    found: FloatArray = np.einsum("ii->i", matrix)
+    return found
+
 
 def _factor(matrix: FloatArray) -> FloatArray:
-    try:
-        lower: FloatArray = cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError as error:
+    """The Cholesky factor, in the matrix's place; above it zeros."""
+    lower: FloatArray
+    lower, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+    if info:
         raise InferenceError(
             "eb-map: the information matrix is not positive definite to double precision; the release is out of range"
-        ) from error
+        )
     return lower
 
 
-def _squared(lower: FloatArray, vector: FloatArray) -> FloatArray:
-    """L'L v. Zeros are read too: OpenBLAS's product with a triangle wakes all threads however small it is, which wait
-    for each other a thousand times longer than the product takes."""
-    found: FloatArray = (lower @ vector) @ lower
-    return found
-
-
-def _inverted(lower: FloatArray) -> FloatArray:
-    inverse, info = lapack.dtrtri(lower, lower=1)
-    if info:
-        raise InferenceError("eb-map: the information matrix is singular to double precision; the noise is too small")
-    found: FloatArray = inverse
-    return found
+def _singular() -> InferenceError:
+    return InferenceError("eb-map: the information matrix is singular to double precision; the noise is too small")

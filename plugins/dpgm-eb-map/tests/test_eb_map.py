@@ -3,12 +3,10 @@
 import itertools
 import math
 from types import SimpleNamespace
-from unittest import mock
 
 import attrs
 import numpy as np
 import pytest
-import scipy.linalg
 from dpgm_eb_map import scales
 from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
@@ -462,19 +460,22 @@ def test_says_what_it_did(small):
     assert not short.converged and "raise rounds" in short.notes[1] and len(short.trace) == 2
 
 
-def test_products_of_a_round_keep_away_from_triangles():
-    """OpenBLAS runs its product with a triangle on all threads however small it is, which then wait for each other."""
+@pytest.mark.parametrize(("noise", "prior"), [(1.0, 1.0), (1e12, 1e-6)])
+def test_the_algebra_of_a_round_is_that_of_its_formulas(noise, prior):
+    """W r, H^-1 g and what H^-1 is asked for, also where noise drowns the tables and a difference would lose them."""
     rng = np.random.default_rng(0)
     half = rng.normal(size=(9, 9))
-    information, variances, drift = half @ half.T, rng.uniform(1, 2, 9), rng.normal(size=9)
+    information, variances, drift = half @ half.T, noise * rng.uniform(1, 2, 9), rng.normal(size=9)
     system = Dense(information, variances, drift)
-    system.set_prior(np.ones(9))
-    full = np.linalg.inv(information + np.diag(variances) + np.outer(drift, drift))
+    system.set_prior(np.full(9, prior))
+    weight = np.linalg.inv(information + np.diag(variances) + np.outer(drift, drift))
+    inverse = np.linalg.inv(information @ weight @ information + prior * np.eye(9))
     residual = rng.normal(size=9)
-    with mock.patch.object(scipy.linalg.blas, "dtrmv", side_effect=AssertionError("a product with a triangle")):
-        np.testing.assert_allclose(system.weighted(residual), full @ residual, rtol=1e-9, atol=1e-12)
-        curved = np.linalg.inv(information @ full @ information + np.eye(9))
-        np.testing.assert_allclose(system.newton(residual), curved @ residual, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(system.weighted(residual), weight @ residual, rtol=1e-9)
+    np.testing.assert_allclose(system.newton(residual), inverse @ residual, rtol=1e-8)
+    np.testing.assert_allclose(system.determined(), 1 - prior * np.diag(inverse), rtol=1e-8, atol=1e-9)
+    part = np.array([2, 3, 7])
+    np.testing.assert_allclose(system.spread(part), inverse[np.ix_(part, part)], rtol=1e-8, atol=1e-9 / prior)
 
 
 def test_without_a_seed_a_fit_repeats_to_the_last_digit():

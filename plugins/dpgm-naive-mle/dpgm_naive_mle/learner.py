@@ -24,13 +24,13 @@ from dpgm_core import (
     at_least_zero,
     option,
     positive,
-    silent,
     whole,
 )
 from dpgm_core.inference import engine_name, steady
 from dpgm_core.learning import Likelihood
 from dpgm_naive_mle.penalty import by_bootstrap, by_discrepancy
 from dpgm_naive_mle.projection import targets
+from dpgm_naive_mle.refits import Refitting
 
 __all__ = ["NaiveMLE"]
 
@@ -94,7 +94,8 @@ class NaiveMLE:
         )
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
-        """Fits to releases like the model's under the same penalty, each from the model's own potentials.
+        """Fits to releases like the model's under the same penalty, each from the model's own potentials; see
+        `Refitting`.
 
         Raises OptionError unless l2 is a number, and for a model without its release.
         """
@@ -103,17 +104,15 @@ class NaiveMLE:
             raise OptionError(f"naive-mle cannot refit with l2 = {l2!r}; pass the fit's tuning, l2 = Fit.tuning['l2']")
         if release is None:
             raise OptionError("naive-mle refits need the release that the model was learned from; this model has none")
-        engine = inference.compile(release.structure)
-        # Without a penalty the potentials are not unique, and depend on where they start.
-        same = model.structure == release.structure and l2 > 0
-        start = model.potentials.values if same else np.zeros(release.structure.cells)
-
-        def refit(again: NoisyTables) -> Tables:
-            problem = Likelihood(engine, targets(again, project=self.project), silent)
-            theta, _ = problem.minimise(start, l2, self.tolerance, self.max_iterations)
-            return Tables(release.structure, theta).embed(model.structure)
-
-        return refit
+        return Refitting(
+            model=model,
+            release=release,
+            engine=inference.compile(release.structure),
+            l2=l2,
+            project=self.project,
+            tolerance=self.tolerance,
+            steps=self.max_iterations,
+        )
 
     def _choose(
         self, problem: Likelihood, release: NoisyTables, engine: Engine, randomness: Randomness, progress: Progress

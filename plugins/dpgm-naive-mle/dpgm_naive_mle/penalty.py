@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 
 from dpgm_core import FloatArray, NoisyTables, Progress, Randomness, Tables
-from dpgm_core.learning import Likelihood, Rehearsal, expected_distance
+from dpgm_core.learning import Likelihood, Rehearsal, expected_distance, together
 from dpgm_naive_mle.projection import targets
 
-__all__ = ["by_bootstrap", "by_discrepancy"]
+__all__ = ["by_bootstrap", "by_discrepancy", "standard_error"]
 
 # Penalties tried, strongest first, until the fit is as close to the noisy tables as the noise allows.
 _PATH = [10.0 ** (-exponent / 2) for exponent in range(2, 15)]
@@ -32,9 +32,21 @@ _PILOT = 1 / 3
 # Penalties tried are this factor apart, at most so many from the first; the least mean is interpolated between them.
 _FACTOR = 2.0
 _FARTHEST = 12
-# Fits to simulated releases end below this share of the tables' standard error, or after so many steps.
-_ROUGH = 0.3
+# Fits along the path end below this share of the tables' standard error: what their distance is compared with.
+_FINE = 0.1
+# Fits to simulated releases end where this share of what the first gained is left, by the model of the Hessian, which
+# leaves five times as much of the loss, or after so many steps.
+_ROUGH = 1e-4
 _ROUGH_STEPS = 60
+
+
+def standard_error(release: NoisyTables, marginals: FloatArray) -> float:
+    """Of a typical cell of the tables per record, noise and sampling: the median over cells.
+
+    marginals: (cells,), about those of the truth.
+    """
+    variances = np.repeat(release.variances, release.structure.sizes) + release.total * marginals
+    return float(np.sqrt(np.median(variances))) / release.total
 
 
 def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, steps: int) -> tuple[float, FloatArray]:
@@ -47,8 +59,9 @@ def by_discrepancy(problem: Likelihood, release: NoisyTables, tolerance: float, 
     allowed, scatter = expected_distance(release)
     noisy = release.tables.values.astype(np.float64)
     before, nearest = np.zeros(release.structure.cells), np.inf
+    tolerance = max(tolerance, 1e-5, _FINE * standard_error(release, problem.target.values))
     for number, l2 in enumerate(_PATH):
-        theta, _ = problem.minimise(before, l2, max(tolerance, 1e-5), steps)
+        theta, _ = problem.minimise(before, l2, tolerance, steps)
         distance = float(np.abs(noisy - release.total * problem.marginals).sum())
         if distance <= allowed:
             return l2, theta
@@ -85,9 +98,7 @@ def by_bootstrap(
     )
     engine, drawn = problem.engine, rehearsal.releases
     problems = [Likelihood(engine, targets(one, project=project), progress, "rehearsing") for one in drawn]
-    variances = np.repeat(release.variances, structure.sizes) + release.total * rehearsal.marginals
-    error = float(np.sqrt(np.median(variances))) / release.total
-    fits = _Fits(rehearsal, pilot, problems, max(tolerance, _ROUGH * error))
+    fits = _Fits(rehearsal, pilot, problems, tolerance)
     place = _lowest(cache(lambda place: fits.loss(l2 * _FACTOR**place)))
     problem.calls += fits.calls
     return float(l2 * _FACTOR**place)
@@ -102,11 +113,12 @@ class _Fits:
 
     def loss(self, l2: float) -> float:
         """The mean of KL(pilot || fit) over the simulated releases, nats."""
-        return self.rehearsal.loss(self._fit(number, l2) for number in range(len(self.problems)))
-
-    def _fit(self, number: int, l2: float) -> FloatArray:
-        self.thetas[number], _ = self.problems[number].minimise(self.thetas[number], l2, self.tolerance, _ROUGH_STEPS)
-        return self.thetas[number]
+        descents = [
+            problem.descent(theta, l2, self.tolerance, _ROUGH_STEPS, _ROUGH)
+            for problem, theta in zip(self.problems, self.thetas, strict=True)
+        ]
+        self.thetas = [theta for theta, _ in together(self.problems[0].engine, descents)]
+        return self.rehearsal.loss(self.thetas)
 
     @property
     def calls(self) -> int:

@@ -113,17 +113,21 @@ def test_an_engine_without_samples_leaves_it_to_the_discrepancy_rule():
 
 
 def test_a_refit_to_the_same_release_is_the_fit():
-    """And to another one what a cold fit to it would be."""
+    """And to others what cold fits to them would be, nearly: of the way from the model it misses a thirtieth at most,
+    whether asked for one by one or together."""
     structure = chain(4, 3)
     release = drawn(structure, 2000, "0.5", 10)[1]
-    _, other = drawn(structure, 2000, "0.5", 11)
+    others = [drawn(structure, 2000, "0.5", seed)[1] for seed in (11, 12)]
     fit = learned(release, NaiveMLE(tolerance=1e-8))
     learner = NaiveMLE(tolerance=1e-8, **fit.tuning)
     refit = learner.refitter(fit.model, dpgm.make("inference", "junction-tree"))
-    for one in (release, other, release):
+    model = fit.model.marginals().values
+    assert np.allclose(dpgm.Model(structure, refit(release)).marginals().values, model, atol=1e-6)
+    for one, together in zip(others, refit.many(others), strict=True):
         cold = learned(one, learner).model.marginals().values
         again = dpgm.Model(structure, refit(one)).marginals().values
-        assert np.allclose(again, cold, atol=1e-6)
+        assert 0 < np.linalg.norm(again - cold) < np.linalg.norm(cold - model) / 30
+        assert np.array_equal(together.values, refit(one).values)
 
 
 def test_refits_are_over_the_structure_of_the_model():

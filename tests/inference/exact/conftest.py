@@ -89,4 +89,5 @@ def lab():
         log_joint=log_joint,
         brute_force=brute_force,
         in_logarithms=in_logarithms,
+        project=project,
     )

@@ -1,6 +1,7 @@
 """The rooted junction tree: where attributes are at home, where queries meet, what is refused."""
 
 import itertools
+import math
 
 import pytest
 
@@ -22,40 +23,56 @@ def ancestors(tree, cluster):
     return found
 
 
+def names_of(tree, mask):
+    """The attributes of a mask of letters."""
+    return {name for name, letter in tree.letter.items() if mask >> letter & 1}
+
+
+def names_in(tree, part):
+    """The attributes of a part, in its order."""
+    names = list(tree.letter)
+    return [names[letter] for letter in part.letters]
+
+
 def test_is_a_rooted_junction_forest(awkward):
     """Each attribute's clusters are one subtree under its home; every clique and attribute lies in a cluster."""
     tree = cluster_tree(awkward)
+    held, count = [frozenset(clique) for clique in tree.structure.cliques], len(tree.parents)
     for name in awkward.domain.names:
-        holding = [cluster for cluster, members in enumerate(tree.members) if name in members]
+        holding = [cluster for cluster, members in enumerate(held) if name in members]
         tops = [cluster for cluster in holding if tree.parents[cluster] not in holding]
         assert tops == [tree.home[name]]
-    assert all(any(set(clique) <= members for members in tree.members) for clique in awkward.cliques)
+    assert all(any(set(clique) <= members for members in held) for clique in awkward.cliques)
+    assert sorted(tree.entries) == list(range(count))
     for cluster, parent in enumerate(tree.parents):
-        assert tree.separators[cluster] == (tree.members[cluster] & tree.members[parent] if parent >= 0 else set())
-        assert tree.roots[cluster] == ancestors(tree, cluster)[-1]
-        for other in range(len(tree.parents)):
-            below = tree.entries[cluster] <= tree.entries[other] < tree.exits[cluster]
-            assert below == (cluster in ancestors(tree, other))
+        assert tree.separators[cluster] == (held[cluster] & held[parent] if parent >= 0 else set())
+        assert names_of(tree, tree.members[cluster]) == held[cluster]
+        assert names_of(tree, tree.shared[cluster]) == tree.separators[cluster]
+        above = ancestors(tree, cluster)
+        assert tree.roots[cluster] == above[-1] and tree.jumps[cluster] in above[min(1, len(above) - 1) :]
+        below = {tree.entries[other] for other in range(count) if cluster in ancestors(tree, other)}
+        assert below == set(range(tree.entries[cluster], tree.entries[cluster] + len(below)))
 
 
 def test_queries_meet_as_low_as_they_can(awkward):
     """The subtree at the top holds the query and that of none of its children does, unless the top holds it itself."""
     tree = cluster_tree(awkward)
+    cliques = tree.structure.cliques
 
     def held(cluster):
-        return {
-            name for other, members in enumerate(tree.members) if cluster in ancestors(tree, other) for name in members
-        }
+        return {name for other, clique in enumerate(cliques) if cluster in ancestors(tree, other) for name in clique}
 
     for order in (1, 2, 3):
         for query in itertools.combinations(awkward.domain.names, min(order, len(awkward.domain))):
-            for part in tree.plan(query, 2**30):
-                asked = set(part.names)
+            parts = tree.plan(query, 2**30)
+            assert sorted(name for part in parts for name in names_in(tree, part)) == sorted(query)
+            for part in parts:
+                asked, inside = set(names_in(tree, part)), set(cliques[part.top])
                 assert asked <= held(part.top)
-                assert asked <= tree.members[part.top] or not any(asked <= held(c) for c in tree.children[part.top])
-                carried = set().union(*(names for _, names in part.messages))
-                assert carried == asked - tree.members[part.top]
-                assert all(names <= held(child) and child in tree.children[part.top] for child, names in part.messages)
+                assert asked <= inside or not any(asked <= held(child) for child in tree.children[part.top])
+                carried = [(child, names_of(tree, mask)) for child, mask in part.messages]
+                assert set().union(*(names for _, names in carried)) == asked - inside
+                assert all(names <= held(child) and child in tree.children[part.top] for child, names in carried)
 
 
 def test_thousands_of_clusters_do_not_recurse():
@@ -63,7 +80,19 @@ def test_thousands_of_clusters_do_not_recurse():
     domain = Domain.from_sizes({f"x{place}": 2 for place in range(LONG)})
     tree = cluster_tree(Structure.chain(domain))
     (part,) = tree.plan(("x0", f"x{LONG - 1}"), 2**30)
-    assert len(part.messages) <= 2 and {*part.names} == {"x0", f"x{LONG - 1}"}
+    assert len(part.messages) <= 2 and {*names_in(tree, part)} == {"x0", f"x{LONG - 1}"}
+
+
+def test_an_ancestor_is_found_in_few_steps():
+    """From the end of a chain of 1,500 clusters to any other: jumps make it tens of steps."""
+    tree = cluster_tree(Structure.chain(Domain.from_sizes({f"x{place}": 2 for place in range(LONG)})))
+    last = tree.entries.index(LONG - 2)
+    for wanted in range(0, LONG - 1, 97):
+        cluster, steps = last, 0
+        while tree.entries[cluster] > wanted:
+            far = tree.jumps[cluster]
+            cluster, steps = far if tree.entries[far] >= wanted else tree.parents[cluster], steps + 1
+        assert tree.entries[cluster] == wanted and steps <= 4 * math.log2(LONG)
 
 
 @pytest.mark.parametrize("count", [12, 40])

@@ -205,6 +205,25 @@ def test_what_overflows_beside_an_exact_zero_is_left_to_logarithms():
     np.testing.assert_allclose(product, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("columns", [1, 9])
+def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns):
+    """x0 = 0 is impossible, but all other tables of a chain favour it by more than e^709: with its zeros the chain is
+    one record, and what a fork at its end adds is known by hand."""
+    length = 40
+    domain = Domain.from_sizes({f"x{i}": 2 for i in range(length)} | {"end": 2})
+    structure = Structure(domain, [*((f"x{i}", f"x{i + 1}") for i in range(length - 1)), (f"x{length - 1}", "end")])
+    stay = np.array([[25.0, -np.inf], [-np.inf, -25.0]])
+    tables = dict.fromkeys(structure.cliques, stay)
+    tables[structure.cliques[0]] = np.array([[-np.inf, -np.inf], [-np.inf, 0.0]])
+    tables[f"x{length - 1}", "end"] = np.zeros((2, 2))
+    directions = np.random.default_rng(0).normal(size=(structure.cells, columns))
+    with mock.patch.object(logspace, "forward", side_effect=AssertionError("logarithms")):
+        found = JunctionTree().compile(structure).curvature(Tables.from_arrays(structure, tables))(directions)
+    expected = np.zeros((structure.cells, columns))
+    expected[-2:] = (directions[-2] - directions[-1]) / 4 * np.array([[1.0], [-1.0]])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_a_product_that_is_not_finite_is_made_in_logarithms():
     """Tangents that overflow where nothing else does, here by decree, are found out."""
     structure = AWKWARD["nested"]

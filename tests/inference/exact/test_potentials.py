@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.exact.contraction import candidates
+from dpgm_core.inference.exact.planning import planned
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
+from dpgm_core.inference.exact.probability import FLOOR, REACH
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
 
 def potentials_of(structure):
-    contraction, _ = next(iter(candidates(structure)))
+    contraction = planned(structure, 2**30).contraction
     return Potentials(contraction, structure)
 
 
@@ -27,7 +28,9 @@ def test_what_was_taken_from_the_tables_is_in_the_shift(awkward, scale):
     taken = np.zeros(awkward.cells) if ready.above is None else ready.above
     with np.errstate(divide="ignore"):
         found = np.log(out)
-    seen = found > -700
+    seen = found > -REACH + 1e-9
+    assert found.min() >= -REACH - 1e-9  # what lies deeper is raised
+    assert (values - taken)[~seen].max(initial=-np.inf) <= -REACH + 1e-9
     np.testing.assert_allclose(found[seen], (values - taken)[seen], rtol=1e-9, atol=1e-9)
     for number, part in enumerate(awkward.slices):
         assert ready.lows[number] == pytest.approx((values - taken)[part].min())
@@ -46,6 +49,10 @@ def test_zeros_are_said_and_have_no_part_in_the_bounds(lab):
     made = potentials_of(structure)
     ready = made.ready(*made.checked(Tables(structure, np.array([-np.inf, 2.0]))))
     assert ready.zeros and ready.lows == ready.highs == [2.0]
+    deep = Structure(lab.domain, [("b",)])
+    made, out = potentials_of(deep), np.empty(3)
+    made.ready(*made.checked(Tables(deep, np.array([-np.inf, 0.0, -1e4])))).fill(out)
+    assert out[0] == 0.0 and out[2] == pytest.approx(FLOOR)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,12 @@ def test_only_a_lost_record_is_possible(reach, lab):
     )
 
 
+@pytest.fixture
+def no_logarithms(monkeypatch):
+    """Falling back on logarithms raises."""
+    monkeypatch.setattr(logspace, "forward", None)
+
+
 def test_an_adjoint_may_overflow_beside_an_exact_zero():
     """y = 0 is impossible, but 29 mild tables favour it by more than e^709: 0 * infinity must not become an answer."""
     domain = Domain.from_sizes({"y": 2} | {f"c{i}": 2 for i in range(29)})
@@ -90,10 +96,55 @@ def test_a_long_chain_rescales_its_messages(monkeypatch, lab):
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [25.0, 29.9])
+def test_an_adjoint_is_not_needed_where_its_value_is_zero(scale, no_logarithms, lab):
+    """x0 = 0 is impossible, but all other tables of a chain, taken later, favour it by far more than e^709."""
+    length = 60
+    structure = Structure.chain(Domain.from_sizes({f"x{i}": 2 for i in range(length)}))
+    stay = np.array([[scale, -np.inf], [-np.inf, -scale]])
+    tables = dict.fromkeys(structure.cliques, stay)
+    tables[structure.cliques[0]] = np.array([[-np.inf, -np.inf], [-np.inf, 0.0]])
+    beliefs = JunctionTree().compile(structure).infer(Tables.from_arrays(structure, tables))
+    assert beliefs.log_partition == pytest.approx(-scale * (length - 2), rel=1e-12)
+    for table in beliefs.marginals.values.reshape(-1, 4):
+        np.testing.assert_allclose(table, [0, 0, 0, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [299.0, 400.0, 1e4, 1e15])
+def test_cells_too_small_to_matter_need_no_logarithms(depth, no_logarithms, lab):
+    """Penalties that add up, or are deeper than doubles reach, on records that others outweigh: raised, found to be
+    without weight, and marginals that small are 0."""
+    structure = Structure(lab.domain, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")])
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=structure.cells)
+    values[rng.random(structure.cells) < 0.2] -= depth
+    values[rng.random(structure.cells) < 0.1] = -np.inf
+    values[[part.start for part in structure.slices]] = 0.0
+    theta = Tables(structure, values)
+    marginals, log_partition = lab.brute_force(structure, theta)
+    beliefs = JunctionTree().compile(structure).infer(theta)
+    assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
+    np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-12, atol=1e-37)
+    assert not beliefs.marginals.values[marginals == 0].any()
+
+
+def test_a_small_cell_that_matters_is_left_to_logarithms(lab):
+    """The only possible record passes through a cell 400 nats below its table's largest."""
+    structure = Structure(lab.domain, [("a", "e"), ("e",)])
+    theta = Tables.from_arrays(
+        structure, {("a", "e"): np.array([[0.0, -401.0], [0.0, -400.0]]), ("e",): np.array([-np.inf, 0.0])}
+    )
+    engine = JunctionTree().compile(structure)
+    ready = engine._potentials.ready(*engine._potentials.checked(theta))
+    assert engine._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros) is None
+    beliefs = engine.infer(theta)
+    assert beliefs.log_partition == pytest.approx(-400 + math.log(1 + math.exp(-1)) + math.log(3 * 4 * 3), rel=1e-12)
+
+
 def test_a_call_inside_a_call_shares_no_scratch(lab):
     """The worst interleaving of two calls, made certain: the second runs while the first's tables are written."""
     structure = lab.awkward["complete"]
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor="numpy").compile(structure)
     rng = np.random.default_rng(0)
     one, two = (Tables(structure, rng.normal(size=structure.cells)) for _ in range(2))
     expected = engine.infer(one), engine.infer(two)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpgm_core.inference.exact.contraction import candidates
+from dpgm_core.inference.exact.orders import search
 from dpgm_core.inference.exact.program import lower
 from dpgm_core.testing import awkward_structures
 
@@ -16,7 +16,8 @@ NAMES = sorted(awkward_structures())
 def test_every_step_is_the_sum_that_the_contraction_says(name):
     """Run call by call on the stated buffers, each step's table is `einsum` of its operands' tables."""
     structure = awkward_structures()[name]
-    for contraction, _ in candidates(structure):
+    found = search(structure)
+    for contraction in map(found.contraction, found.candidates):
         program = lower(contraction, structure)
         buffers = {
             "potentials": np.random.default_rng(1).uniform(0.5, 2, structure.cells),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Querier
+from dpgm_core.inference.exact import cluster_tree as trees
 from dpgm_core.inference.exact import queries as module
 from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
 from dpgm_core.structure import Structure
@@ -123,8 +124,35 @@ def test_messages_are_shared_and_may_be_forgotten():
     assert all(np.array_equal(one, two) for one, two in zip(shared, again, strict=True))
 
 
+def test_sums_are_planned_for_clusters_not_for_queries():
+    """All pairs of a chain of 12 need three ways to sum a cluster each, and asked again none."""
+    structure = Structure.chain(Domain.from_sizes({f"x{place}": 2 for place in range(12)}))
+    theta, engine = Tables.zeros(structure), JunctionTree().compile(structure)
+    pairs = list(itertools.combinations(structure.domain.names, 2))
+    with mock.patch.object(trees, "cluster_sum", wraps=trees.cluster_sum) as summed:
+        engine.answers(theta, pairs)
+        assert 11 <= summed.call_count <= 4 * 11
+        summed.reset_mock()
+        engine.answers(theta, [pair[::-1] for pair in pairs])
+        assert not summed.called
+
+
+def test_answers_are_the_callers_own():
+    """Writing to one changes neither another nor what is kept for those that follow."""
+    engine = JunctionTree().compile(CHAIN)
+    tree = engine._tree
+    found = module.TreeQueries(tree, engine._clusters.infer(THETA.embed(tree.structure)).marginals, keep_bytes=2**20)
+    queries = [*CHAIN.cliques, ("a",), ("a", "e"), ("b", "d")]
+    first = [found.answer(query, tree.plan(query, 2**20)) for query in queries]
+    before = [table.copy() for table in first]
+    for table in first:
+        table[...] = 7.0
+    for query, table in zip(queries, before, strict=True):
+        assert np.array_equal(found.answer(query, tree.plan(query, 2**20)), table)
+
+
 def test_kept_messages_stay_within_their_room():
-    """The oldest messages go when there is no more room, and no table is lost by that."""
+    """The oldest messages and matrices go when there is no more room, and no table is lost by that."""
     engine = JunctionTree().compile(CHAIN)
     tree = engine._tree
     found = module.TreeQueries(tree, engine._clusters.infer(THETA.embed(tree.structure)).marginals, keep_bytes=100)

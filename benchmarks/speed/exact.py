@@ -1,0 +1,77 @@
+"""Exact marginals and log Z on a fixed structure, parameters changed on every call: ours beside every peer.
+
+Milliseconds per call, the least of turns that alternate. One thread; ours in 64 bits with log Z, which no peer gives;
+mbi jitted and warm on arrays that are ready, its fastest oracle; pyAgrum and pgmpy rebuilt for each parameter set.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.main import choose
+from benchmarks.harness.output import markdown
+from benchmarks.speed.aimed import Aim
+from benchmarks.speed.contestants import contestants
+from benchmarks.speed.models import case, names_of, save
+from benchmarks.speed.race import fastest_peer, least, ours, race
+
+__all__ = ["TARGETS", "aims", "measure", "table"]
+
+CONTESTANTS = ("dpgm", "mbi", "mbi64", "pyagrum", "pgmpy")
+#: Ours over the fastest peer.
+TARGETS = {
+    "chain3-k10": 0.15,
+    "chain3-k20": 0.25,
+    "er-k10": 0.2,
+    "er-k20": 0.35,
+    "chain100-k50": 0.3,
+    "grid10-k2": 0.12,
+    "grid10-k3": 0.02,
+    **dict.fromkeys(("asia", "sachs", "child", "alarm", "hailfinder"), 0.08),
+}
+
+
+def measure(asked: Namespace) -> dict[str, Any]:
+    """Model -> its size and what `race` found."""
+    figures = {}
+    known = names_of(asked.networks)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        all_of_them = [stack.enter_context(one) for one in contestants(CONTESTANTS, asked.peers)]
+        for name in choose("model", asked.models, known)[: 1 if asked.smoke else None]:
+            path = Path(folder, f"{name}.npz")
+            model = case(name, asked.networks)
+            save(model, path)
+            found = race(all_of_them, path, asked)
+            figures[name] = {"attributes": len(model.structure.domain.names), "cells": model.structure.cells} | found
+            print(table({name: figures[name]}), flush=True)
+    return figures
+
+
+def table(figures: dict[str, Any]) -> str:
+    """A row for each model."""
+    head = ["model", "numba", "numpy", "mbi 32", "mbi 64", "pyAgrum", "pgmpy", "fastest peer", "ratio", "target"]
+    rows = []
+    for name, found in figures.items():
+        peer = fastest_peer(found)
+        rows.append(
+            [name]
+            + [f"{found['ms'][who]:.3g}" if who in found["ms"] else "-" for who in ("dpgm numba", "dpgm numpy")]
+            + [least(found, one) for one in ("mbi", "mbi64", "pyagrum", "pgmpy")]
+            + ([peer[0], f"{ours(found) / peer[1]:.3f}"] if peer else ["-", "-"])
+            + [str(TARGETS.get(name, "-"))]
+        )
+    return markdown(head, rows)
+
+
+def aims(figures: dict[str, Any]) -> list[Aim]:
+    """The executor that is chosen by itself over the fastest peer; on the grid of 3 labels, pyAgrum."""
+    found = []
+    for name, most in TARGETS.items():
+        peer = fastest_peer(figures[name]) if name in figures else None
+        if peer is not None:
+            found.append(Aim(f"{name}, ours / fastest peer", ours(figures[name]) / peer[1], most, peer[0]))
+    return found

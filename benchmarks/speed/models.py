@@ -1,0 +1,93 @@
+"""The models that inference is measured on: a structure, and sets of log-potentials that calls go through in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core.arrays import FloatArray
+from dpgm_core.domain import Domain
+from dpgm_core.interop.bif import read_bif
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+__all__ = ["GENERATED", "NETWORKS", "SETS", "Case", "case", "domain", "names_of", "save"]
+
+SETS = 5
+#: Networks of the bnlearn repository that are read where `--networks` has them.
+NETWORKS = ("asia", "sachs", "child", "insurance", "alarm", "hailfinder")
+
+
+@frozen(kw_only=True, eq=False)
+class Case:
+    """name: of the model. theta: log-potentials, nats, (SETS, cells)."""
+
+    name: str
+    structure: Structure
+    theta: FloatArray = field(repr=False)
+
+    @property
+    def sets(self) -> list[Tables]:
+        """The same as tables."""
+        return [Tables(self.structure, row) for row in self.theta]
+
+
+def domain(count: int, size: int) -> Domain:
+    """x0, x1, ... of one size."""
+    return Domain.from_sizes({f"x{i}": size for i in range(count)})
+
+
+def erdos_renyi(size: int, edges: int = 18) -> Structure:
+    """The first connected graph of 10 attributes with that many edges (p = 0.4, seeds in order)."""
+    seed = 0
+    while len((found := Structure.erdos_renyi(domain(10, size), 0.4, seed)).cliques) != edges:
+        seed += 1
+    return found
+
+
+GENERATED: dict[str, Callable[[], Structure]] = {
+    "chain3-k10": lambda: Structure.chain(domain(10, 10), 3),
+    "chain3-k20": lambda: Structure.chain(domain(10, 20), 3),
+    "er-k10": lambda: erdos_renyi(10),
+    "er-k20": lambda: erdos_renyi(20),
+    "chain100-k50": lambda: Structure.chain(domain(100, 50)),
+    "grid10-k2": lambda: Structure.grid(domain(100, 2), 10, 10),
+    "grid10-k3": lambda: Structure.grid(domain(100, 3), 10, 10),
+}
+
+
+def names_of(networks: Path | None) -> list[str]:
+    """All that can be measured here: what is generated, and the networks of that folder."""
+    here = [name for name in NETWORKS if networks is not None and (networks / f"{name}.bif").is_file()]
+    return [*GENERATED, *here]
+
+
+def case(name: str, networks: Path | None) -> Case:
+    """A model by name.
+
+    Generated ones have Gaussian potentials. A network has the logarithms of its tables, -inf for zeros, in all sets but
+    the first with a tenth of a Gaussian on top.
+    """
+    rng = np.random.default_rng(0)
+    if name in GENERATED:
+        structure = GENERATED[name]()
+        return Case(name=name, structure=structure, theta=rng.normal(size=(SETS, structure.cells)))
+    assert networks is not None
+    structure, tables = read_bif(networks / f"{name}.bif")
+    noise = 0.1 * rng.normal(size=(SETS, structure.cells))
+    noise[0] = 0.0
+    return Case(name=name, structure=structure, theta=tables.values + noise)
+
+
+def save(model: Case, path: Path) -> None:
+    """As an .npz file that needs nothing of dpgm to be read: sizes, cliques of places, potentials."""
+    place = {attribute: i for i, attribute in enumerate(model.structure.domain.names)}
+    np.savez(
+        path,
+        sizes=list(model.structure.domain.sizes.values()),
+        cliques=[",".join(str(place[attribute]) for attribute in clique) for clique in model.structure.cliques],
+        theta=model.theta,
+    )

@@ -1,0 +1,347 @@
+"""The interpreter of flat programs: whole inferences on probabilities in one call, without Python in between.
+
+A program is one array of whole numbers, made by `dpgm_core.inference.exact.flat`; `format` gives its layout.
+Why the numbers can be trusted is said in `dpgm_core.inference.exact.probability`: the guard here is the one there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.inference.compiled.blocks import add_products, dots, elementwise
+from dpgm_core.inference.compiled.exponentials import BLOCK, exponentials
+from dpgm_core.inference.compiled.format import (
+    AT_FREE,
+    AT_INPUTS,
+    AT_ROOTS,
+    AT_STEPS,
+    BACKWARD,
+    BEYOND,
+    COUNTERS,
+    DIMENSION,
+    DOTS,
+    ELEMENTWISE,
+    END,
+    FINE,
+    FINISH,
+    FORWARD,
+    FREE,
+    GROUPS,
+    HEADER,
+    HIGHS,
+    INPUTS,
+    LOOPS,
+    LOWS,
+    MASK,
+    NODE_HIGHS,
+    NODE_LOWS,
+    PRODUCTS,
+    REACH,
+    REFUSED,
+    ROOTS,
+    SCALES,
+    SCRATCH,
+    STEP,
+    STEPS,
+    TABLES,
+    ZEROS,
+)
+from dpgm_core.inference.compiled.loading import jit, jit_strictly, jit_without_nan
+
+__all__ = ["infer", "run"]
+
+_LARGEST = 1.7976931348623157e308
+
+
+@jit
+def _place(index: int) -> int:
+    """An index that numba need not look at for being negative: twice as fast where cells do not lie side by side."""
+    return np.uint64(index)  # type: ignore[return-value]
+
+
+@jit
+def _strided(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: bool) -> None:
+    """r (= if fresh, else +=) p * q over three nested loops of any strides."""
+    cells, r_step, p_step, q_step = loops[8], loops[9], loops[10], loops[11]
+    for i in range(loops[0]):
+        for k in range(loops[4]):
+            to = r + i * loops[1] + k * loops[5]
+            one, two = p + i * loops[2] + k * loops[6], q + i * loops[3] + k * loops[7]
+            if r_step == 1 and fresh:
+                result = memory[to : to + cells]
+                for j in range(cells):
+                    result[j] = memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
+            elif r_step == 0:
+                total = 0.0
+                for j in range(cells):
+                    total += memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
+                memory[to] = total if fresh else memory[to] + total
+            elif fresh:
+                for j in range(cells):
+                    product = memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
+                    memory[_place(to + j * r_step)] = product
+            else:
+                for j in range(cells):
+                    product = memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
+                    memory[_place(to + j * r_step)] += product
+
+
+@jit
+def _inner(memory: FloatArray, loops: IntArray, kind: int, r: int, p: int, q: int, fresh: bool) -> None:
+    """The three innermost loops of a contraction."""
+    if kind == ELEMENTWISE:
+        elementwise(memory, loops, r, p, q, fresh)
+    elif kind == PRODUCTS:
+        add_products(memory, loops, r, p, q, fresh)
+    elif kind == DOTS:
+        dots(memory, loops, r, p, q)
+    else:
+        _strided(memory, loops, r, p, q, fresh)
+
+
+@jit
+def _finish(memory: FloatArray, out: FloatArray, r: int, p: int, q: int, cells: int, fresh: bool, zeros: bool) -> None:
+    """Marginals: a table's probabilities times their adjoint, which may be anything at a 0; tied cliques add up."""
+    result, values, adjoints = out[r : r + cells], memory[p : p + cells], memory[q : q + cells]
+    if zeros:
+        for j in range(cells):
+            if values[j] == 0.0:
+                adjoints[j] = 0.0
+    if fresh:
+        for j in range(cells):
+            result[j] = values[j] * adjoints[j]
+    else:
+        for j in range(cells):
+            result[j] += values[j] * adjoints[j]
+
+
+@jit
+def run(
+    memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool
+) -> None:
+    """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop."""
+    while at < end:
+        size, kind, fresh, clear = code[at], code[at + 1], code[at + 2] != 0, code[at + 3]
+        r, p, q, outer = code[at + 4], code[at + 5], code[at + 6], code[at + 7]
+        if kind == MASK:
+            if zeros:
+                for j in range(clear):
+                    if memory[p + j] == 0.0:
+                        memory[r + j] = 0.0
+        elif kind == FINISH:
+            _finish(memory, out, r, p, q, clear, fresh, zeros)
+        else:
+            for j in range(clear):
+                memory[r + j] = 0.0
+            outside = at + HEADER + 3 * DIMENSION
+            inner = code[at + HEADER : outside]
+            if outer == 0:
+                _inner(memory, inner, kind, r, p, q, fresh)
+            else:
+                for d in range(outer):
+                    counters[d] = 0
+                d = 0
+                while d >= 0:
+                    _inner(memory, inner, kind, r, p, q, fresh)
+                    d = outer - 1
+                    while d >= 0:
+                        loop = outside + d * DIMENSION
+                        counters[d] += 1
+                        r += code[loop + 1]
+                        p += code[loop + 2]
+                        q += code[loop + 3]
+                        if counters[d] < code[loop]:
+                            break
+                        counters[d] = 0
+                        r -= code[loop] * code[loop + 1]
+                        p -= code[loop] * code[loop + 2]
+                        q -= code[loop] * code[loop + 3]
+                        d -= 1
+        at += size
+
+
+@jit_without_nan
+def _spread(theta: FloatArray, start: int, stop: int) -> tuple[float, float]:
+    low = high = theta[start]
+    for i in range(start, stop):
+        x = theta[i]
+        low = min(low, x)
+        high = max(high, x)
+    return low, high
+
+
+@jit_strictly
+def _all_finite(theta: FloatArray, start: int, stop: int) -> bool:
+    finite = 0  # counted, as whole numbers are added in any order
+    for i in range(start, stop):
+        finite += abs(theta[i]) <= _LARGEST
+    return finite == stop - start
+
+
+@jit_strictly
+def _bounds(theta: FloatArray, start: int, stop: int) -> tuple[float, float, bool]:
+    """The least finite potential, the largest, and whether some is -inf; of NaN and +inf the largest is inf."""
+    if _all_finite(theta, start, stop):
+        low, high = _spread(theta, start, stop)
+        return low, high, False
+    low, high = np.inf, -np.inf
+    for i in range(start, stop):
+        x = theta[i]
+        if math.isnan(x) or x == np.inf:
+            return low, np.inf, False
+        if x > high:
+            high = x
+        if x < low and x != -np.inf:
+            low = x
+    return low, high, True
+
+
+@jit_strictly
+def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float]:
+    """Write the tables' probabilities and the bounds of their logarithms; (status, what was taken from log Z)."""
+    status, shift = FINE, 0.0
+    lows, highs, scratch = plan[LOWS], plan[HIGHS], memory[plan[SCRATCH] : plan[SCRATCH] + BLOCK]
+    bits = scratch.view(np.int64)
+    for group in range(plan[GROUPS]):
+        at = plan[TABLES] + 3 * group
+        start, stop = plan[at], plan[at + 1]
+        low, high, zeros = _bounds(theta, start, stop)
+        if not math.isfinite(high):
+            return REFUSED, 0.0
+        above = 0.0
+        if high > mild or low < -mild:
+            above = high
+            shift += high * plan[at + 2]
+        if low - above < -REACH:
+            return BEYOND, 0.0
+        if zeros:
+            status = ZEROS
+        exponentials(theta, start, stop, above, memory, scratch, bits)
+        memory[lows + group] = low - above
+        memory[highs + group] = high - above
+    return status, shift
+
+
+@jit_strictly
+def _turned(memory: FloatArray, plan: IntArray) -> float:
+    """log Z of the roots; sets d log Z / d root = 1 / root."""
+    log_partition = 0.0
+    for root in range(plan[ROOTS]):
+        at = plan[AT_ROOTS] + 2 * root
+        value = memory[plan[at]]
+        if value == 0.0:
+            return -np.inf
+        memory[plan[at + 1]] = 1.0 / value
+        log_partition += math.log(value)
+    return log_partition
+
+
+@jit_strictly
+def _measured(memory: FloatArray, start: int, cells: int) -> tuple[float, float]:
+    """The least nonzero and the largest cell of a table of numbers that are not negative."""
+    smallest, largest = np.inf, 0.0
+    for i in range(start, start + cells):
+        x = memory[i]
+        if x > largest:
+            largest = x
+        if x != 0.0 and x < smallest:
+            smallest = x
+    return smallest, largest
+
+
+@jit_strictly
+def _guarded_forward(
+    memory: FloatArray, out: FloatArray, plan: IntArray, logs: FloatArray, counters: IntArray, zeros: bool
+) -> tuple[int, float]:
+    """The way forward with bounds on every table; (status, the logarithm of all that was divided by)."""
+    lows, highs, scales = plan[NODE_LOWS], plan[NODE_HIGHS], plan[SCALES]
+    for node in range(plan[INPUTS]):
+        group = plan[plan[AT_INPUTS] + node]
+        memory[lows + node] = memory[plan[LOWS] + group]
+        memory[highs + node] = memory[plan[HIGHS] + group]
+    log_scale = 0.0
+    for step in range(plan[STEPS]):
+        at = plan[AT_STEPS] + STEP * step
+        run(memory, out, plan, counters, plan[at], plan[at + 1], zeros)
+        left, right, node = plan[at + 4], plan[at + 5], plan[INPUTS] + step
+        low, high = memory[lows + left], memory[highs + left] + logs[step]
+        if right >= 0:
+            low += memory[lows + right]
+            high += memory[highs + right]
+        memory[scales + step] = 1.0
+        if low < -REACH or high > REACH:
+            start, cells = plan[at + 6], plan[at + 7]
+            smallest, largest = _measured(memory, start, cells)
+            if largest == 0.0:
+                return FINE, -np.inf
+            low, high = math.log(smallest) - math.log(largest), 0.0
+            if low < -REACH:
+                return BEYOND, 0.0
+            for i in range(start, start + cells):
+                memory[i] /= largest
+            memory[scales + step] = largest
+            log_scale += math.log(largest)
+        memory[lows + node], memory[highs + node] = low, high
+    return FINE, log_scale
+
+
+@jit_strictly(
+    "Tuple((int64, float64))(Array(float64, 1, 'C', readonly=True), float64[::1], float64[::1], int64[::1], "
+    "float64[::1], float64)"
+)
+def infer(
+    theta: FloatArray, out: FloatArray, memory: FloatArray, plan: IntArray, logs: FloatArray, total: float
+) -> tuple[int, float]:
+    """Marginals of `total` records into `out`, and (status, log Z of one less what attributes in no clique add).
+
+    theta, out: (cells,). memory: scratch that the program asks for. logs: the logarithm of the codes summed, by step;
+    then their sum, and what potentials may be without being shifted. status: FINE; REFUSED for NaN, +inf and tables of
+    -inf only; BEYOND where double precision may not do.
+    """
+    steps = plan[STEPS]
+    status, shift = _filled(theta, memory, plan, logs[steps + 1])
+    if status != FINE and status != ZEROS:
+        return status, 0.0
+    zeros = status == ZEROS
+    counters = memory[plan[COUNTERS] : plan[COUNTERS] + LOOPS].view(np.int64)
+    low, high = 0.0, logs[steps]
+    for node in range(plan[INPUTS]):
+        group = plan[plan[AT_INPUTS] + node]
+        low += memory[plan[LOWS] + group]
+        high += memory[plan[HIGHS] + group]
+    guarded = low < -2 * REACH or high > REACH
+    if guarded:
+        status, log_scale = _guarded_forward(memory, out, plan, logs, counters, zeros)
+        if status != FINE or log_scale == -np.inf:
+            return status, log_scale
+    else:
+        log_scale = 0.0
+        run(memory, out, plan, counters, plan[FORWARD], plan[BACKWARD], zeros)
+    log_partition = _turned(memory, plan) + log_scale
+    if log_partition == -np.inf:
+        return FINE, log_partition
+    if guarded:
+        for back in range(steps):
+            step = steps - 1 - back
+            at = plan[AT_STEPS] + STEP * step
+            scale = memory[plan[SCALES] + step]
+            if scale != 1.0:
+                above = plan[at + 8]
+                for i in range(above, above + plan[at + 7]):
+                    memory[i] /= scale
+            run(memory, out, plan, counters, plan[at + 2], plan[at + 3], zeros)
+    else:
+        run(memory, out, plan, counters, plan[BACKWARD], plan[END], zeros)
+    for free in range(plan[FREE]):  # tables without letters: each of their cliques has probability 1
+        out[plan[plan[AT_FREE] + 2 * free]] = plan[plan[AT_FREE] + 2 * free + 1]
+    if zeros:
+        for i in range(len(out)):
+            if not math.isfinite(out[i]):
+                return BEYOND, 0.0
+    if total != 1.0:
+        for i in range(len(out)):
+            out[i] *= total
+    return FINE, log_partition + shift

@@ -1,0 +1,248 @@
+"""A contraction lowered for the interpreter of `dpgm_core.inference.compiled`: one kind of instruction, any strides.
+
+Every step, forwards and backwards, is r = sum of p * q over some letters; the layout of the numbers is in
+`compiled.format`. Where no order of loops gives long runs, operands are copied to an order that does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core.arrays import FloatArray, IntArray
+from dpgm_core.inference.compiled import format as layout
+from dpgm_core.inference.exact.axes import laid_out
+from dpgm_core.inference.exact.contraction import Contraction, Letters
+from dpgm_core.inference.exact.loops import PEAK, arranged, loops_of, packings, price
+from dpgm_core.inference.exact.lowering import Instruction, Table, View
+from dpgm_core.inference.exact.program import InferenceLowering, Program
+from dpgm_core.structure import Structure
+
+__all__ = ["FlatProgram", "flatten"]
+
+_WORTH_PACKING = 2000.0  # nanoseconds
+_SCRATCH = 256  # `compiled.exponentials.BLOCK`; importing that would import numba
+
+
+@frozen(kw_only=True, eq=False)
+class FlatProgram:
+    """What the interpreter is given. plan: whole numbers; logs: doubles. memory: doubles that a call needs.
+
+    ones: where the memory must hold ones, (start, stop).
+    """
+
+    plan: IntArray
+    logs: FloatArray
+    memory: int
+    ones: tuple[int, int]
+
+
+def flatten(contraction: Contraction, structure: Structure, mild: float) -> FlatProgram:
+    """Lower a contraction whose inputs and marginals have the buffer layout of `structure`'s tables.
+
+    mild: tables of potentials within +-mild nats are exponentiated as they are, others less their maximum.
+    """
+    contraction = laid_out(contraction)
+    flat = _Flat(contraction, structure)
+    return _written(flat, flat.program(), structure, mild)
+
+
+class _Flat(InferenceLowering):
+    """axes: the letters of r, p and q of each instruction; none of those that go cell by cell."""
+
+    def __init__(self, contraction: Contraction, structure: Structure) -> None:
+        super().__init__(contraction, structure, keep=False)
+        self.axes: list[tuple[Letters, Letters, Letters] | None] = []
+
+    def sum_out(self, table: Table, out: Table) -> None:
+        self.contract(table, self.all_ones({*table[1]} - {*out[1]}), out)
+
+    def spread(self, table: Table, out: Table) -> None:
+        self.contract(table, self.all_ones({*out[1]} - {*table[1]}), out)
+
+    def all_ones(self, letters: Iterable[int]) -> Table:
+        found = tuple(letters)
+        self.ones_cells = max(self.ones_cells, self.cells(found))
+        return self.ones, found
+
+    def contract(self, p: Table, q: Table, r: Table) -> None:
+        orders = self.packed(r[1], p[1], q[1])
+        to, one, two = (
+            table if order == table[1] else (self.buffer(table[0].cells), order)
+            for table, order in zip((r, p, q), orders, strict=True)
+        )
+        for table, copy in ((p, one), (q, two)):
+            if copy is not table:
+                self.plain(table, (self.ones, ()), copy)
+        self.plain(one, two, to)
+        if to is not r:
+            self.plain(to, (self.ones, ()), r)
+
+    def packed(self, r: Letters, p: Letters, q: Letters) -> tuple[Letters, Letters, Letters]:
+        """The orders of axes in which to contract: their own, unless copies to others pay."""
+        best, chosen = price(r, p, q, self.sizes), (r, p, q)
+        if best < _WORTH_PACKING + 2 * self.cells({*p, *q}) / PEAK:
+            return chosen
+        for orders in packings(r, p, q):
+            copies = [price(one, two, (), self.sizes) for one, two in zip(orders, (r, p, q), strict=True) if one != two]
+            cost = price(*orders, self.sizes) + sum(copies)
+            if cost < best:
+                best, chosen = cost, orders
+        return chosen
+
+    def plain(self, p: Table, q: Table, r: Table) -> None:
+        self.emit("contract", self.whole(r), self.whole(p), self.whole(q))
+        self.axes.append((r[1], p[1], q[1]))
+
+    def into_adjoint(self, node: int, above: Table, other: Table | None, filled: set[int]) -> None:
+        contraction, letters = self.contraction, self.contraction.nodes[node]
+        table = self.buffer(contraction.cells(node)), letters
+        self.adjoint[node] = table
+        if other is None:
+            self.spread(above, table)
+        else:
+            self.contract(above, other, table)
+        value = self.whole(self.value[node])
+        self.axes.append(None)
+        if node >= len(contraction.groups):
+            self.emit("mask", self.whole(table), value)
+            return
+        group = contraction.groups[node]
+        # Tied: the group's marginals are sums over its cliques.
+        result = (self.buffer(contraction.cells(node), ("adjoints", self.starts[group])), letters)
+        self.emit("finish again" if group in filled else "finish", self.whole(result), value, self.whole(table))
+        filled.add(group)
+
+
+@frozen(kw_only=True)
+class _Memory:
+    """Where everything lies among the doubles of a call: spaces by name, scratch by its place in the head."""
+
+    spaces: dict[str, int]
+    scratch: dict[int, int] = field(factory=dict)
+    size: int
+
+    def place(self, view: View) -> int:
+        return self.spaces[view.space] + view.start
+
+
+def _memory(program: Program, contraction: Contraction, structure: Structure) -> _Memory:
+    arena = structure.cells
+    ones = arena + program.arena
+    at, scratch = ones + program.ones, {}
+    groups, nodes = len(structure.groups), len(contraction.nodes)
+    for name, size in (
+        (layout.LOWS, groups),
+        (layout.HIGHS, groups),
+        (layout.NODE_LOWS, nodes),
+        (layout.NODE_HIGHS, nodes),
+        (layout.SCALES, len(contraction.steps)),
+        (layout.SCRATCH, _SCRATCH),
+        (layout.COUNTERS, layout.LOOPS),
+    ):
+        scratch[name] = at
+        at += size
+    # Marginals are written to an array of their own.
+    return _Memory(spaces={"potentials": 0, "adjoints": 0, "arena": arena, "ones": ones}, scratch=scratch, size=at)
+
+
+def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -> FlatProgram:
+    contraction = flat.contraction
+    memory, steps = _memory(program, contraction, structure), len(contraction.steps)
+    tables = [
+        number
+        for part, cliques in zip(structure.slices, structure.multiplicities, strict=True)
+        for number in (part.start, part.stop, cliques)
+    ]
+    free = [group for node, group in enumerate(contraction.groups) if not contraction.nodes[node]]
+    frees = [
+        number
+        for group in dict.fromkeys(free)
+        for number in (structure.slices[group].start, structure.multiplicities[group])
+    ]
+    roots = [number for root in contraction.roots for number in _places(memory, program, root)]
+    sizes = [len(tables), len(contraction.groups), layout.STEP * steps, len(roots), len(frees)]
+    starts = [layout.HEAD + sum(sizes[:number]) for number in range(len(sizes) + 1)]
+    code: list[int] = []
+    spans = []
+    axes = iter(flat.axes)
+    for part in (*program.forward, *program.backward):
+        first = starts[-1] + len(code)
+        for instruction in part:
+            code += _encoded(instruction, next(axes), memory, flat.sizes)
+        spans.append((first, starts[-1] + len(code)))
+    end = starts[-1] + len(code)
+    of_steps = [
+        number
+        for turn, step in enumerate(contraction.steps)
+        for number in (
+            *spans[turn],
+            *spans[2 * steps - 1 - turn],
+            step.left,
+            -1 if step.right is None else step.right,
+            _places(memory, program, step.out)[0],
+            contraction.cells(step.out),
+            _places(memory, program, step.out)[1],
+        )
+    ]
+    head = dict(
+        zip((layout.TABLES, layout.AT_INPUTS, layout.AT_STEPS, layout.AT_ROOTS, layout.AT_FREE), starts, strict=False)
+    )
+    head |= memory.scratch | {
+        layout.CELLS: structure.cells,
+        layout.GROUPS: len(structure.groups),
+        layout.INPUTS: len(contraction.groups),
+        layout.STEPS: steps,
+        layout.ROOTS: len(contraction.roots),
+        layout.FREE: len(frees) // 2,
+        layout.FORWARD: spans[0][0] if spans else end,
+        layout.BACKWARD: spans[steps][0] if spans else end,
+        layout.END: end,
+    }
+    numbers = [head.get(name, 0) for name in range(layout.HEAD)]
+    summed = [
+        math.prod(
+            contraction.sizes[letter] for letter in {*contraction.nodes[step.left]} - {*contraction.nodes[step.out]}
+        )
+        for step in contraction.steps
+    ]
+    logs = [math.log(codes) for codes in summed]
+    return FlatProgram(
+        plan=np.array([*numbers, *tables, *contraction.groups, *of_steps, *roots, *frees, *code], dtype=np.int64),
+        logs=np.array([*logs, math.fsum(logs), mild]),
+        memory=memory.size,
+        ones=(memory.spaces["ones"], memory.spaces["ones"] + program.ones),
+    )
+
+
+def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
+    """Where the value and the adjoint of a step's output lie."""
+    adjoint = program.adjoints[node]
+    assert adjoint is not None  # every step's output has one
+    return memory.place(program.values[node]), memory.place(adjoint)
+
+
+def _encoded(
+    instruction: Instruction,
+    axes: tuple[Letters, Letters, Letters] | None,
+    memory: _Memory,
+    sizes: Sequence[int],
+) -> list[int]:
+    """One instruction as numbers."""
+    r, *others = map(memory.place, (instruction.out, *instruction.inputs))
+    cells = math.prod(instruction.out.shape)
+    if axes is None:
+        mask = instruction.call == "mask"
+        fresh = instruction.call != "finish again"
+        kind = layout.MASK if mask else layout.FINISH
+        return [layout.HEADER, kind, int(fresh), cells, r, others[0], others[-1], 0]
+    found = arranged(loops_of(*axes, sizes))
+    assert len(found.outer) <= layout.LOOPS
+    if found.swap:
+        others.reverse()
+    numbers = [number for loop in (*found.inner, *found.outer) for number in loop]
+    length, clear = layout.HEADER + len(numbers), cells if found.clear else 0
+    return [length, found.kind, int(not found.clear), clear, r, *others, len(found.outer), *numbers]

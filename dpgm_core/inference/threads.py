@@ -1,0 +1,118 @@
+"""Independent calls side by side, for kernels and matrix products, which release the interpreter's lock."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from dpgm_core.errors import OptionError
+
+__all__ = ["cores", "in_threads"]
+
+_Result = TypeVar("_Result")
+
+# Threads begin and end within a call, so that a forked process inherits none; that takes about .1 ms.
+_WORTH = 1e-3
+
+
+class _Own(threading.local):
+    """Whether this thread is one of several that work side by side."""
+
+    shares = False
+
+
+_OWN = _Own()
+
+
+def cores() -> int:
+    """How many threads may work at once: what DPGM_THREADS or else OMP_NUM_THREADS says, at most what may be used.
+
+    Those that run many processes on one machine, such as joblib, dask and Spark, say it by OMP_NUM_THREADS. A process
+    of `multiprocessing` has one, as its siblings have the others. DPGM_THREADS outdoes both. Raises OptionError where
+    it is no number above 0.
+    """
+    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if said := os.environ.get("DPGM_THREADS", "").strip():
+        if not said.isdecimal() or int(said) < 1:
+            raise OptionError(f"DPGM_THREADS must be a number of threads, 1 or more, got {said!r}")
+        return min(int(said), found)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes and processes.parent_process():
+        return 1
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # the others are for nested regions
+    return min(int(first), found) if first.isdecimal() and int(first) > 0 else found
+
+
+def in_threads(calls: Sequence[Callable[[], _Result]], *, seconds: float, workers: int | None = None) -> list[_Result]:
+    """The results of independent calls, in their order; at most `workers` (None: `cores`) at once, this thread too.
+
+    seconds: what all of them are predicted to take one after the other; below a millisecond they do so, as they do
+    within a call of another `in_threads`. Of calls that raise, the first one's exception is raised, when those that had
+    begun are done; no others begin, and no thread is left. The calls see the caller's context (numpy.errstate).
+
+    >>> in_threads([lambda: 1, lambda: 2], seconds=1.0)
+    [1, 2]
+    """
+    workers = min(len(calls), cores() if workers is None else workers)
+    if workers < 2 or seconds < _WORTH or _OWN.shares:
+        return [call() for call in calls]
+    return _Batch(calls).run(workers)
+
+
+class _Batch(Generic[_Result]):
+    """Calls that several threads take from one row, one after the other."""
+
+    def __init__(self, calls: Sequence[Callable[[], _Result]]) -> None:
+        self._calls = calls
+        self._waiting = iter(range(len(calls)))
+        self._taking = threading.Lock()
+        self._stopped = False
+        self._errors = np.geterr()  # of the thread alone, before numpy 2
+        self._results: dict[int, _Result] = {}
+        self._failures: dict[int, BaseException] = {}
+
+    def run(self, workers: int) -> list[_Result]:
+        started = []
+        try:
+            for _ in range(workers - 1):
+                thread = threading.Thread(target=contextvars.copy_context().run, args=(self._work,))
+                try:
+                    thread.start()
+                except RuntimeError:  # the system gives no more; those that are there take all
+                    break
+                started.append(thread)
+            self._work()
+        finally:  # also where Ctrl-C came in between two calls
+            self._stopped = True
+            for thread in started:
+                thread.join()
+        if self._failures:
+            # Ctrl-C before all else; then the first of the row, whichever happened to fail first
+            raise min(self._failures.items(), key=lambda one: (isinstance(one[1], Exception), one[0]))[1]
+        return [self._results[number] for number in range(len(self._calls))]
+
+    def _work(self) -> None:
+        _OWN.shares = True
+        try:
+            with np.errstate(**self._errors):
+                self._take()
+        finally:
+            _OWN.shares = False
+
+    def _take(self) -> None:
+        while (number := self._next()) is not None:
+            try:
+                self._results[number] = self._calls[number]()
+            except BaseException as error:  # raised again in the thread that called
+                self._failures[number] = error
+                self._stopped = True
+
+    def _next(self) -> int | None:
+        with self._taking:
+            return None if self._stopped else next(self._waiting, None)

@@ -1,0 +1,195 @@
+"""Compiled kernels on disk: found again, never stale, and never worse than compiling when a file is damaged.
+
+Of these damages numba's own cache raises for every file that is cut short or replaced; of bits flipped in machine code
+a third end the process.
+"""
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dpgm_core.inference.compiled import cache as caching
+from dpgm_core.inference.compiled.loading import chosen
+
+pytestmark = pytest.mark.skipif(chosen("auto") != "numba", reason="needs numba")
+
+
+def is_new(kernel):
+    """Whether it was compiled here, not loaded."""
+    return not kernel.stats.cache_hits
+
+
+def kept(cache, name="kernel"):
+    """The one file of a kernel."""
+    (path,) = cache.glob(f"{name}-*.kernel")
+    return path
+
+
+def test_a_kernel_is_compiled_once(cache, load):
+    """Then it comes from disk, with what it calls in it."""
+    first = load()
+    assert is_new(first)
+    for path in cache.glob("changed-*"):
+        path.unlink()
+    again = load()
+    assert not is_new(again)
+    assert first(3.0) == again(3.0) == 8.0
+
+
+def test_a_change_of_what_a_kernel_calls_is_seen(cache, load):
+    """In another file of its folder; numba's own cache would give the old numbers."""
+    assert load(1.0)(3.0) == 8.0
+    changed = load(2.0)
+    assert is_new(changed)
+    assert changed(3.0) == 10.0
+    assert not is_new(load(1.0))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:3000] + bytes([content[3000] ^ 16]) + content[3001:],
+        lambda content: content + b"\0",
+    ],
+    ids=["empty", "half", "a bit of code", "longer"],
+)
+def test_a_damaged_file_is_compiled_again(cache, load, caplog, damage):
+    """With a note, once: the next process finds it whole."""
+    load()
+    path = kept(cache)
+    path.write_bytes(damage(path.read_bytes()))
+    kernel = load()
+    assert is_new(kernel)
+    assert kernel(3.0) == 8.0
+    assert f"dpgm: the compiled kernel {path} is damaged; it is compiled again" in caplog.text
+    caplog.clear()
+    assert not is_new(load())
+    assert not caplog.text
+
+
+def test_a_kernel_under_anothers_name_is_not_taken(cache, load, caplog):
+    """The checksum holds the key: a file of another version, renamed, is damaged."""
+    load(1.0)
+    old = kept(cache)
+    content = old.read_bytes()
+    old.unlink()
+    load(2.0)
+    kept(cache).write_bytes(content)
+    assert load(2.0)(3.0) == 10.0
+    assert "is damaged" in caplog.text
+
+
+def test_what_another_numba_cannot_load_is_compiled_again(cache, load, monkeypatch, caplog):
+    """Whole, but no kernel: what is in it may change with numba."""
+    monkeypatch.setattr("pickle.loads", lambda _: (1, 2, 3))
+    load()
+    kernel = load()
+    assert is_new(kernel)
+    assert kernel(3.0) == 8.0
+    assert "cannot be loaded" in caplog.text
+
+
+def test_each_version_and_processor_has_its_own(cache, load, monkeypatch):
+    """The key tells numba, numpy and the machine apart."""
+    import numba
+
+    load()
+    assert not is_new(load())
+    monkeypatch.setattr(numba, "__version__", "0.0")
+    assert is_new(load())
+    monkeypatch.undo()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_what_others_may_write_to_is_not_trusted(cache, load, caplog, what):
+    """A kernel is code. It is compiled, and kept elsewhere where the folder is at fault."""
+    load()
+    path = kept(cache)
+    target = cache if what == "folder" else path
+    target.chmod(0o777)
+    kernel = load()
+    assert is_new(kernel)
+    assert kernel(3.0) == 8.0
+    assert caplog.text.count(f"dpgm: compiled kernels in {cache} are not used (others may write there") == 1
+    if what == "folder":
+        assert not is_new(load())
+        assert kept(Path(os.environ["XDG_CACHE_HOME"]) / "dpgm")
+    else:
+        assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="users of POSIX")
+def test_what_another_user_has_written_is_not_trusted(cache, load, monkeypatch, caplog):
+    """Root's is, as is the installation itself."""
+    load()
+    owner = cache.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    assert is_new(load()) == (owner != 0)
+    if owner == 0:
+        os.chown(kept(cache), 12345, 12345)
+        assert is_new(load())
+        assert "(others may write there, or have written)" in caplog.text
+
+
+def test_where_nothing_can_be_kept_all_works(cache, load, monkeypatch, caplog):
+    """A file in the place of each folder, as a home that may only be read: one note, not one for each kernel."""
+    for folder in caching.folders():
+        folder.parent.mkdir(parents=True)
+        folder.touch()
+    kernel = load()
+    assert is_new(kernel)
+    assert kernel(3.0) == 8.0
+    assert caplog.text.count("NUMBA_CACHE_DIR may name a folder of your own") == 1
+    assert "not used" not in caplog.text
+    monkeypatch.setattr(caching, "folders", lambda: ())
+    assert load()(3.0) == 8.0
+
+
+def test_the_folder_stays_small(cache, load, monkeypatch):
+    """The oldest go, and what a killed process left half written."""
+    cache.mkdir(parents=True)
+    for number in range(5):
+        old = cache / f"old{number}.kernel{'.part' * (number % 2)}"
+        old.touch()
+        os.utime(old, (number, number))
+    monkeypatch.setattr(caching, "_MANY", 3)
+    load()
+    assert sorted(path.name.partition("-")[0] for path in cache.iterdir()) == ["changed", "kernel", "old4.kernel"]
+
+
+def test_folders_without_a_home(monkeypatch):
+    """None is invented; numba's variable is one even then."""
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    if sys.platform != "win32":
+        assert caching.folders() == ()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/there")
+    assert caching.folders()[0] == Path("/there/dpgm")
+
+
+def test_processes_that_write_at_once_leave_a_whole_file(tmp_path):
+    """A reader sees all of one or all of the other, and no part of a file stays."""
+    path = tmp_path / "folder" / "one.kernel"
+    contents = [bytes([number]) * 300_000 for number in range(2)]
+    for content in contents:
+        caching._write(path, content)
+    with ThreadPoolExecutor(2) as pool:
+        writing = [
+            pool.submit(lambda content=content: [caching._write(path, content) for _ in range(50)])
+            for content in contents
+        ]
+        while not all(one.done() for one in writing):
+            assert path.read_bytes() in contents
+    assert [one.result() for one in writing] == [[None] * 50] * 2
+    assert list(path.parent.iterdir()) == [path]

@@ -1,0 +1,81 @@
+"""The interpreter carries out what the lowering writes: single instructions against einsum, whole calls by kind."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+
+from dpgm_core.inference.compiled import format as layout
+from dpgm_core.inference.compiled.contractions import run
+from dpgm_core.inference.exact.loops import arranged, loops_of
+
+
+def _instruction(r, p, q, sizes, places, cells):
+    found = arranged(loops_of(r, p, q, sizes))
+    one, two = places[1:][:: -1 if found.swap else 1]
+    numbers = [number for loop in (*found.inner, *found.outer) for number in loop]
+    clear = cells if found.clear else 0
+    head = [
+        layout.HEADER + len(numbers),
+        found.kind,
+        int(not found.clear),
+        clear,
+        places[0],
+        one,
+        two,
+        len(found.outer),
+    ]
+    return found.kind, np.array([*head, *numbers], dtype=np.int64)
+
+
+def _contracted(r, p, q, sizes, seed):
+    """(kind, what the interpreter gives, what einsum gives)."""
+    rng = np.random.default_rng(seed)
+    shapes = [tuple(sizes[letter] for letter in table) for table in (r, p, q)]
+    left, right = rng.uniform(0.5, 2, shapes[1]), rng.uniform(0.5, 2, shapes[2])
+    wanted = np.einsum(left, p, right, q, r)
+    # Guards of NaN between the tables, and garbage where r is to be.
+    memory = np.concatenate([[np.nan], np.full(wanted.size, 7.0), [np.nan], left.ravel(), [np.nan], right.ravel()])
+    places = (1, wanted.size + 2, wanted.size + left.size + 3)
+    kind, code = _instruction(r, p, q, sizes, places, wanted.size)
+    run(memory, np.zeros(1), code, np.zeros(layout.LOOPS, dtype=np.int64), 0, len(code), False)
+    assert np.isnan(memory[[0, wanted.size + 1]]).all(), "cells outside were written"
+    return kind, memory[1 : 1 + wanted.size].reshape(wanted.shape), wanted
+
+
+@st.composite
+def _contractions(draw):
+    """Three orders of letters, each letter in two of the tables or in all three."""
+    sizes = draw(st.lists(st.sampled_from([1, 2, 3, 4, 5, 7, 9, 13]), min_size=1, max_size=5))
+    tables = [[], [], []]
+    for letter in range(len(sizes)):
+        for table in draw(st.sampled_from([(0, 1), (0, 2), (1, 2), (0, 1, 2)])):
+            tables[table].append(letter)
+    return (*(tuple(draw(st.permutations(table))) for table in tables), sizes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_contractions(), st.integers(0, 99))
+def test_any_contraction_is_einsum(case, seed):
+    _, found, wanted = _contracted(*case, seed)
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kind", "r", "p", "q", "sizes"),
+    [
+        # each kind of inner loop, with rests of its blocks of four and of its runs
+        (layout.PRODUCTS, (0, 2), (0, 1), (1, 2), (6, 7, 600)),
+        (layout.PRODUCTS, (2, 0), (1, 0), (2, 1), (9, 5, 13)),
+        (layout.DOTS, (0, 2), (0, 1), (2, 1), (6, 600, 7)),
+        (layout.ELEMENTWISE, (0, 2), (1, 0, 2), (1, 0, 2), (3, 5, 600)),
+        (layout.STRIDED, (0, 1), (1, 0), (1, 0), (7, 9)),
+        (layout.PRODUCTS, (0,), (0,), (), (5,)),
+    ],
+)
+def test_each_kind_of_inner_loop(kind, r, p, q, sizes):
+    met, found, wanted = _contracted(r, p, q, sizes, 0)
+    assert met == kind
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -1,0 +1,81 @@
+"""The compiled executor: what it leaves to others, what it keeps, how it travels."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from dpgm_core.domain import Domain
+from dpgm_core.errors import InferenceError
+from dpgm_core.inference.exact.compiled import CompiledExecutor
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.structure import Structure
+from dpgm_core.tables import Tables
+
+CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdef", 3)), 2)
+
+
+def _executor():
+    contraction = JunctionTree(executor="numpy").compile(CHAIN).contraction
+    return CompiledExecutor(contraction, CHAIN, 30.0, 0.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_must_be_refused_is_left_to_who_says_why(bad):
+    theta = np.zeros(CHAIN.cells)
+    theta[5] = bad
+    assert _executor()(theta, 1.0) is None
+    with pytest.raises(InferenceError, match="NaN or"):
+        JunctionTree(executor="numba").compile(CHAIN).infer(Tables(CHAIN, theta))
+
+
+def test_a_table_of_zeros_and_a_contradiction_have_no_records():
+    engine = JunctionTree(executor="numba").compile(CHAIN)
+    dead = np.zeros(CHAIN.cells)
+    dead[CHAIN.slices[2]] = -np.inf
+    opposed = np.zeros(CHAIN.cells)
+    for clique in (("a", "b"), ("b", "c")):  # b is 0 and 1
+        number, _ = CHAIN.find(clique)
+        block = opposed[CHAIN.slices[number]].reshape(3, 3)
+        if clique[0] == "a":
+            block[:, [1, 2]] = -np.inf
+        else:
+            block[[0, 2], :] = -np.inf
+    for theta in (dead, opposed):
+        with pytest.raises(InferenceError, match="every record has probability 0"):
+            engine.infer(Tables(CHAIN, theta))
+
+
+def test_beyond_doubles_it_gives_up_and_the_engine_does_not(lab):
+    theta = np.zeros(CHAIN.cells)
+    theta[::2] = -2000.0
+    assert _executor()(theta, 1.0) is None
+    potentials = Tables(CHAIN, theta)
+    marginals, log_partition = lab.brute_force(CHAIN, potentials)
+    beliefs = JunctionTree(executor="numba").compile(CHAIN).infer(potentials)
+    np.testing.assert_allclose(beliefs.marginals.values, marginals, atol=1e-12)
+    assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
+
+
+def test_it_travels_and_keeps_no_more_memories_than_calls():
+    executor = _executor()
+    theta = np.random.default_rng(0).normal(size=CHAIN.cells)
+    first, again = executor(theta, 1.0), pickle.loads(pickle.dumps(executor))(theta, 1.0)
+    np.testing.assert_array_equal(first[0], again[0])
+    for _ in range(5):
+        executor(theta, 1.0)
+    assert len(executor._pool) == 1
+
+
+@pytest.mark.parametrize("executor", ["numpy", "numba"])
+def test_many_at_once_are_each_alone(executor):
+    engine = JunctionTree(executor=executor).compile(CHAIN)
+    rows = np.random.default_rng(1).normal(size=(11, CHAIN.cells))
+    many = engine.infer_many(rows, total=3.0)
+    for row, found in zip(rows, many, strict=True):
+        alone = engine.infer(Tables(CHAIN, row), total=3.0)
+        np.testing.assert_array_equal(found.marginals.values, alone.marginals.values)
+        assert found.log_partition == alone.log_partition
+    assert engine.infer_many(np.zeros((0, CHAIN.cells))) == []
