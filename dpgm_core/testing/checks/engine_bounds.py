@@ -35,4 +35,4 @@ def bounds_hold_log_z(subject: InferenceSubject) -> None:
         require(engine.bounds(theta) == found, f"another call gives other bounds {say(theta)}")
         require(all(isinstance(note, str) and note for note in found.notes), "a note is no sentence")
 
-    explore(subject.profile, potentials(), claim, worst=[*awkward_potentials(), *awkward_potentials(20.0)])
+    explore(subject.profile, potentials(), claim, worst=awkward_potentials(20.0), share=0.5)
