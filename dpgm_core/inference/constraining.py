@@ -20,12 +20,14 @@ from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import (
     Beliefs,
+    Bounder,
     Capability,
     Engine,
     Estimates,
     Estimator,
     Explainer,
     Inference,
+    LogPartitionBounds,
     Maximizer,
     Querier,
     Rounder,
@@ -157,6 +159,15 @@ class ConstrainedEngine:
             log_partition=beliefs.log_partition - self._log_free,
         )
 
+    def bounds(self, potentials: Tables) -> LogPartitionBounds:
+        """Of log Z over the possible records."""
+        if not isinstance(self._inner, Bounder):
+            raise self._cannot("bound log Z", "loopy-bp")
+        found = self._inner.bounds(self._embedded(potentials))
+        # Outwards by a unit in the last place of either number, which the difference is rounded to.
+        slack = np.spacing(max(abs(found.high), abs(self._log_free)))
+        return evolve(found, low=found.low - self._log_free - slack, high=found.high - self._log_free + slack)
+
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """A most probable record among the possible ones."""
         if not isinstance(self._inner, Maximizer):
@@ -203,8 +214,8 @@ class ConstrainedEngine:
             raise self._cannot("round expected counts")
         return self._with_derived(self._inner.rounded(self._embedded(potentials), count, generator))
 
-    def _cannot(self, what: str) -> InferenceError:
-        return InferenceError(f"{engine_name(self)} cannot {what}; use junction-tree")
+    def _cannot(self, what: str, other: str = "junction-tree") -> InferenceError:
+        return InferenceError(f"{engine_name(self)} cannot {what}; use {other}")
 
     def _embedded(self, potentials: Tables) -> Tables:
         """Over the wide structure, with -inf where no record can be."""
