@@ -179,6 +179,20 @@ def test_import_is_light():
     assert loaded.strip() == "[]"
 
 
+def test_inference_is_light():
+    """Compiling and asking the exact engine, and loading a learner that descends by itself, take no scipy library."""
+    loaded = run_python(
+        "import sys, numpy as np; from dpgm_core.domain import Domain; from dpgm_core.structure import Structure\n"
+        "from dpgm_core.tables import Tables; from dpgm_core.inference.exact.junction_tree import JunctionTree\n"
+        "structure = Structure.chain(Domain.from_sizes(dict.fromkeys('abc', 2)))\n"
+        "JunctionTree(executor='numpy').compile(structure).infer(Tables.zeros(structure))\n"  # numba takes scipy along
+        "first = [name for name in sys.modules if name.split('.')[0] in ('scipy', 'pyarrow', 'pandas')]\n"
+        "import dpgm_core.learning; dpgm_core.learning.__all__; import dpgm_core.learning.likelihood\n"
+        "print(first, 'scipy.optimize' in sys.modules)"
+    )
+    assert loaded.strip() == "[] False"
+
+
 def test_help_is_light():
     """`dpgm --help` loads none of the heavy libraries."""
     code = f"""

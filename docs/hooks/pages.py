@@ -68,7 +68,7 @@ CONTRACTS = {
     "Mechanism": ["Mechanism", "Noise", "DualTerm", "Randomness"],
     "Inference": ["Inference", "Engine", "Maximizer", "Sampler", "SecondOrder", "Beliefs"],
     "Collective": ["Collective", "CollectiveEngine", "CollectiveBeliefs"],
-    "Learner": ["Learner", "Refitter", "Fitter", "Foreseen", "Curator", "Rounds"],
+    "Learner": ["Learner", "Refitter", "Refits", "Fitter", "Foreseen", "Curator", "Rounds"],
     "Selector": ["Selector", "SelectionPlan", "Selection", "Session", "TableDistance", "Choice", "NoisyScores"],
     "Source": ["Source", "KeyedSource", "NamedColumns", "RawValues", "RawBatch", "FileSource"],
     "Source that sums": ["ReducingSource", "Pinned", "Reading", "Reduction", "Adding", "Grouped"],

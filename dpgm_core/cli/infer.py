@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -26,6 +27,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.argument("model", type=_file)
 @click.option("--evidence", type=_file, help="An evidence file: n variable state ...")
 @click.option("--task", type=click.Choice(["PR", "MAR", "MPE"]), required=True, help="What to compute.")
+@click.option("--bounds", is_flag=True, help="With PR: what it certainly lies between too, by an engine that can tell.")
 @click.option("-o", "--output", type=_file, help="A result file to write; without it, stdout.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Engine that answers.")
 @settings_option
@@ -34,6 +36,7 @@ def infer(
     model: Path,
     evidence: Path | None,
     task: str,
+    bounds: bool,
     output: Path | None,
     inference: str,
     settings: tuple[str, ...],
@@ -42,16 +45,26 @@ def infer(
     """Answer one task of the UAI competition on MODEL, a .uai file, in its result format.
 
     PR is log10 of the partition function, MAR every variable's marginal, MPE a most probable assignment. An answer of
-    an approximate engine that did not converge is given, and flagged on stderr.
+    an approximate engine that did not converge is given, and flagged on stderr. With --bounds stderr says what PR
+    certainly lies between, whether the engine converges or not (loopy-bp; takes longer than the answer).
     """
     from dpgm_core.components.registry import make
+    from dpgm_core.errors import OptionError
     from dpgm_core.files import atomic_write, check_writable
-    from dpgm_core.interop.uai import infer_uai
+    from dpgm_core.interop.uai import bounds_uai, infer_uai
 
+    if bounds and task != "PR":
+        raise OptionError(f"--bounds are of the partition function: use it with --task PR, not {task}")
     if output is not None:
         check_writable(output, "a UAI result")
     engine = make("inference", inference, **_options(settings))
     text, beliefs = infer_uai(model, evidence, cast("Task", task), engine)
+    between = None
+    if bounds:
+        found = bounds_uai(model, evidence, engine)
+        between = [found.low / math.log(10), found.high / math.log(10)]
+        notes = "".join(f"; {note}" for note in found.notes)
+        talk(f"dpgm: PR is certainly between {between[0]:.17g} and {between[1]:.17g}{notes}")
     converged = beliefs is None or beliefs.converged
     errors = None if beliefs is None else _errors(beliefs)
     if not converged and beliefs is not None:
@@ -70,6 +83,7 @@ def infer(
                 "inference": inference,
                 "converged": converged,
                 "monte_carlo": errors,
+                "bounds": None if between is None else [one if math.isfinite(one) else None for one in between],
                 "iterations": None if beliefs is None else beliefs.iterations,
                 "file": None if output is None else str(output),
                 "result": text if output is None else None,

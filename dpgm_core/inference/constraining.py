@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from attrs import evolve
-from scipy.sparse import csr_array
 
 from dpgm_core.arrays import Codes, FloatArray
 from dpgm_core.constraints.resolved import Derived
@@ -21,12 +20,14 @@ from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import (
     Beliefs,
+    Bounder,
     Capability,
     Engine,
     Estimates,
     Estimator,
     Explainer,
     Inference,
+    LogPartitionBounds,
     Maximizer,
     Querier,
     Rounder,
@@ -35,6 +36,9 @@ from dpgm_core.inference.contract import (
 )
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["ConstrainedEngine", "check_constraints", "constrained", "engine_name"]
 
@@ -155,6 +159,15 @@ class ConstrainedEngine:
             log_partition=beliefs.log_partition - self._log_free,
         )
 
+    def bounds(self, potentials: Tables) -> LogPartitionBounds:
+        """Of log Z over the possible records."""
+        if not isinstance(self._inner, Bounder):
+            raise self._cannot("bound log Z", "loopy-bp")
+        found = self._inner.bounds(self._embedded(potentials))
+        # Outwards by a unit in the last place of either number, which the difference is rounded to.
+        slack = np.spacing(max(abs(found.high), abs(self._log_free)))
+        return evolve(found, low=found.low - self._log_free - slack, high=found.high - self._log_free + slack)
+
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """A most probable record among the possible ones."""
         if not isinstance(self._inner, Maximizer):
@@ -201,8 +214,8 @@ class ConstrainedEngine:
             raise self._cannot("round expected counts")
         return self._with_derived(self._inner.rounded(self._embedded(potentials), count, generator))
 
-    def _cannot(self, what: str) -> InferenceError:
-        return InferenceError(f"{engine_name(self)} cannot {what}; use junction-tree")
+    def _cannot(self, what: str, other: str = "junction-tree") -> InferenceError:
+        return InferenceError(f"{engine_name(self)} cannot {what}; use {other}")
 
     def _embedded(self, potentials: Tables) -> Tables:
         """Over the wide structure, with -inf where no record can be."""
@@ -270,6 +283,8 @@ def _lift(structure: Structure, wide: Structure, derived: Sequence[Derived]) -> 
 
     Its transpose takes marginals back: a derived column's are sums of those of the column that tells it.
     """
+    from scipy.sparse import csr_array  # imports half as much as all else here, and few domains need it
+
     of = {one.column: one for one in derived}
     rows, columns = [], []
     for group, size, place in zip(structure.groups, structure.sizes, structure.slices, strict=True):

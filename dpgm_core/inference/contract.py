@@ -14,12 +14,14 @@ from dpgm_core.tables import Tables
 
 __all__ = [
     "Beliefs",
+    "Bounder",
     "Capability",
     "Engine",
     "Estimates",
     "Estimator",
     "Explainer",
     "Inference",
+    "LogPartitionBounds",
     "Maximizer",
     "Querier",
     "Rounder",
@@ -27,7 +29,9 @@ __all__ = [
     "SecondOrder",
 ]
 
-Capability: TypeAlias = Literal["constraints", "curvature", "estimate", "maximize", "query", "rounded", "sample"]
+Capability: TypeAlias = Literal[
+    "bounds", "constraints", "curvature", "estimate", "maximize", "query", "rounded", "sample"
+]
 
 
 @frozen(kw_only=True, slots=False)  # one is made on every call: without slots that takes a third of the time
@@ -62,6 +66,18 @@ class Estimates:
     notes: tuple[str, ...] = ()
 
 
+@frozen(kw_only=True)
+class LogPartitionBounds:
+    """An interval that certainly holds log Z of one record, nats, rounding included.
+
+    low: -inf where nothing is known. notes: what to know besides, as sentences.
+    """
+
+    low: float
+    high: float
+    notes: tuple[str, ...] = ()
+
+
 class Inference(Protocol):
     """A plain engine factory: junction-tree, loopy-bp, or a third party's."""
 
@@ -91,7 +107,8 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do besides marginals: `Maximizer`, `Rounder`, `Sampler`, `SecondOrder`; "query": `answers`.
+        """What it can do besides marginals: `Bounder`, `Maximizer`, `Rounder`, `Sampler`, `SecondOrder`; "query":
+        `answers`.
 
         "constraints": it gives records that a constraint of the domain rules out probability 0, in all it does. Only
         then is it used over a domain that has some; `dpgm_core.inference.constrained` makes any engine do so.
@@ -107,6 +124,18 @@ class Engine(Protocol):
         """Marginals and log-partition of p(x) proportional to exp(sum of potentials). -inf potentials are legal.
 
         Raises InferenceError for NaN or +inf potentials, and when every record has probability 0.
+        """
+        ...
+
+
+@runtime_checkable
+class Bounder(Protocol):
+    """An engine with capability "bounds": where its log Z is an approximation, what the true one lies between."""
+
+    def bounds(self, potentials: Tables) -> LogPartitionBounds:
+        """An interval that holds log Z, whatever the structure and whether messages converge or not.
+
+        Raises InferenceError as `infer` does.
         """
         ...
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpgm_core.arrays import FloatArray
 from dpgm_core.blas import one_thread
 from dpgm_core.errors import DataError, InferenceError
-from dpgm_core.inference.contract import Beliefs, Inference, Maximizer
+from dpgm_core.inference.contract import Beliefs, Bounder, Engine, Inference, LogPartitionBounds, Maximizer
 from dpgm_core.interop.uai_model import UaiModel, names_path, parse_uai, read_bounded, read_uai
 from dpgm_core.interop.uai_out import write_uai
 from dpgm_core.structure import Structure
@@ -22,6 +22,7 @@ __all__ = [
     "Task",
     "UaiModel",
     "apply_evidence",
+    "bounds_uai",
     "format_mar",
     "format_mpe",
     "format_pr",
@@ -60,10 +61,7 @@ def infer_uai(
     """
     if task not in ("PR", "MAR", "MPE"):
         raise DataError(f"the tasks are PR, MAR and MPE, got {task!r}")
-    potentials = read_uai(model, names=False).potentials
-    if evidence is not None:
-        potentials = apply_evidence(potentials, read_evidence(evidence))
-    engine = inference.compile(potentials.structure)
+    engine, potentials = _asked(model, evidence, inference)
     if task == "MPE":
         if "maximize" not in engine.capabilities or not isinstance(engine, Maximizer):
             raise InferenceError("MPE needs an engine that maximises, such as junction-tree; this one does not")
@@ -73,6 +71,34 @@ def infer_uai(
     if task == "PR":
         return format_pr(beliefs.log_partition), beliefs
     return format_mar(variable_marginals(beliefs.marginals)), beliefs
+
+
+@one_thread
+def bounds_uai(model: str | Path, evidence: str | Path | None, inference: Inference) -> LogPartitionBounds:
+    """What log Z certainly lies between, nats, by an engine with capability "bounds", such as loopy-bp's.
+
+    Raises what `infer_uai` does, and InferenceError for an engine that has none.
+
+    >>> import tempfile
+    >>> from dpgm_core.inference.loopy.bp import LoopyBP
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "m.uai"
+    ...     _ = path.write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 94")
+    ...     found = bounds_uai(path, None, LoopyBP())
+    >>> found.low <= math.log(100) <= found.high
+    True
+    """
+    engine, potentials = _asked(model, evidence, inference)
+    if "bounds" not in engine.capabilities or not isinstance(engine, Bounder):
+        raise InferenceError("bounds need an engine that has them, such as loopy-bp; this one has none")
+    return engine.bounds(potentials)
+
+
+def _asked(model: str | Path, evidence: str | Path | None, inference: Inference) -> tuple[Engine, Tables]:
+    potentials = read_uai(model, names=False).potentials
+    if evidence is not None:
+        potentials = apply_evidence(potentials, read_evidence(evidence))
+    return inference.compile(potentials.structure), potentials
 
 
 def read_evidence(path: str | Path) -> dict[int, int]:

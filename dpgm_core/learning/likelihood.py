@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpgm_core.arrays import FloatArray
 from dpgm_core.collective.quasi_newton import Secants
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.inference.many import infer_all
 from dpgm_core.progress import Progress
 from dpgm_core.tables import Tables
 
@@ -142,7 +143,7 @@ def together(engine: Engine, descents: Sequence[Descent]) -> list[tuple[FloatArr
     found: dict[int, tuple[FloatArray, bool]] = {}
     asked = {number: next(descent) for number, descent in enumerate(descents)}
     while asked:
-        answers = _beliefs(engine, asked.values())
+        answers = infer_all(engine, list(asked.values()))
         for number, beliefs in zip(list(asked), answers, strict=True):
             try:
                 asked[number] = descents[number].send(beliefs)
@@ -150,7 +151,3 @@ def together(engine: Engine, descents: Sequence[Descent]) -> list[tuple[FloatArr
                 found[number] = ended.value
                 del asked[number]
     return [found[number] for number in range(len(descents))]
-
-
-def _beliefs(engine: Engine, points: Iterable[FloatArray]) -> list[Beliefs]:
-    return [engine.infer(Tables(engine.structure, point)) for point in points]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.inference.contract import Engine
+from dpgm_core.inference.many import infer_all
 from dpgm_core.learning.simulator import Simulator
 from dpgm_core.progress import Progress
 from dpgm_core.randomness import Randomness, SeededRandomness
@@ -61,11 +62,10 @@ class Rehearsal:
 
         fits: log-potentials, (cells,), one per release and in their order.
         """
-        loss = 0.0
-        for theta in fits:
-            learned = self._engine.infer(self._pilot.like(theta)).log_partition
+        loss, thetas = 0.0, list(fits)
+        for theta, beliefs in zip(thetas, infer_all(self._engine, thetas), strict=True):
             # KL = A(theta) - A(pilot) - mu . (theta - pilot)
-            loss += learned - self._log_partition - float(self.marginals @ (theta - self._pilot.values))
+            loss += beliefs.log_partition - self._log_partition - float(self.marginals @ (theta - self._pilot.values))
         return loss / len(self.releases)
 
     @staticmethod

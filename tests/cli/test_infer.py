@@ -104,6 +104,23 @@ def test_an_unconverged_answer_is_given_and_flagged(capsys, frustrated):
     assert (code, err) == (0, "")
 
 
+def test_bounds_hold_the_partition_function(capsys, frustrated):
+    """On stderr and in --json, converged or not; for PR only, and from engines that have them."""
+    _, out, _ = dpgm(capsys, "infer", frustrated, "--task", "PR")
+    exact = float(out.split()[1])
+    words = ["infer", frustrated, "--inference", "loopy-bp", "--bounds", "--set", "inference.max_iterations=2"]
+    words += ["--set", "inference.bound_cells=4"]
+    code, _, err = dpgm(capsys, *words, "--task", "PR")
+    assert code == 0 and "dpgm: PR is certainly between " in err
+    _, out, _ = dpgm(capsys, *words, "--task", "PR", "--json")
+    low, high = json.loads(out)["bounds"]
+    assert low <= exact <= high < low + 2
+    code, _, err = dpgm(capsys, *words, "--task", "MAR")
+    assert code == 2 and "--task PR" in err
+    code, _, err = dpgm(capsys, "infer", frustrated, "--task", "PR", "--bounds")
+    assert code != 0 and "such as loopy-bp" in err
+
+
 def test_required_convergence_fails(capsys, frustrated, tmp_path):
     """With require_convergence the command fails, exit code 1, and no file appears."""
     settings = ["--set", "inference.max_iterations=2", "--set", "inference.require_convergence=true"]

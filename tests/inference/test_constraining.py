@@ -51,7 +51,7 @@ def test_it_can_do_what_the_engine_within_can():
     exact, loopy = JunctionTree().compile(structure), LoopyBP().compile(structure)
     assert exact.capabilities == JunctionTree().plain(structure).capabilities | {"constraints"}
     assert exact.exact and exact.cost == JunctionTree().plain(structure.narrowed).cost
-    assert loopy.capabilities == {"constraints"} and isinstance(loopy, ConstrainedEngine)
+    assert loopy.capabilities == {"bounds", "constraints"} and isinstance(loopy, ConstrainedEngine)
     theta, generator = Tables.zeros(structure), np.random.default_rng(0)
     assert loopy.caveats(theta) == () and isinstance(exact, SecondOrder) and not isinstance(loopy, SecondOrder)
     for call in (
@@ -63,6 +63,8 @@ def test_it_can_do_what_the_engine_within_can():
     ):
         with pytest.raises(InferenceError, match=r"LoopyEngine cannot .*; use junction-tree"):
             call()
+    with pytest.raises(InferenceError, match=r"JunctionTreeEngine cannot bound log Z; use loopy-bp"):
+        exact.bounds(theta)
     model = Distribution(theta, LoopyBP())
     for call in (
         lambda: model.sample(1, generator),

@@ -490,8 +490,9 @@ def test_replicates_made_elsewhere_serve_too(chain, tmp_path):
 def test_progress_counts_the_refits(chain):
     """One report per refit, or per refits that go together, and one at the end."""
     seen = []
-    for learner in (Counts(), None):
-        bootstrap(chain, 3, learner=learner, progress=lambda task, done, total: seen.append((task, done, total)))
+    alone = dpgm.learn(released(ONE, 500, 1, 1), Counts()).model
+    for model, learner in ((alone, Counts()), (chain, None)):
+        bootstrap(model, 3, learner=learner, progress=lambda task, done, total: seen.append((task, done, total)))
     assert seen == [("bootstrap", done, 3) for done in (0, 1, 2, 3, 0, 3)]
 
 

@@ -8,6 +8,7 @@ import pytest
 from attrs import frozen
 
 from dpgm_core import Beliefs, InferenceError, Tables
+from dpgm_core.inference.contract import LogPartitionBounds
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.testing import checks_of
@@ -352,12 +353,25 @@ class RulesOutWhatItHolds(Wrapped):
         return super().infer(held, total=total)
 
 
+class BoundsByItsAnswer(Wrapped):
+    """Takes Bethe's approximation for certain."""
+
+    exact = False
+    capabilities = frozenset({"bounds"})
+
+    def bounds(self, potentials):
+        log_partition = self.infer(potentials).log_partition
+        return LogPartitionBounds(low=log_partition - 1e-9, high=log_partition + 1e-9)
+
+
 class HonoursAll(Wrapped):
-    """The original, with constraints among its capabilities where the engine within has them."""
+    """The original, with constraints among its capabilities where the engine within has them, and bounds."""
+
+    bounds = BoundsByItsAnswer.bounds
 
     def __init__(self, inner):
         super().__init__(inner)
-        self.capabilities = Wrapped.capabilities | (inner.capabilities & {"constraints"})
+        self.capabilities = Wrapped.capabilities | (inner.capabilities & {"constraints"}) | {"bounds"}
 
 
 MUTANTS = [
@@ -389,6 +403,7 @@ MUTANTS = [
     (factory(AnswersAsIfIndependent), "answers-equal-enumeration"),
     (factory(SamplesIndependently), "samples-follow-the-model"),
     (factory(RoundsNothing), "rounded-records-have-the-expected-tables"),
+    (factory(BoundsByItsAnswer, LoopyBP), "bounds-hold-log-z"),
     (factory(RulesOutWhatItHolds), "impossible-records-have-probability-zero"),
 ]
 

@@ -6,10 +6,12 @@ All tables lie in one array, `memory`; a place is an index into it. `loops` are 
 
 from __future__ import annotations
 
+import numpy as np
+
 from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled.loading import jit
 
-__all__ = ["add_products", "dots", "elementwise"]
+__all__ = ["add_products", "dots", "elementwise", "matrix"]
 
 _RUN = 256  # cells of a run worked on at a time: four rows of it, and what they are made of, stay in the first cache
 
@@ -272,3 +274,19 @@ def elementwise(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fre
                 else:
                     for j in range(size):
                         r0[j] += p0[j] * q0[j]
+
+
+@jit
+def matrix(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
+    """r[i, j] = sum over k of p[i, k] * q[k, j] by BLAS; r lies row by row, p and q so or column by column."""
+    rows, columns, terms = loops[0], loops[8], loops[4]
+    result = memory[r : r + rows * columns].reshape(rows, columns)
+    one, two = memory[p : p + rows * terms], memory[q : q + terms * columns]
+    if loops[6] == 1 and loops[7] != 1:
+        np.dot(one.reshape(rows, terms), two.reshape(terms, columns), result)
+    elif loops[6] == 1:
+        np.dot(one.reshape(rows, terms), two.reshape(columns, terms).T, result)
+    elif loops[7] != 1:
+        np.dot(one.reshape(terms, rows).T, two.reshape(terms, columns), result)
+    else:
+        np.dot(one.reshape(terms, rows).T, two.reshape(columns, terms).T, result)

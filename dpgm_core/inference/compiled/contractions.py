@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from dpgm_core.arrays import FloatArray, IntArray
-from dpgm_core.inference.compiled.blocks import add_products, dots, elementwise
+from dpgm_core.inference.compiled.blocks import add_products, dots, elementwise, matrix
 from dpgm_core.inference.compiled.exponentials import BLOCK, exponentials
 from dpgm_core.inference.compiled.format import (
     AT_FREE,
@@ -36,6 +36,7 @@ from dpgm_core.inference.compiled.format import (
     LOOPS,
     LOWS,
     MASK,
+    MATRIX,
     NODE_HIGHS,
     NODE_LOWS,
     PRODUCTS,
@@ -98,6 +99,8 @@ def _inner(memory: FloatArray, loops: IntArray, kind: int, r: int, p: int, q: in
         add_products(memory, loops, r, p, q, fresh)
     elif kind == DOTS:
         dots(memory, loops, r, p, q)
+    elif kind == MATRIX:
+        matrix(memory, loops, r, p, q)
     else:
         _strided(memory, loops, r, p, q, fresh)
 

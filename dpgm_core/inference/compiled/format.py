@@ -44,6 +44,7 @@ __all__ = [
     "LOOPS",
     "LOWS",
     "MASK",
+    "MATRIX",
     "NODE_HIGHS",
     "NODE_LOWS",
     "PRODUCTS",
@@ -61,7 +62,8 @@ __all__ = [
 
 # Kinds of instructions: how the cells of the innermost loop lie, side by side in r, p and q; r and q; p and q; or not.
 # MASK sets cells of r to 0 where those of p are; FINISH makes marginals r, in the results, of p and its adjoint q.
-ELEMENTWISE, PRODUCTS, DOTS, STRIDED, MASK, FINISH = range(6)
+# MATRIX is one product of matrices that lie there row by row, large enough for BLAS.
+ELEMENTWISE, PRODUCTS, DOTS, STRIDED, MASK, FINISH, MATRIX = range(7)
 HEADER, DIMENSION, STEP = 8, 4, 9
 LOOPS = 16  # the most outer loops that an instruction may have: numpy's tables have 64 axes, merged ones few
 

@@ -16,6 +16,7 @@ from dpgm_core.inference.exact.loops import price
 __all__ = ["laid_out"]
 
 _SMALL = 64  # cells of tables whose order matters little
+_WORTH = 0.005  # of the whole: what the steps around a table must cost for its order to be looked at
 # How a sum takes its axes from the larger operand, and the new ones: (larger, new, the letter summed) -> axes.
 _Inherit = Callable[[Letters, Letters, frozenset[int]], Letters]
 
@@ -50,7 +51,6 @@ class _Layout:
         self.products = {step.out for step in contraction.steps if self._is_product(step)}
         self.sums = {step.out for step in contraction.steps} - self.products
         self.user = {node: step for step in contraction.steps for node in _operands(step)}
-        self._prices: dict[tuple[Letters, Letters, Letters], float] = {}
         self._assign(inherit)
         self._improve()
         self.total = sum(map(self._price, contraction.steps))
@@ -87,10 +87,12 @@ class _Layout:
 
     def _improve(self) -> None:
         """Try for each table the orders of those around it."""
-        nodes = self.nodes
+        nodes, worth = self.nodes, _WORTH * sum(map(self._price, self.contraction.steps))
         for step in self.contraction.steps:
             after = self.user.get(step.out)
             if after is None or self.contraction.cells(step.out) < _SMALL:
+                continue
+            if self._price(step) + self._price(after) < worth:
                 continue
             own = nodes[step.out]
             guides = [*[nodes[node] for node in _operands(step)], nodes[after.out], self._sibling(after, step.out)]
@@ -110,10 +112,7 @@ class _Layout:
         return self._of(out, left, right) + self._of(left, out, right) + self._of(right, out, left)
 
     def _of(self, r: Letters, p: Letters, q: Letters) -> float:
-        found = self._prices.get((r, p, q))
-        if found is None:
-            found = self._prices[r, p, q] = price(r, p, q, self.sizes)
-        return found
+        return price(r, p, q, self.sizes)
 
 
 def _operands(step: Step) -> tuple[int, ...]:

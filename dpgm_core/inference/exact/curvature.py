@@ -21,7 +21,7 @@ __all__ = ["Curvature", "Walkers"]
 
 # Directions walked at once: enough to pay for the calls, few enough for the cache. Doubles that the tangents of the
 # largest table, and those of all of the structure's tables, may take.
-_COLUMNS, _LARGEST, _ALL = 64, 2**14, 2**17
+_COLUMNS, _LARGEST, _ALL = 64, 2**16, 2**19
 _TURNED_COLUMNS, _TURNED_ROWS, _ROOM = 64, 512, 2**21  # turned at once, and doubles that this may take
 _FEW = 4  # where fewer than one in so many of the directions of a walk are left, they go one by one
 _FAR = 1e8  # directions whose largest entry is beyond this, or below its inverse, are scaled

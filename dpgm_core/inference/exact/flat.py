@@ -16,7 +16,7 @@ from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled import format as layout
 from dpgm_core.inference.exact.axes import laid_out
 from dpgm_core.inference.exact.contraction import Contraction, Letters
-from dpgm_core.inference.exact.loops import PEAK, arranged, loops_of, packings, price
+from dpgm_core.inference.exact.loops import PEAK, arrangement, packings, price
 from dpgm_core.inference.exact.lowering import Instruction, Table, View
 from dpgm_core.inference.exact.program import InferenceLowering, Program
 from dpgm_core.structure import Structure
@@ -239,7 +239,7 @@ def _encoded(
         fresh = instruction.call != "finish again"
         kind = layout.MASK if mask else layout.FINISH
         return [layout.HEADER, kind, int(fresh), cells, r, others[0], others[-1], 0]
-    found = arranged(loops_of(*axes, sizes))
+    found = arrangement(*axes, sizes)
     assert len(found.outer) <= layout.LOOPS
     if found.swap:
         others.reverse()

@@ -40,10 +40,10 @@ Contract = Callable[[FloatArray, FloatArray], FloatArray]
 
 _SURE = 1e-150  # a sum of products of numbers up to 1 that is above this has lost at most inner * 1e-158 of itself
 _NORMAL = 700.0  # exp(-this) has all its digits
-_SHORT = 16
+_SHORT = 16  # sums of so few terms are made term by term where tables span too much
 _CHUNK = 2**18  # terms recomputed at once
 _EMPTY = np.empty(0)
-_RECORDS = 2**16  # records handled at once, so that scratch stays small
+_RECORDS = 2**13  # records handled at once, so that scratch stays in the processor's cache
 
 
 def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -55,11 +55,10 @@ def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
     if p.shape[2] == 1:
         return p + q
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        top_p, top_q = _finite(p.max()), _finite(q.max())
-        sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
-        # Either the sums show that no term was lost, or the smallest terms do, zeros apart.
-        if sums.min() < _SURE and _span(p, top_p) + _span(q, top_q) > _NORMAL:
+        top_p, top_q = _top(p), _top(q)
+        if _span(p, top_p) + _span(q, top_q) > _NORMAL:  # else no term underflows, zeros apart
             return _by_terms(p, q) if p.shape[2] <= _SHORT else _by_rows(p, q)
+        sums = np.matmul(_exp_less(p, top_p), _exp_less(q, top_q))
         result: FloatArray = np.log(sums, out=sums)
         result += top_p + top_q
     return result
@@ -214,18 +213,24 @@ def at_random(generator: np.random.Generator) -> Pick:
     """A `Pick`: each code with probability proportional to exp(weight), by inverting the distribution function."""
 
     def pick(weights: FloatArray) -> Choose:
-        size = weights.shape[1]
         upto = np.cumsum(np.exp(weights - _finite(weights.max(axis=1, keepdims=True))), axis=1)
+        last, size = np.ascontiguousarray(upto[:, -1]), weights.shape[1]
+        # A row of a power of two for each, so that a bisection needs no look at its ends; the last is never passed.
+        length = 1 << (size - 1).bit_length()
+        padded = np.full((len(weights), length), np.inf)
+        padded[:, : size - 1] = upto[:, :-1]
+        line = padded.reshape(-1)
 
         def choose(rows: IntArray) -> IntArray:
-            last = upto[rows, -1]
-            at = np.minimum(generator.random(len(rows)) * last, np.nextafter(last, 0.0))
+            most = last.take(rows)
+            at = np.minimum(generator.random(len(rows)) * most, np.nextafter(most, 0.0))
             # The code is the number of cumulated weights <= at, found by bisection: steps of 2^j, downwards.
-            code = np.zeros(len(rows), dtype=np.int64)
-            for power in reversed(range(size.bit_length())):
-                further = code + (1 << power)
-                fits = (further <= size) & (upto[rows, np.minimum(further, size) - 1] <= at)
-                code = np.where(fits, further, code)
+            start = rows * length
+            place, half = start.copy(), length >> 1
+            while half:
+                place += half * (line.take(place + (half - 1)) <= at)
+                half >>= 1
+            code: IntArray = place - start
             return code
 
         return choose
@@ -280,9 +285,18 @@ def _exp_less(table: FloatArray, top: Any) -> FloatArray:
     return less
 
 
-def _span(table: FloatArray, top: Any) -> float:
+def _top(table: FloatArray) -> float:
+    """The largest cell, 0 where all are -inf."""
+    top = float(np.maximum.reduce(table, axis=None))
+    return top if top > -math.inf else 0.0
+
+
+def _span(table: FloatArray, top: float) -> float:
     """Nats between the largest cell and the smallest that is not -inf."""
-    return float(top - np.min(table, where=table > -np.inf, initial=top))
+    low = float(np.minimum.reduce(table, axis=None))
+    if low > -math.inf:
+        return top - low
+    return top - float(np.minimum.reduce(table, axis=None, where=table > -np.inf, initial=top))
 
 
 def _largest(table: FloatArray, axis: int) -> FloatArray:

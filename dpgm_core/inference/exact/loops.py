@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from dpgm_core.inference.compiled.format import DOTS, ELEMENTWISE, PRODUCTS, STRIDED
+from dpgm_core.inference.compiled.format import DOTS, ELEMENTWISE, MATRIX, PRODUCTS, STRIDED
 from dpgm_core.inference.exact.contraction import Letters
 
-__all__ = ["PEAK", "Arrangement", "Loop", "arranged", "loops_of", "packings", "price"]
+__all__ = ["PEAK", "Arrangement", "Loop", "arranged", "arrangement", "loops_of", "packings", "price"]
 
 #: Codes, and the strides of r, p and q, 0 where a table lacks the letters.
 Loop: TypeAlias = tuple[int, int, int, int]
 
 #: Multiply-adds a nanosecond, of long runs, as measured (AVX-512, one core).
 PEAK = 20.0
+# Codes of each loop, and multiply-adds, from which BLAS is faster; and how fast it is.
+_BLAS_LEAST, _BLAS_WORTH, _BLAS_PEAK = 16, 2**17, 35.0
 _NO_LOOP: Loop = (1, 0, 0, 0)
+_LINE, _NEAR, _APART, _FAR = 8, 0.2, 0.35, 0.7  # doubles in a cache line; nanoseconds to reach one
 _SHORT = 6  # dot products of runs below this are dearer than loops of any strides
 _KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 1, 1): DOTS}
 
@@ -28,7 +32,8 @@ _KINDS = {(1, 1, 1): ELEMENTWISE, (1, 1, 0): PRODUCTS, (1, 0, 1): PRODUCTS, (0, 
 class Arrangement(NamedTuple):
     """Loops in their order, for the kernels. kind: of the innermost loop. swap: whether p and q have changed places.
 
-    inner: three loops. clear: whether r must be set to 0 before, as it is only added to.
+    inner: three loops. clear: whether r must be set to 0 before, as it is only added to. nanoseconds: about what it
+    takes, of those that are remembered.
     """
 
     kind: int
@@ -36,22 +41,7 @@ class Arrangement(NamedTuple):
     outer: tuple[Loop, ...]
     swap: bool
     clear: bool
-
-    @property
-    def nanoseconds(self) -> float:
-        """About what it takes, measured on long and short runs."""
-        rows, terms, cells = (loop[0] for loop in self.inner)
-        if self.kind == STRIDED:
-            block = rows * terms * (5 + 0.9 * cells)
-        elif self.kind == ELEMENTWISE or (self.kind == DOTS and cells < 8):
-            block = rows * terms * (8 + cells / 4)
-        else:
-            many, few = divmod(rows, 4) if self.inner[0][3] == 0 else (0, rows)
-            full, part = divmod(terms, 4)
-            block = many * (full * (40 + 16 * cells / PEAK) + part * (20 + cells / 2)) + few * (
-                full * (18 + cells / 2.5) + part * (8 + cells / 5)
-            )
-        return 20 + math.prod([loop[0] for loop in self.outer]) * (10 + block)
+    nanoseconds: float = math.nan
 
 
 def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[Loop]:
@@ -60,17 +50,18 @@ def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[L
     >>> loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5])
     [(2, 12, 0, 5), (12, 1, 1, 0), (5, 0, 12, 1)]
     """
-    of_r, of_p, of_q = (_strides(table, sizes) for table in (r, p, q))
+    of_r, of_p, of_q = _strides(r, sizes), _strides(p, sizes), _strides(q, sizes)
     loops: list[Loop] = []
+    length, in_r, in_p, in_q = 1, 0, 0, 0  # of the last loop
     for letter in (*r, *[letter for letter in p if letter not in of_r]):
-        size = sizes[letter]
-        loop = (size, of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0))
-        if loops:
-            before = loops[-1]
-            if before[1] == size * loop[1] and before[2] == size * loop[2] and before[3] == size * loop[3]:
-                loops[-1] = (before[0] * size, *loop[1:])
-                continue
-        loops.append(loop)
+        size, to, one, two = sizes[letter], of_r.get(letter, 0), of_p.get(letter, 0), of_q.get(letter, 0)
+        if in_r == size * to and in_p == size * one and in_q == size * two and loops:
+            length *= size
+            loops.pop()
+        else:
+            length = size
+        in_r, in_p, in_q = to, one, two
+        loops.append((length, to, one, two))
     return loops or [_NO_LOOP]
 
 
@@ -90,25 +81,31 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
     (((2, 12, 5, 0), (5, 0, 1, 12), (12, 1, 0, 1)), (), True)
     """
     best = max(loops, key=lambda loop: (loop[1:] in _KINDS, loop[0]))
-    rest = [loop for loop in loops if loop is not best]
     kind = _KINDS.get(best[1:], STRIDED)
-    if kind == DOTS and best[0] < _SHORT and rest:
+    if kind == DOTS and best[0] < _SHORT and len(loops) > 1:
         kind = STRIDED
+    if kind == STRIDED:
+        best = min(loops, key=_strided)
+    rest = [loop for loop in loops if loop is not best]
     swap = kind == PRODUCTS and best[3] == 0  # the run must be q's
     if swap:
         best, rest = _swapped(best), [_swapped(loop) for loop in rest]
 
     def taken(wanted: Callable[[Loop], bool]) -> Loop:
-        found = max((loop for loop in rest if wanted(loop)), key=lambda loop: loop[0], default=_NO_LOOP)
-        if found is not _NO_LOOP:
-            rest.remove(found)
-        return found
+        longest = _NO_LOOP
+        for loop in rest:
+            if wanted(loop) and (loop[0] > longest[0] or longest is _NO_LOOP):
+                longest = loop
+        if longest is not _NO_LOOP:
+            rest.remove(longest)
+        return longest
 
     if kind == DOTS:
         row = taken(lambda loop: loop[1] != 0 and loop[3] == 0)
         column = taken(lambda loop: loop[1] != 0 and (loop[2] == 0 or row is _NO_LOOP))
     elif kind == STRIDED:
-        column, row = taken(lambda loop: True), taken(lambda loop: True)
+        rest.sort(key=lambda loop: -max(loop[1:]))
+        column, row = rest.pop() if rest else _NO_LOOP, rest.pop() if rest else _NO_LOOP
     else:
         # rows that all have the same runs of q are worth most
         row = taken(lambda loop: loop[1] != 0 and (kind == ELEMENTWISE or loop[3] == 0))
@@ -120,13 +117,75 @@ def arranged(loops: Sequence[Loop]) -> Arrangement:
     return Arrangement(kind, (row, column, best), tuple(rest), swap, clear)
 
 
+def _nanoseconds(found: Arrangement) -> float:
+    """As measured, on long and short runs."""
+    (rows, *_), (terms, *_), (cells, *_) = found.inner
+    if found.kind == MATRIX:
+        block = 500 + rows * terms * cells / _BLAS_PEAK
+    elif found.kind == STRIDED:
+        block = rows * terms * cells * _strided(found.inner[2])
+    elif found.kind == ELEMENTWISE or (found.kind == DOTS and cells < 8):
+        block = rows * terms * (8 + cells / 4)
+    else:
+        many, few = divmod(rows, 4) if found.inner[0][3] == 0 else (0, rows)
+        full, part = divmod(terms, 4)
+        block = many * (full * (40 + 16 * cells / PEAK) + part * (20 + cells / 2)) + few * (
+            full * (18 + cells / 2.5) + part * (8 + cells / 5)
+        )
+    return 20 + math.prod([loop[0] for loop in found.outer]) * (10 + block)
+
+
+def _strided(loop: Loop) -> float:
+    """Nanoseconds a cell of a run of any strides: far cells each take a cache line, short runs their beginning."""
+    return 5 / loop[0] + sum([_NEAR if stride <= 1 else _FAR if stride > _LINE else _APART for stride in loop[1:]])
+
+
 def _swapped(loop: Loop) -> Loop:
     return loop[0], loop[1], loop[3], loop[2]
 
 
+def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> Arrangement:
+    """`arranged` loops of a contraction; remembered, as most steps of a chain, tree or grid are alike.
+
+    >>> arrangement((5, 4), (5, 3), (3, 4), [0, 0, 0, 2, 3, 4]) is arrangement((2, 1), (2, 0), (0, 1), [2, 3, 4])
+    True
+    """
+    place: dict[int, int] = {}
+    for letter in (*r, *p, *q):
+        place.setdefault(letter, len(place))
+    tables = [tuple([place[letter] for letter in table]) for table in (r, p, q)]
+    return _known(tables[0], tables[1], tables[2], tuple([sizes[letter] for letter in place]))
+
+
+@lru_cache(maxsize=2**13)
+def _known(r: Letters, p: Letters, q: Letters, sizes: tuple[int, ...]) -> Arrangement:
+    found = arranged(loops_of(r, p, q, sizes))
+    found = _as_matrices(found) or found
+    return found._replace(nanoseconds=_nanoseconds(found))
+
+
+def _as_matrices(found: Arrangement) -> Arrangement | None:
+    """The same as products of matrices for BLAS, where they lie so and are large."""
+    if found.kind == PRODUCTS:
+        row, term, column = found.inner
+    elif found.kind == DOTS:
+        row, column, term = found.inner
+    else:
+        return None
+    rows, terms, columns = row[0], term[0], column[0]
+    if min(rows, terms, columns) < _BLAS_LEAST or rows * terms * columns < _BLAS_WORTH:
+        return None
+    by_rows = row[1] == columns and column[1] == 1
+    p_lies = (row[2], term[2]) in ((terms, 1), (1, rows)) and column[2] == 0
+    q_lies = (term[3], column[3]) in ((columns, 1), (1, terms)) and row[3] == 0
+    if not (by_rows and p_lies and q_lies) or any(loop[1] == 0 for loop in found.outer):
+        return None
+    return found._replace(kind=MATRIX, inner=(row, term, column), clear=False)
+
+
 def price(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> float:
-    """Nanoseconds of one contraction, about; two operands may change places."""
-    return arranged(loops_of(r, p, q, sizes)).nanoseconds
+    """Nanoseconds of one contraction, about."""
+    return arrangement(r, p, q, sizes).nanoseconds
 
 
 def packings(r: Letters, p: Letters, q: Letters) -> list[tuple[Letters, Letters, Letters]]:

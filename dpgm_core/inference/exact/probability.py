@@ -152,9 +152,9 @@ class ProbabilityExecutor:
         groups = self._contraction.groups
         low, high = sum(lows[group] for group in groups), sum(highs[group] for group in groups)
         guarded = low < -2 * REACH or high + self._log_terms > REACH
-        raised = min(lows) < -REACH
+        raised = min(lows, default=0.0) < -REACH
+        fill(work.potentials)
         for masked in (False, True):
-            fill(work.potentials)
             if guarded or masked:
                 log_partition, scales, lost = self._guarded(work, lows, highs, masked=masked)
             else:

@@ -15,6 +15,7 @@ from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 from dpgm_core.testing.check import Checklist, explore, require
 from dpgm_core.testing.checks import engine as checks_engine
+from dpgm_core.testing.checks import engine_bounds as checks_engine_bounds
 from dpgm_core.testing.checks import engine_calls as checks_engine_calls
 from dpgm_core.testing.checks import engine_constraints as checks_engine_constraints
 from dpgm_core.testing.checks import engine_draws as checks_engine_draws
@@ -258,5 +259,6 @@ def nothing_underflows(subject: InferenceSubject) -> None:
 
 CHECKS += checks_engine.CHECKS
 CHECKS += checks_engine_draws.CHECKS
+CHECKS += checks_engine_bounds.CHECKS
 CHECKS += checks_engine_calls.CHECKS
 CHECKS += checks_engine_constraints.CHECKS

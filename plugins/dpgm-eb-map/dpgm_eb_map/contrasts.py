@@ -23,7 +23,8 @@ __all__ = ["Basis", "Effect", "Holder", "basis_of", "contrasts", "group_count"]
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
-_MOST_ENTRIES = 2**15  # B is written out, for single vectors, of effects with no more entries than these
+_MOST_ENTRIES = 2**15  # B is written out, for few vectors, of effects with no more entries than these
+_FEW = 64  # vectors
 _NONE = np.empty(0, dtype=np.intp)
 
 
@@ -107,11 +108,19 @@ class Basis:
 
     def potentials(self, phi: FloatArray) -> FloatArray:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m)."""
-        if phi.ndim > 1:
+        if phi.ndim > 1 and phi.shape[1] > _FEW:
             return self._spread(phi, self.effects)
         written, _, others = self._written
         theta: FloatArray = written @ phi
         return theta + self._spread(phi, others) if others else theta
+
+    def matrix(self) -> FloatArray:
+        """B, (cells, p), each column in one piece."""
+        _, written, others = self._written
+        found: FloatArray = written.toarray().T
+        if others:
+            found += self._spread(np.eye(self.size), others)
+        return found
 
     def _spread(self, phi: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
         count = math.prod(phi.shape[1:])
@@ -127,7 +136,7 @@ class Basis:
 
     def statistics(self, tables: FloatArray) -> FloatArray:
         """B'y: (cells,) or (cells, m) to (p,) or (p, m)."""
-        if tables.ndim > 1:
+        if tables.ndim > 1 and tables.shape[1] > _FEW:
             return self._reduced(tables, self.effects)
         _, written, others = self._written
         found: FloatArray = written @ tables

@@ -15,6 +15,7 @@ __all__ = ["Dense"]
 
 # records**2: with noise beyond it N F - E + E W E leaves too few digits of N^2 F W F beside any prior's precision
 _LOUD = 1e7
+_AT_ONCE = 32  # columns, which the cache holds
 
 
 class Dense:
@@ -44,9 +45,13 @@ class Dense:
     def _heard(self, information: FloatArray, variances: FloatArray, drift: FloatArray) -> FloatArray:
         """N^2 F W F without a product of matrices: with N F = W^-1 - E it is N F - E + E W E, E = V + drift drift'."""
         drawn = self.weighted(drift)
-        data: FloatArray = self._weight * variances[:, None]
-        data *= variances
-        data += information.T
+        data = np.zeros(information.shape, order="F")
+        for low in range(0, len(data), _AT_ONCE):
+            part = slice(low, low + _AT_ONCE)
+            block = data[low:, part]
+            np.multiply(self._weight[low:, part], variances[low:, None], block)
+            block *= variances[part]
+            block += information[part, low:].T
         _diagonal(data)[...] -= variances
         # E W E has V W drift drift' and its transpose besides V W V, and drift'W drift times drift drift'.
         across = variances * drawn + 0.5 * (float(drift @ drawn) - 1.0) * drift
@@ -54,8 +59,9 @@ class Dense:
         return found
 
     def weighted(self, residual: FloatArray) -> FloatArray:
-        """W r."""
-        found: FloatArray = blas.dsymv(1.0, self._weight, residual, lower=1)
+        """W r, of (p,) or of the columns (p, n)."""
+        product = blas.dsymv if residual.ndim == 1 else blas.dsymm
+        found: FloatArray = product(1.0, self._weight, residual, lower=1)
         return found
 
     def set_prior(self, precision: FloatArray) -> None:
@@ -67,7 +73,11 @@ class Dense:
         self._lower = _factor(whole)
 
     def newton(self, gradient: FloatArray) -> FloatArray:
-        """H^-1 g."""
+        """H^-1 g, of (p,) or of the columns (p, n)."""
+        if gradient.ndim > 1:
+            halves = blas.dtrsm(1.0, self._lower, gradient, lower=1)
+            solved: FloatArray = blas.dtrsm(1.0, self._lower, halves, lower=1, trans_a=1, overwrite_b=1)
+            return solved
         half = blas.dtrsv(self._lower, gradient, lower=1)
         found: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
         return found

@@ -1,17 +1,27 @@
-"""What one fit minimises, and how: L-BFGS on top of Newton's step with a frozen H."""
+"""What one fit minimises, and how: L-BFGS on top of Newton's step with a frozen H.
+
+Fits that share W and H descend side by side: a product with a matrix of many megabytes takes as long as the reading of
+it, for forty vectors as for one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Generator, Sequence
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from dpgm_core import FloatArray, InferenceError, IntArray
 from dpgm_eb_map.posterior import Moments
 
-__all__ = ["Objective", "System"]
+__all__ = ["Objective", "System", "together"]
+
+# What a descent asks for: statistics of the model at phi (p,), W r of a residual, or H^-1 g of a gradient. It gets the
+# vector, or None where the engine gives up; it ends with the minimiser and how far that is.
+_Asked: TypeAlias = tuple[Literal["mean", "weighted", "newton"], FloatArray]
+_Vector: TypeAlias = Generator[_Asked, FloatArray | None, FloatArray]
+_Descent: TypeAlias = Generator[_Asked, FloatArray | None, tuple[FloatArray, float]]
 
 _MEMORY = 50  # pairs of L-BFGS; where noise rules fewer need three times the steps
 _SHORTEST = 1e-6  # of a step; shorter ones tell rounding, or the engine's accuracy
@@ -21,7 +31,7 @@ class System(Protocol):
     """The linear algebra of a round: W = (N F + V)^-1 and H = N^2 F W F + Lam. `Dense` or `Diagonal`."""
 
     def weighted(self, residual: FloatArray) -> FloatArray:
-        """W r."""
+        """W r, of (p,) or of the columns (p, n)."""
         ...
 
     def set_prior(self, precision: FloatArray) -> None:
@@ -29,7 +39,7 @@ class System(Protocol):
         ...
 
     def newton(self, gradient: FloatArray) -> FloatArray:
-        """H^-1 g, or near it: a direction of descent."""
+        """H^-1 g, or near it, of (p,) or of the columns (p, n): directions of descent."""
         ...
 
     def determined(self) -> FloatArray:
@@ -50,31 +60,34 @@ class Objective:
     def __init__(
         self, moments: Moments, system: System, noisy: FloatArray, total: float, precision: FloatArray
     ) -> None:
-        self._moments, self._system = moments, system
+        self.moments, self.system = moments, system
         self._noisy, self._total, self._precision = noisy, total, precision
 
-    @np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent
     def minimise(self, phi: FloatArray, tolerance: float, steps: int) -> tuple[FloatArray, float]:
         """The minimiser, from `phi`, and how far it is: the length of Newton's step, posterior standard deviations.
 
         Ends below `tolerance`, after so many steps, or where rounding is reached. Raises InferenceError where the
         objective is not a number at `phi`.
         """
-        value, weighted = self._value(phi)
+        return together([self], phi, tolerance, steps)[0]
+
+    def descent(self, phi: FloatArray, tolerance: float, steps: int) -> _Descent:
+        """`minimise` under way."""
+        value, weighted = yield from self._value(phi)
         if not math.isfinite(value):
             raise InferenceError("eb-map: the objective is not a number; the release is beyond double precision")
         pairs: list[tuple[FloatArray, FloatArray]] = []
-        gradient = self._gradient(phi, weighted)
+        gradient = yield from self._gradient(phi, weighted)
         distance = math.inf
         for _ in range(steps):
-            step = -_two_loops(gradient, pairs, self._system.newton)
+            step = yield from _two_loops(-gradient, pairs)
             slope = float(gradient @ step)
             distance = math.sqrt(max(0.0, -slope))
             if distance <= tolerance:
                 break
             length = 1.0
             while True:
-                after, weighted = self._value(phi + length * step)
+                after, weighted = yield from self._value(phi + length * step)
                 if after <= value + 1e-4 * length * slope:
                     break
                 length /= 2
@@ -82,39 +95,83 @@ class Objective:
                     return phi, distance
             before = gradient
             phi, value = phi + length * step, after
-            gradient = self._gradient(phi, weighted)
+            gradient = yield from self._gradient(phi, weighted)
             if (gradient - before) @ step > 0:
                 pairs = [*pairs, (length * step, gradient - before)][-_MEMORY:]
         return phi, distance
 
-    def _value(self, phi: FloatArray) -> tuple[float, FloatArray]:
+    def _value(self, phi: FloatArray) -> Generator[_Asked, FloatArray | None, tuple[float, FloatArray]]:
         """The objective and W r; infinite where the engine gives up."""
-        try:
-            _, _, mean = self._moments.mean(phi)
-        except InferenceError:
+        mean = yield "mean", phi
+        if mean is None:
             return math.inf, phi
         residual = self._noisy - self._total * mean
-        weighted = self._system.weighted(residual)
+        weighted = _given((yield "weighted", residual))
         return 0.5 * float(residual @ weighted) + 0.5 * float(phi @ (self._precision * phi)), weighted
 
-    def _gradient(self, phi: FloatArray, weighted: FloatArray) -> FloatArray:
+    def _gradient(self, phi: FloatArray, weighted: FloatArray) -> _Vector:
         # - N F(phi) W r + Lam phi, F where phi is now
-        return self._precision * phi - self._total * self._moments.along(phi, weighted)
+        move = self.moments.move(weighted)
+        if move == 0.0:
+            return self._precision * phi
+        up = _given((yield "mean", phi + move * weighted))
+        down = _given((yield "mean", phi - move * weighted))
+        return self._precision * phi - self._total * (up - down) / (2 * move)
 
 
-def _two_loops(
-    gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]], start: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
-    """The L-BFGS estimate of H^-1 g; start: H^-1 g of the initial H (Nocedal and Wright 2006, algorithm 7.4)."""
+@np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent
+def together(
+    objectives: Sequence[Objective], phi: FloatArray, tolerance: float, steps: int
+) -> list[tuple[FloatArray, float]]:
+    """What `minimise` finds for each, from `phi`: they have one engine and one system."""
+    moments, system = objectives[0].moments, objectives[0].system
+    descents = [one.descent(phi, tolerance, steps) for one in objectives]
+    found: list[tuple[FloatArray, float]] = [(phi, math.inf)] * len(descents)
+    asked = {number: next(descent) for number, descent in enumerate(descents)}
+    while asked:
+        answers: dict[int, FloatArray | None] = {}
+        for kind in {kind for kind, _ in asked.values()}:
+            numbers = [number for number in asked if asked[number][0] == kind]
+            vectors = [asked[number][1] for number in numbers]
+            served = (
+                moments.means(vectors)
+                if kind == "mean"
+                else _columns(system.weighted if kind == "weighted" else system.newton, vectors)
+            )
+            answers.update(zip(numbers, served, strict=True))
+        for number, answer in answers.items():
+            try:
+                asked[number] = descents[number].send(answer)
+            except StopIteration as ended:
+                found[number] = ended.value
+                del asked[number]
+    return found
+
+
+def _columns(product: Callable[[FloatArray], FloatArray], vectors: list[FloatArray]) -> list[FloatArray]:
+    """The product of each vector, made of all in one."""
+    if len(vectors) == 1:
+        return [product(vectors[0])]
+    return list(np.ascontiguousarray(product(np.array(vectors).T).T))
+
+
+def _given(answer: FloatArray | None) -> FloatArray:
+    if answer is None:
+        raise InferenceError("eb-map: the engine gave no marginals beside parameters where it did")
+    return answer
+
+
+def _two_loops(gradient: FloatArray, pairs: list[tuple[FloatArray, FloatArray]]) -> _Vector:
+    """The L-BFGS estimate of H^-1 g, from the system's (Nocedal and Wright 2006, algorithm 7.4)."""
     direction = gradient
     weights = []
     for step, change in reversed(pairs):
         weights.append(float(step @ direction) / float(change @ step))
         direction = direction - weights[-1] * change
-    found = start(direction)
+    found = _given((yield "newton", direction))
     if pairs:  # so long as the last change says, where the initial H is not the objective's (their equation 7.20)
         step, change = pairs[-1]
-        found = found * (float(step @ change) / float(change @ start(change)))
+        found = found * (float(step @ change) / float(change @ _given((yield "newton", change))))
     for (step, change), weight in zip(pairs, reversed(weights), strict=True):
         found = found + (weight - float(change @ found) / float(change @ step)) * step
     return found

@@ -106,8 +106,8 @@ class Diagonal:
             self._block_of[block.places] = number
 
     def weighted(self, residual: FloatArray) -> FloatArray:
-        """W r."""
-        return self._joined(lambda system, places: system.weighted(residual[places]))
+        """W r, of (p,) or of the columns (p, n)."""
+        return self._joined(lambda system, places: system.weighted(residual[places]), residual.shape[1:])
 
     def set_prior(self, precision: FloatArray) -> None:
         """Factor H for a prior of this precision (p,)."""
@@ -115,8 +115,8 @@ class Diagonal:
             system.set_prior(precision[block.places])
 
     def newton(self, gradient: FloatArray) -> FloatArray:
-        """H^-1 g."""
-        return self._joined(lambda system, places: system.newton(gradient[places]))
+        """H^-1 g, of (p,) or of the columns (p, n)."""
+        return self._joined(lambda system, places: system.newton(gradient[places]), gradient.shape[1:])
 
     def determined(self) -> FloatArray:
         """1 - c Lam of each parameter (p,), c the diagonal of H^-1: how far the data fix it, 0 to 1."""
@@ -136,8 +136,8 @@ class Diagonal:
                 found[here] = np.diag(inside)
         return found
 
-    def _joined(self, of: Callable[[Dense, IntArray], FloatArray]) -> FloatArray:
-        found = np.empty(len(self._block_of))
+    def _joined(self, of: Callable[[Dense, IntArray], FloatArray], columns: tuple[int, ...] = ()) -> FloatArray:
+        found = np.empty((len(self._block_of), *columns))
         for block, system in zip(self._blocks, self._systems, strict=True):
             found[block.places] = of(system, block.places)
         return found

@@ -10,7 +10,6 @@ Sources: MacKay (1992), Bayesian interpolation; Bernstein and Sheldon (2018) for
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 from attrs import frozen
@@ -36,7 +35,7 @@ from dpgm_core import (
 from dpgm_core.inference import steady
 from dpgm_eb_map.base import Base, engine_of, opened
 from dpgm_eb_map.contrasts import group_count
-from dpgm_eb_map.loop import Loop
+from dpgm_eb_map.loop import Loop, Refitting
 from dpgm_eb_map.report import certificate, notes
 from dpgm_eb_map.run import Run, Settings
 
@@ -147,7 +146,7 @@ class EbMap:
                 raise OptionError(
                     f"eb-map: the base, {run.base.name}, is not the one that the model was learned with; give that one"
                 )
-        return partial(run.refit, model.structure)
+        return Refitting(run=run, structure=model.structure)
 
     def _run(self, release: NoisyTables, inference: Inference, progress: Progress) -> Run:
         base = self._base()

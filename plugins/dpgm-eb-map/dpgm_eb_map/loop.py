@@ -1,16 +1,16 @@
-"""Fits in a loop, each started from the last: what a selector calls once a round."""
+"""Fits that follow another: in a loop, each started from the last, as selectors call them; and refits, side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from attrs import define
+from attrs import define, frozen
 
-from dpgm_core import Engine, Fit, Inference, NoisyTables, Structure, silent
+from dpgm_core import Engine, Fit, Inference, NoisyTables, Structure, Tables, silent
 from dpgm_eb_map.base import Base, engine_of
 from dpgm_eb_map.run import Run, Settings
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "Refitting"]
 
 
 @define(eq=False)
@@ -33,3 +33,19 @@ class Loop:
         else:
             run.resume(previous.model.potentials)
         return self.finished(run, structure)
+
+
+@frozen(kw_only=True, eq=False)
+class Refitting:
+    """Fits to releases like a run's, over `structure`; see `Refits`."""
+
+    run: Run
+    structure: Structure
+
+    def __call__(self, release: NoisyTables) -> Tables:
+        """Log-potentials."""
+        return self.many([release])[0]
+
+    def many(self, releases: Sequence[NoisyTables]) -> list[Tables]:
+        """The same of each, in their order."""
+        return self.run.refit(self.structure, releases)

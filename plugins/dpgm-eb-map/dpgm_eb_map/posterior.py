@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dpgm_core import Engine, FloatArray, InferenceError, NoisyTables, Progress, SecondOrder, Tables
+from dpgm_core.inference import infer_all
 from dpgm_core.learning import Likelihood, consistent, expected_distance
 from dpgm_core.noise import products
 from dpgm_eb_map.contrasts import Basis
@@ -39,6 +40,23 @@ class Moments:
         marginals = beliefs.marginals.values
         return beliefs.log_partition, marginals, self.basis.statistics(marginals)
 
+    def means(self, points: Sequence[FloatArray]) -> list[FloatArray | None]:
+        """The statistics (p,) at each of the parameters (p,); None where the engine gives up."""
+        potentials = self.basis.potentials(np.array(points).T)
+        try:
+            beliefs = infer_all(self.engine, list(np.ascontiguousarray(potentials.T)))
+        except InferenceError:
+            return [self._mean_or_none(phi) for phi in points]
+        self.calls += len(points)
+        marginals = np.array([one.marginals.values for one in beliefs])
+        return list(np.ascontiguousarray(self.basis.statistics(marginals.T).T))
+
+    def _mean_or_none(self, phi: FloatArray) -> FloatArray | None:
+        try:
+            return self.mean(phi)[2]
+        except InferenceError:
+            return None
+
     def covariance(self, phi: FloatArray) -> Product:
         """F at phi, as a map of (p,) or (p, m): exact if the engine can, else by central differences."""
         product = self._exact(phi) if isinstance(self.engine, SecondOrder) else self._differences(phi)
@@ -48,6 +66,13 @@ class Moments:
             return product(directions)
 
         return counted
+
+    def covariances(self, phi: FloatArray) -> FloatArray:
+        """F at phi, (p, p)."""
+        if not isinstance(self.engine, SecondOrder):
+            return self.covariance(phi)(np.eye(self.basis.size))
+        self.products += self.basis.size
+        return self.basis.statistics(self.engine.curvature(self._potentials(phi))(self.basis.matrix()))
 
     def _exact(self, phi: FloatArray) -> Product:
         assert isinstance(self.engine, SecondOrder)
@@ -61,13 +86,17 @@ class Moments:
     def along(self, phi: FloatArray, direction: FloatArray) -> FloatArray:
         """F v (p,) at phi, good to about a millionth: central differences, as two inferences cost less than to prepare
         exact second derivatives for one direction."""
-        largest = np.abs(self.basis.potentials(direction)).max(initial=0.0)
-        if largest == 0.0:
+        move = self.move(direction)
+        if move == 0.0:
             return np.zeros_like(direction)
-        move = _MOVE / largest
         up, down = (self.mean(phi + sign * move * direction)[2] for sign in (1, -1))
         slope: FloatArray = (up - down) / (2 * move)
         return slope
+
+    def move(self, direction: FloatArray) -> float:
+        """How far to go for central differences; 0 where the direction moves no potential."""
+        largest = float(np.abs(self.basis.potentials(direction)).max(initial=0.0))
+        return _MOVE / largest if largest > 0.0 else 0.0
 
     def _differences(self, phi: FloatArray) -> Product:
         def product(directions: FloatArray) -> FloatArray:

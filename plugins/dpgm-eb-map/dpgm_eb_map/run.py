@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tabl
 from dpgm_eb_map.base import Base
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
-from dpgm_eb_map.descent import Objective, System
+from dpgm_eb_map.descent import Objective, System, together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.nothing import nothing, unheard
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
@@ -132,16 +133,17 @@ class Run:
             self.linearise()
             self.system.set_prior(self.scales.precision())
 
-    def refit(self, structure: Structure, release: NoisyTables) -> Tables:
-        """The potentials over `structure` of a fit to another release, from this one and with its W and H."""
+    def refit(self, structure: Structure, releases: Sequence[NoisyTables]) -> list[Tables]:
+        """The potentials over `structure` of fits to other releases, from this one and with its W and H."""
         if not self.basis.size:
-            return self._potentials(self.phi, structure)
-        objective = Objective(
-            self.moments, self.system, statistics_of(self.basis, release), release.total, self.scales.precision()
-        )
+            return [self._potentials(self.phi, structure)] * len(releases)
+        precision = self.scales.precision()
+        objectives = [
+            Objective(self.moments, self.system, statistics_of(self.basis, one), one.total, precision)
+            for one in releases
+        ]
         tolerance = max(self.tolerance, _REFITTED * math.sqrt(self.basis.size))
-        phi, _ = objective.minimise(self.phi, tolerance, _STEPS)
-        return self._potentials(phi, structure)
+        return [self._potentials(phi, structure) for phi, _ in together(objectives, self.phi, tolerance, _STEPS)]
 
     def potentials(self, structure: Structure) -> Tables:
         """The model's potentials: over `structure`, and the base's cliques."""
@@ -186,7 +188,8 @@ class Run:
         drift = math.sqrt(self.release.total_variance) * mean
         self.__dict__.pop("system", None)  # its memory serves the next one
         if self.dense:
-            information = self.total * self.moments.covariance(self.phi)(np.eye(self.basis.size))
+            information = self.moments.covariances(self.phi)
+            information *= self.total
             self.system = Dense(information, self.basis.variances, drift)
         else:
             self.system = Diagonal(self.blocks, self.basis, marginals, mean, self.total, drift)

@@ -87,6 +87,7 @@ def test_deviations_have_the_moments_of_the_whole_model(exact):
         phi = moments.basis.parameters(theta)
         direction = np.random.default_rng(4).normal(size=phi.shape)
         np.testing.assert_allclose(moments.covariance(phi)(direction), moments.along(phi, direction), atol=1e-6)
+        np.testing.assert_allclose(moments.covariances(phi) @ direction, moments.along(phi, direction), atol=1e-6)
 
 
 def test_a_loop_starts_from_the_base():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import attrs
 import numpy as np
 import pytest
+from dpgm_eb_map import contrasts as contrasts_module
 from dpgm_eb_map import scales
 from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
@@ -92,13 +93,17 @@ def test_contrasts_are_orthonormal_and_sum_to_zero():
         np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-15)
 
 
+@pytest.mark.parametrize("written", [2**15, 20])
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_the_basis_is_identifiable_and_whitens_the_noise(name):
-    """B has an inverse on its parameters, potentials and statistics are transposes, B' Cov(noise) B is `variances`."""
+def test_the_basis_is_identifiable_and_whitens_the_noise(monkeypatch, name, written):
+    """B has an inverse on its parameters, potentials and statistics are transposes, B' Cov(noise) B is `variances`;
+    however many of its entries are written out."""
+    monkeypatch.setattr(contrasts_module, "_MOST_ENTRIES", written)
     noisy = any_release(STRUCTURES[name])
     basis = basis_of(noisy)
     eye = np.eye(basis.size)
-    matrix = basis.potentials(eye)
+    matrix = basis.matrix()
+    np.testing.assert_allclose(basis.potentials(eye), matrix, atol=1e-15)
     np.testing.assert_allclose(basis.statistics(np.eye(basis.structure.cells)), matrix.T, atol=1e-14)
     for column, unit in zip(matrix.T, eye, strict=True):
         np.testing.assert_allclose(basis.parameters(Tables(basis.structure, column)), unit, atol=1e-13)
@@ -298,6 +303,19 @@ def test_refits_repeat_the_fit(name, curvature):
     assert dpgm.kl_divergence(fit.model, dpgm.learn(noisy, learner).model) < 1e-3
     other, slow = dpgm.Model(noisy.structure, refit(another)), dpgm.learn(another, learner).model
     assert dpgm.kl_divergence(slow, other) < 0.02 * dpgm.kl_divergence(slow, fit.model) + 1e-6
+
+
+@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
+def test_refits_side_by_side_are_those_one_by_one(curvature):
+    """Though they take other numbers of steps, one of them none, and one is of far more noise than the model's."""
+    truth = population(chain(6, 4), 3)
+    noisy = release(truth, 20_000, 0.5, 3)
+    others = [release(truth, 20_000, 0.5, 4), noisy, release(truth, 2_000, 0.5, 5), release(truth, 20_000, 0.5, 6)]
+    fit = learn(noisy, curvature=curvature)
+    engine = dpgm.make("inference", "junction-tree")
+    refit = dpgm.make("learner", "eb-map", curvature=curvature, **fit.tuning).refitter(fit.model, engine)
+    for one, found in zip(others, refit.many(others), strict=True):
+        np.testing.assert_allclose(found.values, refit(one).values, atol=1e-5)
 
 
 def test_refits_of_a_model_over_larger_cliques(small):

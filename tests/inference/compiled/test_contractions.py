@@ -9,11 +9,11 @@ pytest.importorskip("numba")
 
 from dpgm_core.inference.compiled import format as layout
 from dpgm_core.inference.compiled.contractions import run
-from dpgm_core.inference.exact.loops import arranged, loops_of
+from dpgm_core.inference.exact.loops import arrangement
 
 
 def _instruction(r, p, q, sizes, places, cells):
-    found = arranged(loops_of(r, p, q, sizes))
+    found = arrangement(r, p, q, sizes)
     one, two = places[1:][:: -1 if found.swap else 1]
     numbers = [number for loop in (*found.inner, *found.outer) for number in loop]
     clear = cells if found.clear else 0
@@ -73,6 +73,11 @@ def test_any_contraction_is_einsum(case, seed):
         (layout.ELEMENTWISE, (0, 2), (1, 0, 2), (1, 0, 2), (3, 5, 600)),
         (layout.STRIDED, (0, 1), (1, 0), (1, 0), (7, 9)),
         (layout.PRODUCTS, (0,), (0,), (), (5,)),
+        # as matrices, each way they may lie, alone and in a stack
+        (layout.MATRIX, (0, 2), (0, 1), (1, 2), (60, 70, 80)),
+        (layout.MATRIX, (0, 2), (1, 0), (1, 2), (60, 70, 80)),
+        (layout.MATRIX, (0, 2), (0, 1), (2, 1), (60, 70, 80)),
+        (layout.MATRIX, (3, 0, 2), (3, 0, 1), (3, 1, 2), (60, 70, 80, 2)),
     ],
 )
 def test_each_kind_of_inner_loop(kind, r, p, q, sizes):

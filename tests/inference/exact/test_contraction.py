@@ -29,7 +29,7 @@ def test_the_limit_is_the_memory_taken():
 
 def test_cost_of_a_chain():
     """Sizes by hand: a - b - c of 2, 3, 2 labels; sum a, sum c, and the product of both over b."""
-    engine = JunctionTree().compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
+    engine = JunctionTree(executor="numpy").compile(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
     assert (engine.needs.treewidth, engine.needs.cells, engine.needs.largest) == (1, 3 + 3 + 1, 3)
     assert engine.needs.multiply_adds == 2 * 6 + 2 * 6 + 3 * 3
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dpgm_core.errors import InferenceError
+from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -28,6 +29,26 @@ def test_logarithms_equal_probabilities(awkward, lab):
     marginals, log_partition = lab.in_logarithms(engine, theta)
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-10, atol=1e-14)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [2**18, 60])
+@pytest.mark.parametrize("inner", [1, 3, 20])
+@pytest.mark.parametrize("spread", [1.0, 100.0, 500.0, 1e5])
+@pytest.mark.parametrize("zeros", [0.0, 0.5, 0.95])
+def test_a_contraction_is_the_sum_of_its_terms(zeros, spread, inner, chunk, monkeypatch):
+    """Whatever the span, however few or many terms, with rows and columns of nothing but zeros: to the last digits."""
+    monkeypatch.setattr(logspace, "_CHUNK", chunk)
+    rng = np.random.default_rng(int(spread) + inner)
+    p, q = spread * rng.normal(size=(2, 7, inner)), spread * rng.normal(size=(2, inner, 5))
+    for table in (p, q):
+        table[rng.random(table.shape) < zeros] = -np.inf
+    terms = (p[:, :, :, None] + q[:, None]).astype(np.longdouble)
+    top = np.maximum(terms.max(axis=2, keepdims=True), -1e30)
+    with np.errstate(divide="ignore"):
+        expected = np.log(np.exp(terms - top).sum(axis=2)) + top[:, :, 0]
+    expected[(terms == -np.inf).all(axis=2)] = -np.inf
+    found = logspace.log_contract(p, q.transpose(0, 2, 1).copy().transpose(0, 2, 1))
+    np.testing.assert_allclose(found, expected.astype(float), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.15])
@@ -66,6 +87,21 @@ def test_samples_follow_the_model(name, block, lab):
     pooled = np.append(expected[common], expected[~common].sum())
     keep = pooled > 0
     assert stats.chisquare(pooled_seen[keep], pooled[keep]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 33])
+def test_codes_invert_the_distribution_function(size):
+    """The code of a uniform number u is how many codes' weights up to it are at most u of all; never a weight of 0."""
+    rng = np.random.default_rng(size)
+    weights = rng.normal(size=(50, size)) * 3
+    weights[rng.random(weights.shape) < 0.3] = -np.inf
+    weights[:, rng.integers(size)] = 0.0
+    rows = rng.integers(50, size=400)
+    codes = logspace.at_random(np.random.default_rng(1))(weights)(rows)
+    upto = np.cumsum(np.exp(weights - weights.max(axis=1, keepdims=True)), axis=1)[rows]
+    at = np.random.default_rng(1).random(400) * upto[:, -1]
+    assert codes.tolist() == (upto <= at[:, None]).sum(axis=1).tolist()
+    assert np.isfinite(weights[rows, codes]).all()
 
 
 def test_samples_avoid_impossible_codes_and_any_count_will_do(lab):

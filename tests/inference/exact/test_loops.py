@@ -30,6 +30,6 @@ def test_loops_are_all_of_the_sum(draw):
 
 
 def test_long_runs_are_cheaper():
-    """Of the same work: a product along runs of 400, and one whose runs are of 20."""
+    """Of the same work: a product along runs of 64, and one whose runs are of 8."""
     long, short = ((2, 0, 1), (3, 0, 1), (3, 2)), ((0, 1, 2), (3, 0, 1), (3, 2))
-    assert price(*long, (20, 20, 20, 20)) < price(*short, (20, 20, 20, 20))
+    assert price(*long, (8, 8, 8, 8)) < price(*short, (8, 8, 8, 8))

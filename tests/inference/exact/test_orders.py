@@ -20,11 +20,10 @@ from dpgm_core.tables import Tables
 def test_every_order_gives_the_same_marginals(awkward, model, lab):
     """Whatever heuristic found it, inference along it is what summing over all records gives."""
     found = search(awkward, model)
-    assert {"natural", "reverse"}.isdisjoint({one.heuristic for one in found.candidates}) or found.tried > 1
     theta = Tables(awkward, np.random.default_rng(2).normal(size=awkward.cells))
     marginals, log_partition = lab.brute_force(awkward, theta)
     for candidate in found.candidates:
-        beliefs = JunctionTreeEngine(awkward, plan_along(found, candidate), 2**31).infer(theta)
+        beliefs = JunctionTreeEngine(awkward, plan_along(found, candidate), 2**31, "numpy").infer(theta)
         np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-9, atol=1e-12)
         assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
 

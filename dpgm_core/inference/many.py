@@ -1,0 +1,40 @@
+"""Inferences for many potentials on one structure: together where the engine can, else one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.inference.contract import Beliefs, Engine
+from dpgm_core.tables import Tables
+
+__all__ = ["Batched", "infer_all"]
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """An engine that answers for many potentials in less than one call after another."""
+
+    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
+        """What `infer` gives for each row of log-potentials (n, cells), nats; raises what `infer` raises."""
+        ...
+
+
+def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:
+    """Marginals of one record and log Z at each of the log-potentials (cells,), nats, in their order.
+
+    Raises what `Engine.infer` raises.
+
+    >>> from dpgm_core.domain import Domain
+    >>> from dpgm_core.inference.exact.junction_tree import JunctionTree
+    >>> from dpgm_core.structure import Structure
+    >>> engine = JunctionTree().compile(Structure(Domain.from_sizes({"a": 2}), [("a",)]))
+    >>> [one.marginals["a"].round(3).tolist() for one in infer_all(engine, [np.zeros(2), np.log([1.0, 3.0])])]
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+    if len(points) > 1 and isinstance(engine, Batched):
+        return engine.infer_many(np.array(points))
+    return [engine.infer(Tables(engine.structure, point)) for point in points]

@@ -1,0 +1,54 @@
+"""The benchmark of competition instances: its models are what they are said to be, answers the published ones."""
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.cases.zeros import MADE, beside, instance, planted, timed
+from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.interop.uai import infer_uai, read_mar, read_pr, variable_marginals, write_uai
+
+FOLDER = os.environ.get("DPGM_UAI")
+INSTANCES = sorted(Path(FOLDER).glob("*.uai")) if FOLDER else []
+
+
+def test_constraints_rule_out_their_share_but_never_the_solution():
+    """About the share asked for is -inf; some record is possible, and soft constraints forbid nothing."""
+    hard, soft = (planted(30, 3, 2, 0.3, penalty, 0.0) for penalty in (-np.inf, -5.0))
+    assert 0.2 < np.mean(hard.values == -np.inf) < 0.4
+    assert JunctionTree().compile(hard.structure).maximize(hard)[1] == 0.0
+    assert set(soft.values) <= {0.0, -5.0, -10.0, -15.0}
+
+
+def test_an_instance_is_answered_with_its_evidence(tmp_path):
+    """What a row says of a file is what the engine says of the model; every made-up model has an answer."""
+    model, evidence = tmp_path / "small.uai", tmp_path / "small.uai.evid"
+    potentials = MADE["hard, 4 labels, pairs"](8)
+    write_uai(model, potentials.structure, potentials)
+    possible, _ = JunctionTree().compile(potentials.structure).maximize(potentials)
+    evidence.write_text(f"1 2 {possible['x2']}")
+    found = instance(str(model), calls=1)
+    text, beliefs = infer_uai(model, evidence, "PR", JunctionTree())
+    assert found["log10 Z"] == pytest.approx(float(text.split()[1]), rel=1e-12)
+    for mine, other in zip(found["marginals"], variable_marginals(beliefs.marginals), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-12)
+    assert found["MB"] > 0 and found["ms"] > 0 and found["treewidth"] >= 1
+    for make in MADE.values():
+        assert math.isfinite(timed(make(8), calls=1)["log10 Z"])
+
+
+@pytest.mark.skipif(not INSTANCES, reason="DPGM_UAI names no folder of competition instances")
+@pytest.mark.parametrize("path", INSTANCES, ids=lambda path: path.stem)
+def test_published_answers(path):
+    """log10 Z and every marginal, to the six digits that are published."""
+    evidence = beside(path, ".evid")
+    _, beliefs = infer_uai(path, evidence if evidence.is_file() else None, "PR", JunctionTree())
+    if beside(path, ".PR").is_file():
+        published = read_pr(beside(path, ".PR"))
+        assert beliefs.log_partition / math.log(10) == pytest.approx(published, rel=5.1e-6)
+    if beside(path, ".MAR").is_file():
+        for found, published in zip(variable_marginals(beliefs.marginals), read_mar(beside(path, ".MAR")), strict=True):
+            np.testing.assert_allclose(found, published, atol=5.1e-7)
