@@ -121,7 +121,7 @@ def _finish(memory: FloatArray, out: FloatArray, r: int, p: int, q: int, cells: 
             result[j] += values[j] * adjoints[j]
 
 
-@jit
+@jit("void(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean)")
 def run(
     memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool
 ) -> None:

@@ -18,11 +18,13 @@ from dpgm_core.inference.compiled.loading import Executor, checked_executor, cho
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
+from dpgm_core.inference.exact.axes import laid_out
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.compiled import CompiledExecutor
 from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
 from dpgm_core.inference.exact.explain import Explanation, explained
+from dpgm_core.inference.exact.flat_tangents import compiled_tangents
 from dpgm_core.inference.exact.logarithms import Logarithms
 from dpgm_core.inference.exact.planning import Cost, Plan, planned
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
@@ -30,6 +32,7 @@ from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import lower
 from dpgm_core.inference.exact.queries import TreeQueries
 from dpgm_core.inference.exact.rounded import draw_rounded
+from dpgm_core.inference.exact.tangents import numpy_tangents
 from dpgm_core.inference.threads import in_threads
 from dpgm_core.printable import thousands
 from dpgm_core.structure import Clique, Structure, human_bytes
@@ -308,10 +311,12 @@ class JunctionTreeEngine:
     @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
         """What second derivatives need: an executor that keeps what it makes, and who walks on it."""
-        program = lower(self.contraction, self._structure, keep=True)
+        compiled = self.executor == "numba"
+        contraction = laid_out(self.contraction) if compiled else self.contraction
+        program = lower(contraction, self._structure, keep=True)
         return (
-            Walkers(self.contraction, self._structure, program),
-            ProbabilityExecutor(self.contraction, program, self._structure),
+            Walkers(contraction, self._structure, program, compiled_tangents if compiled else numpy_tangents),
+            ProbabilityExecutor(contraction, program, self._structure),
         )
 
 
