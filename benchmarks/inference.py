@@ -17,13 +17,14 @@ from pathlib import Path
 
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.runs import refuse, say
-from benchmarks.speed import busy, compiling, curved, exact, first, fits, page, roofline, sweeps
+from benchmarks.speed import busy, compiling, curved, exact, first, fits, many, page, roofline, sweeps
 from benchmarks.speed.contestants import make
 from benchmarks.speed.page import Part
 
 PARTS = {
     "exact": Part(exact.__doc__, exact.measure, exact.table, exact.aims),
     "loopy": Part(sweeps.__doc__, sweeps.measure, sweeps.table),
+    "many": Part(many.__doc__, many.measure, many.table),
     "compile": Part(compiling.__doc__, compiling.measure, compiling.table, compiling.aims),
     "first": Part(first.__doc__, first.measure, first.table, first.aims),
     "fits": Part(fits.__doc__, fits.measure, fits.table, fits.aims),

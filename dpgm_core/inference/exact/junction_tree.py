@@ -88,7 +88,6 @@ class JunctionTreeEngine:
     ) -> None:
         self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
         self.contraction, self.executor = plan.contraction, executor
-        self._run = ProbabilityExecutor(plan.contraction, plan.program, structure)
         self._potentials = Potentials(plan.contraction, structure)
         self._logarithms = Logarithms(plan.contraction, structure)
 
@@ -288,6 +287,10 @@ class JunctionTreeEngine:
         marginals = self._clusters.infer(potentials.embed(tree.structure)).marginals
         found = TreeQueries(tree, marginals, keep_bytes=self._max_bytes // 4)
         return [found.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
+
+    @cached_property
+    def _run(self) -> ProbabilityExecutor:
+        return ProbabilityExecutor(self.contraction, self._plan.program, self._structure)
 
     @cached_property
     def _compiled(self) -> CompiledExecutor:
