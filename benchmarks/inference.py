@@ -17,13 +17,14 @@ from pathlib import Path
 
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.runs import refuse, say
-from benchmarks.speed import busy, compiling, curved, exact, first, fits, many, page, roofline, sweeps
+from benchmarks.speed import busy, compiling, curved, exact, first, fits, many, page, published, roofline, sweeps
 from benchmarks.speed.contestants import make
 from benchmarks.speed.page import Part
 
 PARTS = {
     "exact": Part(exact.__doc__, exact.measure, exact.table, exact.aims),
     "loopy": Part(sweeps.__doc__, sweeps.measure, sweeps.table),
+    "instances": Part(published.__doc__, published.measure, published.table),
     "many": Part(many.__doc__, many.measure, many.table),
     "compile": Part(compiling.__doc__, compiling.measure, compiling.table, compiling.aims),
     "first": Part(first.__doc__, first.measure, first.table, first.aims),
@@ -32,7 +33,7 @@ PARTS = {
     "curvature": Part(curved.__doc__, curved.measure, curved.table),
     "limits": Part(roofline.__doc__, roofline.measure, roofline.table),
 }
-NETWORKS = Path(__file__).parents[2] / "shared" / "data" / "bif"
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def _part(name: str, asked: Namespace) -> None:
@@ -65,7 +66,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--peers", type=Path, help="folder with a virtual environment for each peer")
     parser.add_argument("--install", action="store_true", help="make those that are missing there")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the tables of what was measured")
-    parser.add_argument("--networks", type=Path, default=NETWORKS, help="folder of BIF files (shared/data/bif)")
+    parser.add_argument("--networks", type=Path, default=SHARED / "bif", help="folder of BIF files")
+    parser.add_argument("--instances", type=Path, default=SHARED / "uai", help="folder of UAI files")
     parser.add_argument("--models", default="*", help="names or patterns (*, ?), separated by commas")
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a first call is given up")
     parser.add_argument("--json", type=Path, help="another file of results")

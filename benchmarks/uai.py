@@ -12,6 +12,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,32 +26,34 @@ from dpgm_core.interop.uai import read_mar, read_pr
 
 def instances(asked: Namespace) -> None:
     """Published instances: errors are against the published answers, which have six digits."""
-    paths = sorted(asked.folder.glob("*.uai")) if asked.folder else []
-    if not paths:
-        print("no instances: give the folder that holds them")
-        return
-    rows = []
-    for path in paths:
-        found = alone(instance, str(path), 2 if asked.smoke else 10)
-        rows.append([path.stem, *_shown(found), *([] if "refused" in found else _errors(path, found))])
-    _print(["log10 Z error", "largest marginal error"], rows)
+    found = published(asked.folder, 2 if asked.smoke else 10)
+    print(table(found) if found else "no instances: give the folder that holds them")
 
 
 def constraints(asked: Namespace) -> None:
     """Made-up constraint problems with a solution: hard ones, with penalties, and far beyond the range of doubles."""
     size = 16 if asked.smoke else 100
-    _print([], [[name, *_shown(alone(constrained, name, size, 2 if asked.smoke else 10))] for name in MADE])
+    print(table({name: alone(constrained, name, size, 2 if asked.smoke else 10) for name in MADE}))
 
 
-def _errors(path: Path, found: Mapping[str, object]) -> list[str]:
-    partition, marginals = beside(path, ".PR"), beside(path, ".MAR")
-    texts = ["-", "-"]
-    if partition.is_file():
-        texts[0] = f"{abs(found['log10 Z'] - read_pr(partition)):.1e}"
-    if marginals.is_file():
-        pairs = zip(read_mar(marginals), found["marginals"], strict=True)
-        texts[1] = f"{max(float(np.abs(one - np.array(other)).max()) for one, other in pairs):.1e}"
-    return texts
+def published(folder: Path | None, calls: int) -> dict[str, dict[str, Any]]:
+    """Instance -> what it took and how far it is from what is published, plain values, or why it was refused."""
+    found = {}
+    for path in sorted(folder.glob("*.uai")) if folder else []:
+        one = alone(instance, str(path), calls)
+        marginals = one.pop("marginals", [])
+        found[path.stem] = one if "refused" in one else one | _errors(path, one["log10 Z"], marginals)
+    return found
+
+
+def _errors(path: Path, log10_z: float, marginals: Sequence[Sequence[float]]) -> dict[str, float]:
+    found = {}
+    if beside(path, ".PR").is_file():
+        found["log10 Z error"] = abs(log10_z - read_pr(beside(path, ".PR")))
+    if beside(path, ".MAR").is_file():
+        pairs = zip(read_mar(beside(path, ".MAR")), marginals, strict=True)
+        found["marginal error"] = max(float(np.abs(one - np.array(other)).max()) for one, other in pairs)
+    return found
 
 
 SHOWN = {
@@ -63,19 +66,20 @@ SHOWN = {
     "of mild potentials": "{:.2f}",
     "MB": "{:.1f}",
     "log10 Z": "{:.4f}",
+    "log10 Z error": "{:.1e}",
+    "marginal error": "{:.1e}",
 }
 
 
-def _shown(found: Mapping[str, object]) -> list[str]:
-    if "refused" in found:
-        print(f"refused: {found['refused']}")
-        return ["refused", *[""] * (len(SHOWN) - 1)]
-    return [pattern.format(found[name]) for name, pattern in SHOWN.items()]
-
-
-def _print(more: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    head = ["model", *SHOWN, *more]
-    print(markdown(head, [[*row, *[""] * (len(head) - len(row))] for row in rows]))
+def table(figures: Mapping[str, Mapping[str, Any]]) -> str:
+    """A row for each model; what none has is left out, and who was refused is told below."""
+    columns = [column for column in SHOWN if any(column in found for found in figures.values())]
+    rows = [
+        [name, *(SHOWN[column].format(found[column]) if column in found else "-" for column in columns)]
+        for name, found in figures.items()
+    ]
+    refused = [f"\n{name}: {found['refused']}\n" for name, found in figures.items() if "refused" in found]
+    return markdown(["model", *columns], rows) + "".join(refused)
 
 
 def _arguments(parser: ArgumentParser) -> None:

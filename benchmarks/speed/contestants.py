@@ -123,13 +123,22 @@ class Contestant:
 
     def checked(self, model: Path, variant: str, limit: float) -> tuple[FloatArray, float, float]:
         """Marginals, log Z (NaN: not told) of the first parameter set, and the seconds of this first call."""
-        if self._process is None:
-            self.ask(limit, load=str(model))
+        self._has(model, limit)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "check.npz")
             seconds = self.ask(limit, check=str(path), variant=variant)["seconds"]
             with np.load(path) as found:
                 return found["marginals"], float(found["log_z"]), seconds
+
+    def fastest(self, model: Path, variant: str, limit: float, *, calls: int, seconds: float) -> float:
+        """The least seconds of up to so many calls within about so many seconds, each on the next parameter set."""
+        self._has(model, limit)
+        found: float = self.ask(limit, calls=calls, seconds=seconds, variant=variant)["fastest"]
+        return found
+
+    def _has(self, model: Path, limit: float) -> None:
+        if self._process is None:  # it was ended, and knows nothing
+            self.ask(limit, load=str(model))
 
     def _last_words(self) -> str:
         assert self._told is not None

@@ -34,6 +34,7 @@ def measure(asked: Namespace) -> dict[str, Any]:
         found[name] = {}
         for executor in executors():
             engine = engine_of(model.structure, executor)
+            engine.infer(sets[0])  # what this process loads
             calls = (partial(_one_by_one, engine, sets), partial(engine.infer_many, theta))
             best = [math.inf, math.inf]
             for _ in range(1 if asked.smoke else ROUNDS):

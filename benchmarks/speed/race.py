@@ -67,11 +67,17 @@ def race(all_of_them: Sequence[Contestant], path: Path, asked: Namespace) -> dic
             if agreement.agrees(who, marginals, log_z):
                 timed.append((one, variant))
                 first[who] = 1e3 * seconds
+    ms = _turns(timed, path, asked, agreement)
     for who, why in agreement.left_out.items():
         say(f"  {who} is left out on {path.stem}: {why}")
     if agreement.left_out and all(one.name.startswith("dpgm") for one, _ in timed) and len(all_of_them) > 1:
         say(f"  nobody else agrees on {path.stem}")
-    return {"ms": _turns(timed, asked), "first ms": first, "log Z": agreement.log_z, "left out": agreement.left_out}
+    return {
+        "ms": ms,
+        "first ms": first,
+        "log Z": agreement.log_z,
+        "left out": agreement.left_out,
+    }
 
 
 def _variants(one: Contestant, path: Path, limit: float, agreement: Agreement) -> Iterator[str]:
@@ -83,13 +89,21 @@ def _variants(one: Contestant, path: Path, limit: float, agreement: Agreement) -
         agreement.left_out[one.name] = str(why)
 
 
-def _turns(timed: list[tuple[Contestant, str]], asked: Namespace) -> dict[str, float]:
+def _turns(timed: list[tuple[Contestant, str]], path: Path, asked: Namespace, agreement: Agreement) -> dict[str, float]:
     best: dict[str, float] = {}
-    for _ in range(1 if asked.smoke else ROUNDS):
-        for one, variant in timed:
+    calls = {"calls": CALLS, "seconds": 0.1 if asked.smoke else SECONDS}
+    # Warm again first: if one of its variants took too long, its process was ended.
+    for turn in ({"calls": 1, "seconds": 0.0}, *[calls] * (1 if asked.smoke else ROUNDS)):
+        for one, variant in list(timed):
             who = f"{one.name} {variant}"
-            said = one.ask(asked.limit, calls=CALLS, seconds=0.1 if asked.smoke else SECONDS, variant=variant)
-            best[who] = min(best.get(who, math.inf), 1e3 * said["fastest"])
+            try:
+                seconds = one.fastest(path, variant, asked.limit, **turn)
+            except Silent as why:
+                agreement.left_out[who] = str(why)
+                timed.remove((one, variant))
+                best.pop(who, None)
+                continue
+            best[who] = min(best.get(who, math.inf), 1e3 * seconds)
     return best
 
 
