@@ -54,6 +54,7 @@ from dpgm_core.inference.compiled.loading import jit, jit_strictly, jit_without_
 
 __all__ = ["infer", "run"]
 
+_FEW = 4096  # potentials that are looked at together before they are table by table
 _LARGEST = 1.7976931348623157e308
 
 
@@ -202,6 +203,34 @@ def _bounds(theta: FloatArray, start: int, stop: int) -> tuple[float, float, boo
     return low, high, True
 
 
+@jit_without_nan
+def _spread_of_finite(theta: FloatArray) -> tuple[float, float]:
+    low = high = 0.0
+    for i in range(len(theta)):
+        x = theta[i] if theta[i] > -np.inf else 0.0
+        low = min(low, x)
+        high = max(high, x)
+    return low, high
+
+
+@jit_strictly
+def _filled_at_once(theta: FloatArray, memory: FloatArray, plan: IntArray, logs: FloatArray) -> int:
+    """Write all probabilities of few and mild potentials, which need no guard; BEYOND where that is not sure."""
+    mild, inputs = logs[plan[STEPS] + 1], plan[INPUTS]
+    finite = minus = 0
+    for i in range(len(theta)):
+        finite += abs(theta[i]) <= _LARGEST
+        minus += theta[i] == -np.inf
+    if finite + minus < len(theta):
+        return REFUSED
+    low, high = _spread_of_finite(theta)
+    if low < -mild or high > mild or inputs * low < -2 * REACH or inputs * high + logs[plan[STEPS]] > REACH:
+        return BEYOND
+    scratch = memory[plan[SCRATCH] : plan[SCRATCH] + BLOCK]
+    exponentials(theta, 0, len(theta), 0.0, memory, scratch, scratch.view(np.int64))
+    return ZEROS if minus else FINE
+
+
 @jit_strictly
 def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float]:
     """Write the tables' probabilities and the bounds of their logarithms; (status, what was taken from log Z)."""
@@ -226,6 +255,17 @@ def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) 
         memory[lows + group] = low - above
         memory[highs + group] = high - above
     return status, shift
+
+
+@jit_strictly
+def _must_be_guarded(memory: FloatArray, plan: IntArray, log_terms: float) -> bool:
+    """Whether the bounds of all tables together leave the reach; log_terms: of all that is summed."""
+    low, high = 0.0, log_terms
+    for node in range(plan[INPUTS]):
+        group = plan[plan[AT_INPUTS] + node]
+        low += memory[plan[LOWS] + group]
+        high += memory[plan[HIGHS] + group]
+    return low < -2 * REACH or high > REACH
 
 
 @jit_strictly
@@ -308,17 +348,17 @@ def infer(
     -inf only; BEYOND where double precision may not do.
     """
     steps = plan[STEPS]
-    status, shift = _filled(theta, memory, plan, logs[steps + 1])
+    status, shift = BEYOND, 0.0
+    if len(theta) <= _FEW:
+        status = _filled_at_once(theta, memory, plan, logs)
+    sure = status != BEYOND
+    if not sure:
+        status, shift = _filled(theta, memory, plan, logs[steps + 1])
     if status != FINE and status != ZEROS:
         return status, 0.0
     zeros = status == ZEROS
     counters = memory[plan[COUNTERS] : plan[COUNTERS] + LOOPS].view(np.int64)
-    low, high = 0.0, logs[steps]
-    for node in range(plan[INPUTS]):
-        group = plan[plan[AT_INPUTS] + node]
-        low += memory[plan[LOWS] + group]
-        high += memory[plan[HIGHS] + group]
-    guarded = low < -2 * REACH or high > REACH
+    guarded = not sure and _must_be_guarded(memory, plan, logs[steps])
     if guarded:
         status, log_scale = _guarded_forward(memory, out, plan, logs, counters, zeros)
         if status != FINE or log_scale == -np.inf:
