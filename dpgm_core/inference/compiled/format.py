@@ -1,7 +1,7 @@
 """The layout of a flat program: one array of whole numbers that the interpreter reads and the lowering writes.
 
 It begins with HEAD numbers, at the places named below: how many there are of something, or where it stands, in the
-program itself (AT_..., TABLES, FORWARD, BACKWARD, END) or in memory (the last seven). Then come
+program itself (AT_..., TABLES, FORWARD, BACKWARD, END) or in memory (the last six). Then come
 
     tables  3 numbers a group: where its cells begin and end, and its cliques
     inputs  of each input node, its group
@@ -52,7 +52,6 @@ __all__ = [
     "REFUSED",
     "ROOTS",
     "SCALES",
-    "SCRATCH",
     "STEP",
     "STEPS",
     "STRIDED",
@@ -88,9 +87,8 @@ HEAD = 32
     NODE_LOWS,
     NODE_HIGHS,
     SCALES,
-    SCRATCH,
     COUNTERS,
-) = range(21)
+) = range(20)
 
 #: How an inference ended: FINE; ZEROS is FINE with potentials of -inf; REFUSED for NaN, +inf and a table of -inf only;
 #: BEYOND where double precision may not do.

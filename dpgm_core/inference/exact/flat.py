@@ -25,7 +25,6 @@ from dpgm_core.structure import Structure
 __all__ = ["FlatCode", "FlatProgram", "encoded", "flatten"]
 
 _WORTH_PACKING = 2000.0  # nanoseconds
-_SCRATCH = 256  # `compiled.exponentials.BLOCK`; importing that would import numba
 
 
 @frozen(kw_only=True, eq=False)
@@ -166,7 +165,6 @@ def _memory(program: Program, contraction: Contraction, structure: Structure) ->
         (layout.NODE_LOWS, nodes),
         (layout.NODE_HIGHS, nodes),
         (layout.SCALES, len(contraction.steps)),
-        (layout.SCRATCH, _SCRATCH),
         (layout.COUNTERS, layout.LOOPS),
     ):
         scratch[name] = at
