@@ -403,8 +403,12 @@ def test_types_are_seen_wherever_they_are_named():
 #: Modules without a test file of their own, and what holds them instead.
 HELD_ELSEWHERE = {
     "arrays.py": "types alone",
+    "inference/bounds/lower.py": "tests/inference/bounds/test_bounding.py",
+    "inference/bounds/upper.py": "tests/inference/bounds/test_bounding.py",
     "inference/compiled/blocks.py": "tests/inference/compiled/test_contractions.py",
     "inference/compiled/format.py": "tests/inference/exact/test_flat.py",
+    "inference/compiled/loopy.py": "tests/inference/loopy/test_compiled.py",
+    "inference/loopy/flat.py": "tests/inference/loopy/test_compiled.py",
     # what checks are made of: a fault in them lets a mutant live
     "testing/check.py": "tests/mutants",
     "testing/core_sources.py": "tests/testing/test_kit_first_party.py",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from dpgm_core.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError, StructureError
@@ -89,9 +89,14 @@ class DualEvidence:
     noisy: FloatArray
     bound: FloatArray
     curvature: FloatArray
+    _flat: bool = field(init=False)  # psi* is the box alone: Laplace noise throughout
+
+    @_flat.default
+    def _has_no_curvature(self) -> bool:
+        return not self.curvature.any()
 
     def inside(self, multipliers: FloatArray) -> FloatArray:
-        return np.clip(multipliers, -self.bound, self.bound)
+        return np.minimum(np.maximum(multipliers, -self.bound), self.bound)
 
     def pull(self, residual: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):  # no curvature: the sign of r, times infinity until it is clipped
@@ -111,11 +116,13 @@ class DualEvidence:
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         # psi(r) = u r - psi*(u) at u = psi'(r): c |r|, quadratic, or Huber's function of both
+        if self._flat:
+            return self.bound * np.abs(residual)
         u = self.pull(residual)
         return u * residual - self.conjugate(u)
 
     def conjugate(self, multipliers: FloatArray) -> FloatArray:
-        return self.curvature * multipliers**2 / 2
+        return self.curvature if self._flat else self.curvature * multipliers**2 / 2
 
 
 @frozen(kw_only=True, eq=False)
@@ -222,7 +229,7 @@ def gap_of(evidence: Evidence, residual: FloatArray, multipliers: FloatArray) ->
     """
     misfit, conjugate = evidence.misfit(residual), evidence.conjugate(multipliers)
     gaps = np.maximum(misfit + conjugate - multipliers * residual, 0.0)
-    return float(np.sum(gaps)), float(np.sum(misfit)), float(np.sum(conjugate))
+    return float(gaps.sum()), float(misfit.sum()), float(conjugate.sum())
 
 
 def match(engine: Engine, evidence: NoisyTables) -> None:

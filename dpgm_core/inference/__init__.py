@@ -11,23 +11,25 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.inference.constraining import ConstrainedEngine, constrained, engine_name
-    from dpgm_core.inference.contract import Estimates, Estimator, Querier, Rounder
+    from dpgm_core.inference.contract import Bounder, Estimates, Estimator, LogPartitionBounds, Querier, Rounder
     from dpgm_core.inference.many import Batched, infer_all
     from dpgm_core.inference.smoothness import steady
 
 # module -> its public names
 _LAZY = {
     "constraining": ["ConstrainedEngine", "constrained", "engine_name"],
-    "contract": ["Estimates", "Estimator", "Querier", "Rounder"],
+    "contract": ["Bounder", "Estimates", "Estimator", "LogPartitionBounds", "Querier", "Rounder"],
     "many": ["Batched", "infer_all"],
     "smoothness": ["steady"],
 }
 
 __all__ = [
+    "Bounder",
     "Batched",
     "ConstrainedEngine",
     "Estimates",
     "Estimator",
+    "LogPartitionBounds",
     "Querier",
     "Rounder",
     "constrained",

@@ -101,11 +101,11 @@ class Refits(Protocol):
     """What a refitter may return where many releases together take less than one after another."""
 
     def __call__(self, release: NoisyTables) -> Tables:
-        """As of a release alone."""
+        """Log-potentials learned from one release alone."""
         ...
 
     def many(self, releases: Sequence[NoisyTables]) -> Sequence[Tables]:
-        """The same of each, in their order."""
+        """What calling it with each of the releases gives, in their order."""
         ...
 
 

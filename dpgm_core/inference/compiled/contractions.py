@@ -121,7 +121,7 @@ def _finish(memory: FloatArray, out: FloatArray, r: int, p: int, q: int, cells: 
             result[j] += values[j] * adjoints[j]
 
 
-@jit
+@jit("void(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean)")
 def run(
     memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool
 ) -> None:
@@ -280,13 +280,16 @@ def _guarded_forward(
             smallest, largest = _measured(memory, start, cells)
             if largest == 0.0:
                 return FINE, -np.inf
-            low, high = math.log(smallest) - math.log(largest), 0.0
-            if low < -REACH:
+            # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
+            span = math.log(largest) - math.log(smallest)
+            if span > 2 * REACH:
                 return BEYOND, 0.0
+            low, high = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
+            scale = largest * math.exp(-high)
             for i in range(start, start + cells):
-                memory[i] /= largest
-            memory[scales + step] = largest
-            log_scale += math.log(largest)
+                memory[i] /= scale
+            memory[scales + step] = scale
+            log_scale += math.log(scale)
         memory[lows + node], memory[highs + node] = low, high
     return FINE, log_scale
 

@@ -102,8 +102,11 @@ def _found_lacking() -> str | None:
 def kernels(name: str) -> ModuleType:
     """The module `name` of this package, with its kernels compiled or loaded from disk; only where numba is `chosen`.
 
-    Raises InferenceError where numba cannot compile them on this machine.
+    Raises InferenceError where numba cannot compile them on this machine, or is not there: an engine may have come from
+    another one.
     """
+    if lack := _lack():
+        raise InferenceError(f"this engine runs on numba, which {lack}; or compile it again with executor = 'numpy'")
     with _LOCKS[0]:
         try:
             return import_module(f"dpgm_core.inference.compiled.{name}")

@@ -14,7 +14,7 @@ from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.log_curvature import LogCurvature
 from dpgm_core.inference.exact.probability import Calibration
 from dpgm_core.inference.exact.program import Program
-from dpgm_core.inference.exact.tangents import TangentExecutor
+from dpgm_core.inference.exact.tangents import Backend, TangentExecutor
 from dpgm_core.structure import Structure
 
 __all__ = ["Curvature", "Walkers"]
@@ -30,8 +30,9 @@ _FAR = 1e8  # directions whose largest entry is beyond this, or below its invers
 class Walkers:
     """What walks with one direction and with many, made once per engine and only when first asked for."""
 
-    def __init__(self, contraction: Contraction, structure: Structure, keeping: Program) -> None:
+    def __init__(self, contraction: Contraction, structure: Structure, keeping: Program, backend: Backend) -> None:
         self._contraction, self._structure, self._keeping = contraction, structure, keeping
+        self._backend = backend
         largest = max((contraction.cells(node) for node in range(len(contraction.nodes))), default=1)
         self.many = max(1, min(_COLUMNS, _LARGEST // largest, _ALL // structure.cells))
         self._made: dict[int, TangentExecutor] = {}
@@ -39,11 +40,13 @@ class Walkers:
     def of(self, columns: int) -> TangentExecutor:
         """The walker of so many directions; two threads may make it twice."""
         if columns not in self._made:
-            self._made[columns] = TangentExecutor(self._contraction, self._structure, self._keeping, columns)
+            self._made[columns] = TangentExecutor(
+                self._contraction, self._structure, self._keeping, columns, self._backend
+            )
         return self._made[columns]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Walkers, (self._contraction, self._structure, self._keeping)
+        return Walkers, (self._contraction, self._structure, self._keeping, self._backend)
 
 
 class Curvature:

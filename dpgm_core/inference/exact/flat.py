@@ -7,7 +7,8 @@ Every step, forwards and backwards, is r = sum of p * q over some letters; the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from attrs import field, frozen
@@ -16,12 +17,12 @@ from dpgm_core.arrays import FloatArray, IntArray
 from dpgm_core.inference.compiled import format as layout
 from dpgm_core.inference.exact.axes import laid_out
 from dpgm_core.inference.exact.contraction import Contraction, Letters
-from dpgm_core.inference.exact.loops import PEAK, arrangement, packings, price
-from dpgm_core.inference.exact.lowering import Instruction, Table, View
+from dpgm_core.inference.exact.loops import PEAK, arranged, arrangement, loops_of, packings, price
+from dpgm_core.inference.exact.lowering import Instruction, Kind, Lowering, Sketch, Table, View
 from dpgm_core.inference.exact.program import InferenceLowering, Program
 from dpgm_core.structure import Structure
 
-__all__ = ["FlatProgram", "flatten"]
+__all__ = ["FlatCode", "FlatProgram", "encoded", "flatten"]
 
 _WORTH_PACKING = 2000.0  # nanoseconds
 _SCRATCH = 256  # `compiled.exponentials.BLOCK`; importing that would import numba
@@ -50,12 +51,20 @@ def flatten(contraction: Contraction, structure: Structure, mild: float) -> Flat
     return _written(flat, flat.program(), structure, mild)
 
 
-class _Flat(InferenceLowering):
-    """axes: the letters of r, p and q of each instruction; none of those that go cell by cell."""
+class FlatCode(Lowering):
+    """Emits contractions, with any strides, in place of what numpy can do."""
 
-    def __init__(self, contraction: Contraction, structure: Structure) -> None:
-        super().__init__(contraction, structure, keep=False)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        # Of each instruction; none of those that go cell by cell.
         self.axes: list[tuple[Letters, Letters, Letters] | None] = []
+
+    def place(
+        self, ends: Sequence[int], read: Mapping[int, int], written: Mapping[int, int]
+    ) -> tuple[list[tuple[Instruction, ...]], Callable[[Sketch], View], int]:
+        parts, view, arena = super().place(ends, read, written)
+        axes = iter(self.axes)
+        return [tuple([one._replace(axes=next(axes)) for one in part]) for part in parts], view, arena
 
     def sum_out(self, table: Table, out: Table) -> None:
         self.contract(table, self.all_ones({*table[1]} - {*out[1]}), out)
@@ -63,12 +72,24 @@ class _Flat(InferenceLowering):
     def spread(self, table: Table, out: Table) -> None:
         self.contract(table, self.all_ones({*out[1]} - {*table[1]}), out)
 
+    def multiply(self, p: Table, q: Table, r: Table) -> None:
+        self.contract(p, q, r)
+
+    def add(self, table: Table, out: Table) -> None:
+        self.plain(table, (self.ones, ()), out, "contract more")
+
     def all_ones(self, letters: Iterable[int]) -> Table:
         found = tuple(letters)
         self.ones_cells = max(self.ones_cells, self.cells(found))
         return self.ones, found
 
     def contract(self, p: Table, q: Table, r: Table) -> None:
+        self.contracted(p, q, r, "contract")
+
+    def contract_into(self, p: Table, q: Table, r: Table) -> None:
+        self.contracted(p, q, r, "contract more")
+
+    def contracted(self, p: Table, q: Table, r: Table, call: Kind) -> None:
         orders = self.packed(r[1], p[1], q[1])
         to, one, two = (
             table if order == table[1] else (self.buffer(table[0].cells), order)
@@ -77,9 +98,9 @@ class _Flat(InferenceLowering):
         for table, copy in ((p, one), (q, two)):
             if copy is not table:
                 self.plain(table, (self.ones, ()), copy)
-        self.plain(one, two, to)
+        self.plain(one, two, to, call if to is r else "contract")
         if to is not r:
-            self.plain(to, (self.ones, ()), r)
+            self.plain(to, (self.ones, ()), r, call)
 
     def packed(self, r: Letters, p: Letters, q: Letters) -> tuple[Letters, Letters, Letters]:
         """The orders of axes in which to contract: their own, unless copies to others pay."""
@@ -93,9 +114,14 @@ class _Flat(InferenceLowering):
                 best, chosen = cost, orders
         return chosen
 
-    def plain(self, p: Table, q: Table, r: Table) -> None:
-        self.emit("contract", self.whole(r), self.whole(p), self.whole(q))
+    def plain(self, p: Table, q: Table, r: Table, call: Kind = "contract") -> None:
+        self.emit(call, self.whole(r), self.whole(p), self.whole(q))
         self.axes.append((r[1], p[1], q[1]))
+
+
+class _Flat(FlatCode, InferenceLowering):
+    def __init__(self, contraction: Contraction, structure: Structure) -> None:
+        super().__init__(contraction, structure, keep=False)
 
     def into_adjoint(self, node: int, above: Table, other: Table | None, filled: set[int]) -> None:
         contraction, letters = self.contraction, self.contraction.nodes[node]
@@ -168,11 +194,10 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
     starts = [layout.HEAD + sum(sizes[:number]) for number in range(len(sizes) + 1)]
     code: list[int] = []
     spans = []
-    axes = iter(flat.axes)
     for part in (*program.forward, *program.backward):
         first = starts[-1] + len(code)
         for instruction in part:
-            code += _encoded(instruction, next(axes), memory, flat.sizes)
+            code += encoded(instruction, memory.place, flat.sizes)
         spans.append((first, starts[-1] + len(code)))
     end = starts[-1] + len(code)
     of_steps = [
@@ -225,24 +250,26 @@ def _places(memory: _Memory, program: Program, node: int) -> tuple[int, int]:
     return memory.place(program.values[node]), memory.place(adjoint)
 
 
-def _encoded(
+def encoded(
     instruction: Instruction,
-    axes: tuple[Letters, Letters, Letters] | None,
-    memory: _Memory,
+    place: Callable[[View], int],
     sizes: Sequence[int],
 ) -> list[int]:
-    """One instruction as numbers."""
-    r, *others = map(memory.place, (instruction.out, *instruction.inputs))
+    """One instruction as numbers, for tables that lie where `place` says."""
+    r, *others = map(place, (instruction.out, *instruction.inputs))
     cells = math.prod(instruction.out.shape)
-    if axes is None:
+    if instruction.axes is None:
         mask = instruction.call == "mask"
         fresh = instruction.call != "finish again"
         kind = layout.MASK if mask else layout.FINISH
         return [layout.HEADER, kind, int(fresh), cells, r, others[0], others[-1], 0]
-    found = arrangement(*axes, sizes)
+    more = instruction.call == "contract more"
+    found = (
+        arranged(loops_of(*instruction.axes, sizes)) if more else arrangement(*instruction.axes, sizes)
+    )  # BLAS does not add
     assert len(found.outer) <= layout.LOOPS
     if found.swap:
         others.reverse()
     numbers = [number for loop in (*found.inner, *found.outer) for number in loop]
-    length, clear = layout.HEADER + len(numbers), cells if found.clear else 0
-    return [length, found.kind, int(not found.clear), clear, r, *others, len(found.outer), *numbers]
+    length, clear = layout.HEADER + len(numbers), cells if found.clear and not more else 0
+    return [length, found.kind, int(not (found.clear or more)), clear, r, *others, len(found.outer), *numbers]

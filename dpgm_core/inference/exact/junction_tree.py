@@ -18,11 +18,13 @@ from dpgm_core.inference.compiled.loading import Executor, checked_executor, cho
 from dpgm_core.inference.constraining import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability
 from dpgm_core.inference.exact import logspace
+from dpgm_core.inference.exact.axes import laid_out
 from dpgm_core.inference.exact.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.inference.exact.compiled import CompiledExecutor
 from dpgm_core.inference.exact.costs import NUMBA, NUMPY
 from dpgm_core.inference.exact.curvature import Curvature, Walkers
 from dpgm_core.inference.exact.explain import Explanation, explained
+from dpgm_core.inference.exact.flat_tangents import compiled_tangents
 from dpgm_core.inference.exact.logarithms import Logarithms
 from dpgm_core.inference.exact.planning import Cost, Plan, planned
 from dpgm_core.inference.exact.potentials import Potentials, refuse_infinite
@@ -30,6 +32,7 @@ from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import lower
 from dpgm_core.inference.exact.queries import TreeQueries
 from dpgm_core.inference.exact.rounded import draw_rounded
+from dpgm_core.inference.exact.tangents import numpy_tangents
 from dpgm_core.inference.threads import in_threads
 from dpgm_core.printable import thousands
 from dpgm_core.structure import Clique, Structure, human_bytes
@@ -88,7 +91,6 @@ class JunctionTreeEngine:
     ) -> None:
         self._structure, self._plan, self._max_bytes = structure, plan, max_bytes
         self.contraction, self.executor = plan.contraction, executor
-        self._run = ProbabilityExecutor(plan.contraction, plan.program, structure)
         self._potentials = Potentials(plan.contraction, structure)
         self._logarithms = Logarithms(plan.contraction, structure)
 
@@ -290,6 +292,10 @@ class JunctionTreeEngine:
         return [found.answer(tuple(query), plan) for query, plan in zip(queries, plans, strict=True)]
 
     @cached_property
+    def _run(self) -> ProbabilityExecutor:
+        return ProbabilityExecutor(self.contraction, self._plan.program, self._structure)
+
+    @cached_property
     def _compiled(self) -> CompiledExecutor:
         return CompiledExecutor(self.contraction, self._structure, self._potentials.mild, self._potentials.log_free)
 
@@ -305,10 +311,12 @@ class JunctionTreeEngine:
     @cached_property
     def _keeping(self) -> tuple[Walkers, ProbabilityExecutor]:
         """What second derivatives need: an executor that keeps what it makes, and who walks on it."""
-        program = lower(self.contraction, self._structure, keep=True)
+        compiled = self.executor == "numba"
+        contraction = laid_out(self.contraction) if compiled else self.contraction
+        program = lower(contraction, self._structure, keep=True)
         return (
-            Walkers(self.contraction, self._structure, program),
-            ProbabilityExecutor(self.contraction, program, self._structure),
+            Walkers(contraction, self._structure, program, compiled_tangents if compiled else numpy_tangents),
+            ProbabilityExecutor(contraction, program, self._structure),
         )
 
 

@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 
 from dpgm_core.inference.exact.contraction import Letters
 
-__all__ = ["cut_into_runs", "first_fit", "is_run"]
+__all__ = ["LINE", "cut_into_runs", "first_fit", "is_run"]
 
-_LINE = 8  # doubles in a cache line
+LINE = 8  # doubles in a cache line
 
 
 def is_run(letters: Letters, run: Letters) -> bool:
@@ -59,7 +59,7 @@ def first_fit(wanted: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int
     for buffer, (first, last, cells) in sorted(wanted.items(), key=lambda item: (item[1][0], item[0])):
         while live and live[0][0] < first:
             _release(free, *heappop(live)[1:])
-        room = -(-cells // _LINE) * _LINE
+        room = -(-cells // LINE) * LINE
         at = next((i for i, (low, high) in enumerate(free) if high - low >= room or high == size), None)
         low, high = (size, size) if at is None else free.pop(at)
         if high - low > room:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpgm_core.arrays import Array, FloatArray
+from dpgm_core.arrays import FloatArray
 from dpgm_core.inference.exact.contraction import Letters
 from dpgm_core.inference.exact.costs import NUMPY
 from dpgm_core.inference.exact.layout import cut_into_runs, first_fit, is_run
@@ -23,9 +23,9 @@ __all__ = ["Buffer", "Call", "Instruction", "Lowering", "Sketch", "Space", "Tabl
 
 #: The arrays that buffers lie in; "kept" outlives a call, the arena is used over and over in one.
 Space = Literal["potentials", "adjoints", "arena", "ones", "kept", "tangents", "turns"]
-Kind = Literal["multiply", "matmul", "copy", "add", "contract", "mask", "finish", "finish again"]
-#: A numpy function and its arguments, the output last.
-Call = tuple[Callable[..., Any], tuple[Array, ...]]
+Kind = Literal["multiply", "matmul", "copy", "add", "contract", "contract more", "mask", "finish", "finish again"]
+#: A function and its arguments; of numpy's the output is last.
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 # Thousands of these are made for one structure: named tuples take a third of the time of attrs classes.
@@ -39,11 +39,15 @@ class View(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`."""
+    """out = multiply(*inputs), matmul(*inputs) or copy(*inputs); "add" adds its input to out. Others: see `flat`.
+
+    axes: the letters of out and of two inputs, where it is a contraction.
+    """
 
     call: Kind
     out: View
     inputs: tuple[View, ...]
+    axes: tuple[Letters, Letters, Letters] | None = None
 
 
 def viewed(view: View, spaces: Mapping[Space, FloatArray]) -> FloatArray:
@@ -144,6 +148,10 @@ class Lowering:
                 (self.ones, (size,), (0,)),
                 (table[0], (before, size, after), (0, 1, 2)),
             )
+
+    def add(self, table: Table, out: Table) -> None:
+        """Add a table to another with the same axes."""
+        self.emit("add", self.whole(out), self.whole(table))
 
     def spread(self, table: Table, out: Table) -> None:
         """Copy a table to each code of the letter that it lacks; its others are in the same order in `out`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from attrs import frozen
 
 from dpgm_core.inference.exact.contraction import Contraction
 from dpgm_core.inference.exact.costs import NUMPY, CostModel
+from dpgm_core.inference.exact.layout import LINE
 from dpgm_core.inference.exact.orders import Candidate, Search, search
 from dpgm_core.inference.exact.program import Program, lower
 from dpgm_core.inference.exact.refusal import too_large, widest
@@ -39,22 +40,55 @@ class Cost:
         )
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False, slots=False)
 class Plan:
     """How inference on a structure is done.
 
     candidate: the order. tried: how many there were. model: by what they were compared. widest: the attributes of the
-    largest cluster. needs: what an inference takes.
+    largest cluster.
     """
 
     structure: Structure
     contraction: Contraction
-    program: Program
     candidate: Candidate
     tried: int
     model: CostModel
     widest: tuple[str, ...]
-    needs: Cost
+
+    @cached_property
+    def program(self) -> Program:
+        """The contraction as numpy calls. Made when it is asked for: compiled kernels have a program of their own."""
+        return lower(self.contraction, self.structure)
+
+    @cached_property
+    def needs(self) -> Cost:
+        """What an inference takes."""
+        contraction, program = self.contraction, self.program
+        made = [contraction.cells(step.out) for step in contraction.steps] or [0]
+        return Cost(
+            treewidth=self.candidate.played.width,
+            cells=sum(made),
+            largest=max(made),
+            multiply_adds=contraction.multiply_adds,
+            peak_bytes=8 * (2 * self.structure.cells + program.arena + program.ones),
+        )
+
+    def fits(self, max_bytes: int) -> bool:
+        """Whether an inference takes no more; the program is made only where that is close."""
+        return self.most_bytes <= max_bytes or self.needs.peak_bytes <= max_bytes
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """What every program along the contraction stays below: no buffer is used twice, every operand is copied."""
+        contraction = self.contraction
+        doubles = 2 * self.structure.cells + max(contraction.sizes, default=1)
+        for node in range(len(contraction.nodes)):
+            doubles += 2 * (contraction.cells(node) + LINE)
+        for step in contraction.steps:
+            if step.right is not None:  # three products, with three tables each
+                tables = (step.left, step.right, step.out)
+                doubles += 3 * sum([contraction.cells(node) + LINE for node in tables])
+        return 8 * doubles
 
 
 @lru_cache(maxsize=16)
@@ -71,7 +105,7 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
     closest: Plan | None = None
     for candidate in found.candidates:
         plan = plan_along(found, candidate)
-        if plan.needs.peak_bytes <= max_bytes:
+        if plan.fits(max_bytes):
             return plan
         if closest is None or plan.needs.peak_bytes < closest.needs.peak_bytes:
             closest = plan
@@ -86,24 +120,12 @@ def planned(structure: Structure, max_bytes: int, model: CostModel = NUMPY) -> P
 
 def plan_along(found: Search, candidate: Candidate) -> Plan:
     """The plan along one of the candidates."""
-    contraction = found.contraction(candidate)
     names = found.structure.domain.names
-    program = lower(contraction, found.structure)
-    made = [contraction.cells(step.out) for step in contraction.steps] or [0]
-    needs = Cost(
-        treewidth=candidate.played.width,
-        cells=sum(made),
-        largest=max(made),
-        multiply_adds=contraction.multiply_adds,
-        peak_bytes=8 * (2 * found.structure.cells + program.arena + program.ones),
-    )
     return Plan(
         structure=found.structure,
-        contraction=contraction,
-        program=program,
+        contraction=found.contraction(candidate),
         candidate=candidate,
         tried=found.tried,
         model=found.pairings.model,
         widest=tuple([names[place] for place in places(widest(found.graph, candidate.played))]),
-        needs=needs,
     )

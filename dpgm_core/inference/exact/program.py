@@ -108,7 +108,7 @@ class InferenceLowering(Lowering):
         else:
             self.contract(above, other, table)
         if add_to is not None:
-            self.emit("add", self.whole(add_to), self.whole(table))
+            self.add(table, add_to)
 
     def placed(self, ends: list[int]) -> Program:
         contraction = self.contraction

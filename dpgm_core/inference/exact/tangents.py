@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -40,7 +42,14 @@ from dpgm_core.inference.exact.probability import Calibration
 from dpgm_core.inference.exact.program import Program
 from dpgm_core.structure import Structure
 
-__all__ = ["TangentExecutor", "TangentProgram", "lower_tangents"]
+__all__ = [
+    "Backend",
+    "Bind",
+    "TangentExecutor",
+    "TangentLowering",
+    "TangentProgram",
+    "numpy_tangents",
+]
 
 _POOLED_CELLS = 2**22  # workspaces above 32 MiB are not kept between calls
 
@@ -63,12 +72,9 @@ class TangentProgram:
     ones: int
 
 
-def lower_tangents(contraction: Contraction, structure: Structure, program: Program, columns: int) -> TangentProgram:
-    """Differentiate a program that keeps its values and adjoints, along `columns` directions at once."""
-    return _Tangents(contraction, structure, program, columns).program()
+class TangentLowering(Lowering):
+    """A program that keeps its values and adjoints, differentiated along `columns` directions at once."""
 
-
-class _Tangents(Lowering):
     def __init__(self, contraction: Contraction, structure: Structure, program: Program, columns: int) -> None:
         # The directions are one more letter, in front; one direction needs none.
         super().__init__((*contraction.sizes, columns), len(contraction.sizes))
@@ -139,7 +145,7 @@ class _Tangents(Lowering):
         """Add the sum of p * q to r."""
         more = self.buffer(r[0].cells), r[1]
         self.contract(p, q, more)
-        self.emit("add", self.whole(r), self.whole(more))
+        self.add(more, r)
 
     def into_adjoint(self, node: int, other: int | None, out: int, filled: set[int]) -> None:
         """Bring the tangents of the adjoint of a step's output, and those of its other operand, to an operand."""
@@ -153,22 +159,43 @@ class _Tangents(Lowering):
         table = self.wide(node, where), letters
         above = self.adjoint[out]
         if other is None:
-            # `above` has the same letters in the same order, without the one summed.
-            shape = tuple(self.sizes[letter] if letter in above[1] else 1 for letter in letters)
-            self.emit("add" if tied else "copy", self.whole(table), (above[0], shape, tuple(range(len(shape)))))
+            more = (self.buffer(table[0].cells), letters) if tied else table
+            self.spread(above, more)
+            if tied:
+                self.add(more, table)
         else:
             (self.contract_into if tied else self.contract)(above, self.value[other], table)
             self.contract_into(self.tangent[other], self.above[out], table)
         self.adjoint[node] = table
 
 
+#: Makes calls of instructions, for spaces that start at these places of one memory.
+Bind: TypeAlias = Callable[[Sequence[Instruction], FloatArray, Mapping[Space, int]], list[Call]]
+#: Lowers, and says what makes calls of the instructions.
+Backend: TypeAlias = Callable[[Contraction, Structure, Program, int], tuple[TangentProgram, Bind]]
+
+
+def numpy_tangents(
+    contraction: Contraction, structure: Structure, program: Program, columns: int
+) -> tuple[TangentProgram, Bind]:
+    """The backend of numpy: one call an instruction."""
+    return TangentLowering(contraction, structure, program, columns).program(), _bound
+
+
 class TangentExecutor:
     """Products of calibrations with directions, so many at once; safe to call from several threads."""
 
-    def __init__(self, contraction: Contraction, structure: Structure, keeping: Program, columns: int) -> None:
+    def __init__(
+        self,
+        contraction: Contraction,
+        structure: Structure,
+        keeping: Program,
+        columns: int,
+        backend: Backend,
+    ) -> None:
         self._structure, self._keeping = structure, keeping
         self.columns = columns
-        self._program = lower_tangents(contraction, structure, keeping, columns)
+        self._program, self._bind = backend(contraction, structure, keeping, columns)
         free = [group for node, group in enumerate(contraction.groups) if not contraction.nodes[node]]
         self._constant = [structure.slices[group] for group in free]  # tables without letters
         self._pool: list[_Workspace] = []
@@ -182,7 +209,7 @@ class TangentExecutor:
         with self._lock:
             work = self._pool.pop() if self._pool else None
         if work is None:
-            work = _Workspace(self._structure, self._keeping, self._program)
+            work = _Workspace(self._structure, self._keeping, self._program, self._bind)
         product = work.product(calibration, directions)
         for part in self._constant:
             product[:, part] = 0.0
@@ -192,37 +219,42 @@ class TangentExecutor:
         return product
 
 
+def _bound(instructions: Sequence[Instruction], memory: FloatArray, starts: Mapping[Space, int]) -> list[Call]:
+    """numpy's calls, one an instruction."""
+    spaces = {space: memory[start:] for space, start in starts.items()}
+    return [bind(instruction, spaces) for instruction in instructions]
+
+
 class _Workspace:
     """The buffers of one call, and the program's calls bound to views of them."""
 
-    def __init__(self, structure: Structure, keeping: Program, program: TangentProgram) -> None:
+    def __init__(self, structure: Structure, keeping: Program, program: TangentProgram, bind: Bind) -> None:
         self.columns = program.columns
         # Whose values and adjoints are here; it may be gone.
         self.loaded: Callable[[], Calibration | None] = lambda: None
-        self.potentials, self.kept = np.empty(structure.cells), np.empty(keeping.kept)
-        self.tangents = np.zeros(program.columns * structure.cells)
-        # Tables without letters are never written by the program.
-        self.adjoints = np.zeros(program.columns * structure.cells)
-        self.turns = np.empty(len(program.turn))
-        spaces: dict[Space, FloatArray] = {
-            "potentials": self.potentials,
-            "kept": self.kept,
-            "tangents": self.tangents,
-            "adjoints": self.adjoints,
-            "turns": self.turns,
-            "arena": np.empty(program.arena),
-            "ones": np.ones(program.ones),
+        wide = program.columns * structure.cells
+        sizes: dict[Space, int] = {
+            "potentials": structure.cells,
+            "kept": keeping.kept,
+            "tangents": wide,
+            "adjoints": wide,
+            "turns": len(program.turn),
+            "arena": program.arena,
+            "ones": program.ones,
         }
-
-        def calls(instructions: tuple[Instruction, ...]) -> list[Call]:
-            return [bind(instruction, spaces) for instruction in instructions]
-
+        memory, starts = np.zeros(sum(sizes.values())), dict(zip(sizes, accumulate((0, *sizes.values())), strict=False))
+        spaces = {space: memory[start : start + sizes[space]] for space, start in starts.items()}
+        spaces["ones"][:] = 1.0
+        self.potentials, self.kept, self.turns = spaces["potentials"], spaces["kept"], spaces["turns"]
+        # Adjoints of tables without letters are never written by the program.
+        self.tangents, self.adjoints = spaces["tangents"], spaces["adjoints"]
         self.forward, self.turn, self.backward = (
-            [calls(step) for step in program.forward],
-            calls(program.turn),
-            [calls(step) for step in program.backward],
+            [bind(step, memory, starts) for step in program.forward],
+            bind(program.turn, memory, starts),
+            [bind(step, memory, starts) for step in program.backward],
         )
-        self.calls = [call for step in [*self.forward, self.turn, *self.backward] for call in step]
+        whole = [*program.forward, program.turn, *program.backward]
+        self.calls = bind(tuple([instruction for step in whole for instruction in step]), memory, starts)
         self.values = [viewed(view, spaces) for view in program.values]
         self.above = [viewed(view, spaces) for view in program.adjoints]
         # The values that the calibration has left behind.

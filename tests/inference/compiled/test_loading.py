@@ -109,12 +109,22 @@ def test_kernels_that_cannot_be_compiled_say_so(monkeypatch):
     def failing(_):
         raise ValueError("LLVM knows\nno such processor")
 
+    monkeypatch.setattr(loading, "_LACKS", [None])
     monkeypatch.setattr(loading, "import_module", failing)
     with pytest.raises(
         InferenceError,
         match=r"cannot compile dpgm's kernels here \(ValueError: LLVM knows no such processor\); executor = 'numpy'",
     ):
         kernels("any")
+
+
+def test_an_engine_from_a_machine_with_numba_says_what_is_lacking(monkeypatch):
+    """It was pickled there; kernels as plain Python would run for ever."""
+    monkeypatch.setattr(loading, "_LACKS", ["is not installed: pip install it"])
+    with pytest.raises(
+        InferenceError, match=r"runs on numba, which is not installed: pip install it; or compile it again"
+    ):
+        kernels("contractions")
 
 
 @needs_numba
@@ -178,9 +188,11 @@ def test_a_fork_waits_for_the_compiler():
         began.wait(20)
         child = os.fork()
         if child == 0:
+            if not ends:  # and would wait below
+                os._exit(1)
             for lock in loading._LOCKS:
                 lock.acquire()
-            os._exit(0 if ends else 1)
+            os._exit(0)
         done.result()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dpgm_core.domain import Domain
-from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.structure import Structure
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
@@ -69,7 +68,7 @@ def project(structure, joint):
 
 def in_logarithms(engine, theta):
     """What the engine answers when probabilities may not do."""
-    with mock.patch.object(ProbabilityExecutor, "__call__", return_value=None):
+    with mock.patch.object(engine, "executor", "log"):
         beliefs = engine.infer(theta)
     return beliefs.marginals.values, beliefs.log_partition
 
@@ -78,6 +77,14 @@ def in_logarithms(engine, theta):
 def awkward(request):
     """Each awkward structure, one after another."""
     return AWKWARD[request.param]
+
+
+@pytest.fixture(params=["numpy", "numba", "log"])
+def executor(request):
+    """Each executor, one after another; numba where it is installed."""
+    if request.param == "numba":
+        pytest.importorskip("numba")
+    return request.param
 
 
 @pytest.fixture(scope="session")

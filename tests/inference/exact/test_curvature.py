@@ -18,7 +18,7 @@ from dpgm_core.inference.exact import logspace
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import lower
-from dpgm_core.inference.exact.tangents import TangentExecutor, lower_tangents
+from dpgm_core.inference.exact.tangents import TangentExecutor, TangentLowering
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -241,9 +241,9 @@ def test_costs_about_two_inferences():
     with mock.patch.object(logspace, "forward", side_effect=AssertionError("logarithms")):
         engine.curvature(theta)(np.ones(engine.structure.cells))
     plain = lower(engine.contraction, engine.structure)
-    walked = lower_tangents(
+    walked = TangentLowering(
         engine.contraction, engine.structure, lower(engine.contraction, engine.structure, keep=True), 1
-    )
+    ).program()
     calls = [sum(map(len, [*program.forward, *program.backward])) for program in (plain, walked)]
     assert calls[1] <= 3 * calls[0]
 

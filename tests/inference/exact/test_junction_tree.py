@@ -16,29 +16,29 @@ from dpgm_core.tables import Tables
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0, 1e3])
-def test_matches_brute_force(awkward, scale, lab):
+def test_matches_brute_force(awkward, scale, lab, executor):
     """Marginals and log Z equal the sum over all records, whatever the cliques and the spread of the potentials."""
     theta = Tables(awkward, scale * np.random.default_rng(7).normal(size=awkward.cells))
-    beliefs = JunctionTree().compile(awkward).infer(theta)
+    beliefs = JunctionTree(executor=executor).compile(awkward).infer(theta)
     marginals, log_partition = lab.brute_force(awkward, theta)
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-9, atol=1e-12)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
     assert beliefs.converged and beliefs.iterations == 1
 
 
-def test_third_order_chain_matches_brute_force(lab):
+def test_third_order_chain_matches_brute_force(lab, executor):
     """The papers' model, 10 attributes of 3 labels: 59,049 records."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 3 for i in range(10)}), order=3)
     theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
-    beliefs = JunctionTree().compile(structure).infer(theta, total=1000)
+    beliefs = JunctionTree(executor=executor).compile(structure).infer(theta, total=1000)
     marginals, log_partition = lab.brute_force(structure, theta)
     np.testing.assert_allclose(beliefs.marginals.values, 1000 * marginals, rtol=1e-11)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
 
 
-def test_marginals_are_the_gradient_of_log_z(awkward):
+def test_marginals_are_the_gradient_of_log_z(awkward, executor):
     """Central differences of log Z, cell by cell (tied groups: the sum over their cliques)."""
-    engine = JunctionTree().compile(awkward)
+    engine = JunctionTree(executor=executor).compile(awkward)
     theta = Tables(awkward, np.random.default_rng(5).normal(size=awkward.cells))
     marginals = engine.infer(theta).marginals.values
     step = 1e-5
@@ -51,22 +51,22 @@ def test_marginals_are_the_gradient_of_log_z(awkward):
         assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(marginals[cell], abs=1e-8)
 
 
-def test_structural_zeros(lab):
+def test_structural_zeros(lab, executor):
     """-inf potentials forbid records exactly: their cells are exactly 0."""
     structure = lab.awkward["cyclic"]
     theta = Tables.zeros(structure).values.copy()
     theta[[0, 3, 8]] = -np.inf
-    beliefs = JunctionTree().compile(structure).infer(Tables(structure, theta))
+    beliefs = JunctionTree(executor=executor).compile(structure).infer(Tables(structure, theta))
     marginals, log_partition = lab.brute_force(structure, Tables(structure, theta))
     assert beliefs.marginals.values[[0, 3, 8]].tolist() == [0, 0, 0]
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-12)
     assert beliefs.log_partition == pytest.approx(log_partition)
 
 
-def test_impossible_everywhere_is_refused(lab):
+def test_impossible_everywhere_is_refused(lab, executor):
     """No record with positive probability: an error, not a distribution; also when no single table is all -inf."""
     structure = lab.awkward["cyclic"]
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor=executor).compile(structure)
     contradiction = {
         ("a", "b"): np.array([[0, 0, 0], [-np.inf] * 3]),
         ("c", "b"): np.zeros((4, 3)),
@@ -79,20 +79,20 @@ def test_impossible_everywhere_is_refused(lab):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_not_a_number_is_refused(bad, lab):
+def test_not_a_number_is_refused(bad, lab, executor):
     """NaN and +inf potentials name their table."""
     structure = lab.awkward["nested"]
     values = np.zeros(structure.cells)
     values[structure.slices[2]] = bad
     values[0] = -np.inf
     with pytest.raises(InferenceError, match="'a', 'b'"):
-        JunctionTree().compile(structure).infer(Tables(structure, values))
+        JunctionTree(executor=executor).compile(structure).infer(Tables(structure, values))
 
 
-def test_potentials_beyond_double_precision_are_refused(lab):
+def test_potentials_beyond_double_precision_are_refused(lab, executor):
     """A log-partition, or a most probable record, that overflows is an error, not infinity."""
     structure = lab.awkward["cyclic"]
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor=executor).compile(structure)
     theta = Tables(structure, np.full(structure.cells, 1e308))
     for ask in (engine.infer, engine.maximize, lambda theta: engine.sample(theta, 1, np.random.default_rng(0))):
         with pytest.raises(InferenceError, match="too large"):
@@ -100,25 +100,25 @@ def test_potentials_beyond_double_precision_are_refused(lab):
 
 
 @pytest.mark.parametrize("total", [math.nan, math.inf, -1.0])
-def test_senseless_totals_are_refused(total, lab):
+def test_senseless_totals_are_refused(total, lab, executor):
     """The total is a number of records."""
     structure = lab.awkward["single"]
     with pytest.raises(InferenceError, match="total"):
-        JunctionTree().compile(structure).infer(Tables.zeros(structure), total=total)
+        JunctionTree(executor=executor).compile(structure).infer(Tables.zeros(structure), total=total)
 
 
-def test_tables_of_another_structure_are_refused(lab):
+def test_tables_of_another_structure_are_refused(lab, executor):
     """Potentials must belong to the compiled structure (or an equal one)."""
-    engine = JunctionTree().compile(lab.awkward["single"])
+    engine = JunctionTree(executor=executor).compile(lab.awkward["single"])
     with pytest.raises(StructureError):
         engine.infer(Tables.zeros(lab.awkward["cyclic"]))
     assert engine.infer(Tables.zeros(Structure(lab.domain, [("e",)]))).log_partition == pytest.approx(math.log(144))
 
 
-def test_results_own_their_memory_and_calls_share_nothing():
+def test_results_own_their_memory_and_calls_share_nothing(executor):
     """Eight threads on one engine get what one call at a time gets; earlier results never change."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 6 for i in range(8)}), order=2)
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor=executor).compile(structure)
     rng = np.random.default_rng(0)
     inputs = [Tables(structure, rng.normal(size=structure.cells)) for _ in range(40)]
     kept = [engine.infer(theta).marginals for theta in inputs]
@@ -135,9 +135,9 @@ def test_results_own_their_memory_and_calls_share_nothing():
     np.testing.assert_array_equal([marginals.values for marginals in kept], expected)
 
 
-def test_engines_travel(lab):
+def test_engines_travel(lab, executor):
     """A pickled engine gives the same answers."""
-    engine = JunctionTree().compile(lab.awkward["complete"])
+    engine = JunctionTree(executor=executor).compile(lab.awkward["complete"])
     theta = Tables(engine.structure, np.random.default_rng(0).normal(size=engine.structure.cells))
     expected = engine.infer(theta)
     travelled = pickle.loads(pickle.dumps(engine)).infer(theta)

@@ -21,7 +21,7 @@ def test_no_underflow_in_a_large_chain(size):
     agree = np.full((labels, labels), -size)
     np.fill_diagonal(agree, size)
     theta = Tables.from_arrays(structure, dict.fromkeys(structure.cliques, agree))
-    beliefs = JunctionTree().compile(structure).infer(theta)
+    beliefs = JunctionTree(executor="numpy").compile(structure).infer(theta)
     ways_out = labels if size > 0 else labels * (labels - 1) ** (length - 1)
     expected = abs(size) * (length - 1) + math.log(ways_out)
     assert beliefs.log_partition == pytest.approx(expected, rel=1e-12)
@@ -42,7 +42,7 @@ def test_rescaled_tables_that_cancel(reach, lab):
             clique: table[:: -1 if flip[0] else 1, :: -1 if flip[1] else 1].copy() for clique, table in tables.items()
         }
         theta = Tables.from_arrays(structure, turned)
-        beliefs = JunctionTree().compile(structure).infer(theta)
+        beliefs = JunctionTree(executor="numpy").compile(structure).infer(theta)
         marginals, log_partition = lab.brute_force(structure, theta)
         assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-12)
         np.testing.assert_allclose(beliefs.marginals.values, marginals, atol=1e-12)
@@ -58,7 +58,7 @@ def test_only_a_lost_record_is_possible(reach, lab):
         ("a", "b"): np.array([[0.0, -np.inf, 0.0], [-reach, -np.inf, -reach + 1]]),
     }
     theta = Tables.from_arrays(structure, tables)
-    beliefs = JunctionTree().compile(structure).infer(theta)
+    beliefs = JunctionTree(executor="numpy").compile(structure).infer(theta)
     assert beliefs.log_partition == pytest.approx(-3 * reach + math.log(1 + math.e) + math.log(4 * 3), rel=1e-12)
     np.testing.assert_allclose(
         beliefs.marginals["b", "a"][:, 1], [1 / (1 + math.e), 0, math.e / (1 + math.e)], atol=1e-12
@@ -78,7 +78,7 @@ def test_an_adjoint_may_overflow_beside_an_exact_zero():
     tables = {("y",): np.array([-np.inf, 0.0])}
     for i in range(29):
         tables["y", f"c{i}"] = np.array([[29.0, 29.0], [0.0, 0.0]] if i < 9 else [[0.0, 0.0], [-29.0, -29.0]])
-    beliefs = JunctionTree().compile(structure).infer(Tables.from_arrays(structure, tables))
+    beliefs = JunctionTree(executor="numpy").compile(structure).infer(Tables.from_arrays(structure, tables))
     assert beliefs.log_partition == pytest.approx(29 * math.log(2) - 20 * 29, rel=1e-12)
     assert beliefs.marginals["y"].tolist() == [0.0, pytest.approx(1.0)]
     np.testing.assert_allclose(beliefs.marginals["y", "c3"], [[0, 0], [0.5, 0.5]], rtol=1e-12)
@@ -87,7 +87,7 @@ def test_an_adjoint_may_overflow_beside_an_exact_zero():
 def test_a_long_chain_rescales_its_messages(monkeypatch, lab):
     """Ranges that add up past double precision but are small table by table stay on probabilities, and are right."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 4 for i in range(400)}))
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor="numpy").compile(structure)
     theta = Tables(structure, 3 * np.random.default_rng(2).normal(size=structure.cells) - 2)
     marginals, log_partition = lab.in_logarithms(engine, theta)
     monkeypatch.setattr(logspace, "forward", None)  # falling back would raise
@@ -122,7 +122,7 @@ def test_cells_too_small_to_matter_need_no_logarithms(depth, no_logarithms, lab)
     values[[part.start for part in structure.slices]] = 0.0
     theta = Tables(structure, values)
     marginals, log_partition = lab.brute_force(structure, theta)
-    beliefs = JunctionTree().compile(structure).infer(theta)
+    beliefs = JunctionTree(executor="numpy").compile(structure).infer(theta)
     assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
     np.testing.assert_allclose(beliefs.marginals.values, marginals, rtol=1e-12, atol=1e-37)
     assert not beliefs.marginals.values[marginals == 0].any()
@@ -134,7 +134,7 @@ def test_a_small_cell_that_matters_is_left_to_logarithms(lab):
     theta = Tables.from_arrays(
         structure, {("a", "e"): np.array([[0.0, -401.0], [0.0, -400.0]]), ("e",): np.array([-np.inf, 0.0])}
     )
-    engine = JunctionTree().compile(structure)
+    engine = JunctionTree(executor="numpy").compile(structure)
     ready = engine._potentials.ready(*engine._potentials.checked(theta))
     assert engine._run(ready.fill, ready.lows, ready.highs, zeros=ready.zeros) is None
     beliefs = engine.infer(theta)

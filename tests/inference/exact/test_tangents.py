@@ -8,14 +8,14 @@ from dpgm_core.inference.exact import probability
 from dpgm_core.inference.exact.junction_tree import JunctionTree
 from dpgm_core.inference.exact.probability import ProbabilityExecutor
 from dpgm_core.inference.exact.program import lower
-from dpgm_core.inference.exact.tangents import TangentExecutor
+from dpgm_core.inference.exact.tangents import TangentExecutor, numpy_tangents
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
 
 def calibrated(structure, theta):
     """An executor that keeps, its program, and what it found."""
-    contraction = JunctionTree().compile(structure).contraction
+    contraction = JunctionTree(executor="numpy").compile(structure).contraction
     program = lower(contraction, structure, keep=True)
     run = ProbabilityExecutor(contraction, program, structure)
     lows, highs = ([float(f(theta[part])) for part in structure.slices] for f in (np.min, np.max))
@@ -23,23 +23,35 @@ def calibrated(structure, theta):
         return contraction, program, run.calibrate(lambda out: np.exp(theta, out), lows, highs, zeros=False)
 
 
+def backend(name):
+    """What walks: numpy, or kernels where numba is installed."""
+    if name == "numpy":
+        return numpy_tangents
+    pytest.importorskip("numba")
+    from dpgm_core.inference.exact.flat_tangents import compiled_tangents
+
+    return compiled_tangents
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba"])
 @pytest.mark.parametrize("columns", [1, 3])
-def test_is_the_derivative_of_an_inference(awkward, columns):
+def test_is_the_derivative_of_an_inference(awkward, columns, name):
     """Central differences of the marginals along fewer directions than fit."""
     rng = np.random.default_rng(0)
     theta = rng.normal(size=awkward.cells)
     theta[[part.start for part, shape in zip(awkward.slices, awkward.shapes, strict=True) if np.prod(shape) == 1]] = 0.0
     contraction, program, calibration = calibrated(awkward, theta)
     directions = rng.normal(size=(min(columns, 2), awkward.cells))
-    found = TangentExecutor(contraction, awkward, program, columns)(calibration, directions)
+    found = TangentExecutor(contraction, awkward, program, columns, backend(name))(calibration, directions)
     engine = JunctionTree().compile(awkward)
     for one, direction in zip(found, directions, strict=True):
         up, down = (engine.infer(Tables(awkward, theta + step * direction)) for step in (1e-5, -1e-5))
         np.testing.assert_allclose(one, (up.marginals.values - down.marginals.values) / 2e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["numpy", "numba"])
 @pytest.mark.parametrize("columns", [1, 4])
-def test_what_a_calibration_divided_is_divided_here(columns):
+def test_what_a_calibration_divided_is_divided_here(columns, name):
     """A chain of tables near e^200, whose messages are rescaled again and again: as with potentials near 0."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 3 for i in range(12)}))
     rng = np.random.default_rng(1)
@@ -47,7 +59,9 @@ def test_what_a_calibration_divided_is_divided_here(columns):
     directions = rng.normal(size=(columns, structure.cells))
     near, far = calibrated(structure, theta), calibrated(structure, theta + 200.0)
     assert not near[2].scales and sum(scale != 1.0 for scale in far[2].scales) > 3
-    found = [TangentExecutor(one[0], structure, one[1], columns)(one[2], directions) for one in (near, far)]
+    found = [
+        TangentExecutor(one[0], structure, one[1], columns, backend(name))(one[2], directions) for one in (near, far)
+    ]
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-12)
 
 
