@@ -316,8 +316,9 @@ def infer(
     low, high = 0.0, logs[steps]
     for node in range(plan[INPUTS]):
         group = plan[plan[AT_INPUTS] + node]
-        low += memory[plan[LOWS] + group]
-        high += memory[plan[HIGHS] + group]
+        # Of any product on the way: one over some of the tables may lie further out than that over all of them.
+        low += min(0.0, memory[plan[LOWS] + group])
+        high += max(0.0, memory[plan[HIGHS] + group])
     guarded = low < -2 * REACH or high > REACH
     if guarded:
         status, log_scale = _guarded_forward(memory, out, plan, logs, counters, zeros)
