@@ -224,7 +224,7 @@ def _filled_at_once(theta: FloatArray, memory: FloatArray, plan: IntArray, logs:
     if finite + minus < len(theta):
         return REFUSED
     low, high = _spread(theta, 0, len(theta), 0.0)
-    if low < -mild or high > mild or inputs * low < -2 * REACH or inputs * high + logs[plan[STEPS]] > REACH:
+    if low < -mild or high > mild or inputs * low < -2 * REACH or inputs * max(0.0, high) + logs[plan[STEPS]] > REACH:
         return BEYOND
     exponentials(theta, 0, len(theta), 0.0, memory)
     return ZEROS if minus else FINE
@@ -261,8 +261,9 @@ def _must_be_guarded(memory: FloatArray, plan: IntArray, log_terms: float) -> bo
     low, high = 0.0, log_terms
     for node in range(plan[INPUTS]):
         group = plan[plan[AT_INPUTS] + node]
-        low += memory[plan[LOWS] + group]
-        high += memory[plan[HIGHS] + group]
+        # Of any product on the way: one over some of the tables may lie further out than that over all of them.
+        low += min(0.0, memory[plan[LOWS] + group])
+        high += max(0.0, memory[plan[HIGHS] + group])
     return low < -2 * REACH or high > REACH
 
 

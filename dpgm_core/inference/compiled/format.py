@@ -64,7 +64,9 @@ __all__ = [
 # MATRIX is one product of matrices that lie there row by row, large enough for BLAS.
 ELEMENTWISE, PRODUCTS, DOTS, STRIDED, MASK, FINISH, MATRIX = range(7)
 HEADER, DIMENSION, STEP = 8, 4, 9
-LOOPS = 16  # the most outer loops that an instruction may have: numpy's tables have 64 axes, merged ones few
+#: The most outer loops that an instruction may have: a table in memory has fewer than 61 axes of two codes or more, and
+#: the letters of an instruction are those of two tables.
+LOOPS = 128
 
 HEAD = 32
 (
