@@ -117,7 +117,7 @@ def test_loopy_belief_propagation_offers_them():
     """Converged or not, over constrained domains too, for its own structure only, and no wider than asked for."""
     structure = grid(4, 4, 2)
     theta = normal(structure, seed=1, scale=3.0)
-    engine = LoopyBP(damping=0.0, max_iterations=1, bound_cells=16).compile(structure)
+    engine = LoopyBP(damping=0.0, max_iterations=1, bound_cells=16, executor="numpy").compile(structure)
     found = engine.bounds(theta)
     assert "bounds" in engine.capabilities and not engine.infer(theta).converged
     assert found.low <= enumerated(theta).log_partition <= found.high and found == engine.bounds(theta)
@@ -131,5 +131,5 @@ def test_loopy_belief_propagation_offers_them():
     domain = Domain.from_dict({"attributes": sizes, "constraints": rules})
     ring = Structure(domain, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])
     theta = normal(ring, seed=2)
-    found = LoopyBP(bound_cells=9).compile(ring).bounds(theta)
+    found = LoopyBP(bound_cells=9, executor="numpy").compile(ring).bounds(theta)
     assert found.low <= enumerated(theta).log_partition <= found.high
