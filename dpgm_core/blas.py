@@ -52,9 +52,10 @@ class OneThread(ContextDecorator):
     def __enter__(self) -> None:
         with self.lock:
             # A library comes with a module: where no module is new, no library is.
-            if self._modules != len(sys.modules):
-                self._modules = len(sys.modules)
+            modules = len(sys.modules)
+            if self._modules != modules:
                 self._libraries, self._most = _blas(), _said() or 1
+                self._modules = modules  # last: where the look failed, the next entry looks again
                 self._limit()
             elif not self._inside:
                 self._limit()
