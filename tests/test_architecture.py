@@ -408,6 +408,7 @@ HELD_ELSEWHERE = {
     "inference/compiled/blocks.py": "tests/inference/compiled/test_contractions.py",
     "inference/compiled/format.py": "tests/inference/exact/test_flat.py",
     "inference/compiled/loopy.py": "tests/inference/loopy/test_compiled.py",
+    "inference/exact/flat_tangents.py": "tests/inference/exact/test_tangents.py",
     "inference/loopy/flat.py": "tests/inference/loopy/test_compiled.py",
     # what checks are made of: a fault in them lets a mutant live
     "testing/check.py": "tests/mutants",
