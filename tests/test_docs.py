@@ -67,6 +67,12 @@ def test_the_page_on_error_bars_runs(tmp_path):
     assert len(list(tmp_path.glob("synthetic-?.csv"))) == 5
 
 
+def test_the_page_on_speed_runs(tmp_path, capsys):
+    """And that of the page on speed: what an engine says it will do, whichever executor is installed."""
+    run_page(DOCS / "performance.md", tmp_path)
+    assert_prints(DOCS / "performance.md", capsys.readouterr().out.replace("executor numpy", "executor numba"))
+
+
 def test_the_page_on_choosing_runs(tmp_path):
     """And those of the page on selectors: no clique is named; a fit and a selection are charged to one ledger.
 

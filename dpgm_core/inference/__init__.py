@@ -11,24 +11,33 @@ from dpgm_core.faces import face
 
 if TYPE_CHECKING:
     from dpgm_core.inference.constraining import ConstrainedEngine, constrained, engine_name
-    from dpgm_core.inference.contract import Bounder, Estimates, Estimator, LogPartitionBounds, Querier, Rounder
+    from dpgm_core.inference.contract import (
+        Bounder,
+        Estimates,
+        Estimator,
+        Explainer,
+        LogPartitionBounds,
+        Querier,
+        Rounder,
+    )
     from dpgm_core.inference.many import Batched, infer_all
     from dpgm_core.inference.smoothness import steady
 
 # module -> its public names
 _LAZY = {
     "constraining": ["ConstrainedEngine", "constrained", "engine_name"],
-    "contract": ["Bounder", "Estimates", "Estimator", "LogPartitionBounds", "Querier", "Rounder"],
+    "contract": ["Bounder", "Estimates", "Estimator", "Explainer", "LogPartitionBounds", "Querier", "Rounder"],
     "many": ["Batched", "infer_all"],
     "smoothness": ["steady"],
 }
 
 __all__ = [
-    "Bounder",
     "Batched",
+    "Bounder",
     "ConstrainedEngine",
     "Estimates",
     "Estimator",
+    "Explainer",
     "LogPartitionBounds",
     "Querier",
     "Rounder",

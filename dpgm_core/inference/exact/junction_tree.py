@@ -65,7 +65,7 @@ class JunctionTree:
 
     executor: Executor = option(
         "auto",
-        help="what runs the plan: numpy, numba (extra fast), logarithms throughout, or numba if it is installed",
+        help="what runs the plan: numpy, numba (extra `fast`), logarithms throughout, or numba if it is installed",
         validator=checked_executor,
     )
 
