@@ -2,6 +2,9 @@
 
 A program is one array of whole numbers, made by `dpgm_core.inference.exact.flat`; `format` gives its layout.
 Why the numbers can be trusted is said in `dpgm_core.inference.exact.probability`: the guard here is the one there.
+Which cells were raised is not remembered: no other nonzero cell of a scaled value is as low, but for rounding, and one
+that is counts as raised, which errs on the safe side. MASK looks for them as soon as the adjoint is there, before the
+memory of the value is used again.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from dpgm_core.inference.compiled.format import (
     HIGHS,
     INPUTS,
     LOOPS,
+    LOST,
     LOWS,
     MASK,
     MATRIX,
@@ -55,6 +59,8 @@ from dpgm_core.inference.compiled.loading import jit, jit_strictly, jit_without_
 __all__ = ["infer", "run"]
 
 _LARGEST = 1.7976931348623157e308
+_FLOOR = math.exp(-REACH)
+_RAISED = _FLOOR * (1 + 1e-9)  # nonzero cells up to this are taken for raised ones; the safe side
 
 
 @jit
@@ -121,16 +127,34 @@ def _finish(memory: FloatArray, out: FloatArray, r: int, p: int, q: int, cells: 
             result[j] += values[j] * adjoints[j]
 
 
-@jit("void(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean)")
+@jit
+def _passing(memory: FloatArray, values: int, adjoints: int, cells: int) -> float:
+    """The probability of all that passes through raised cells of a table; sets adjoints to 0 where values are."""
+    value, adjoint, lost = memory[values : values + cells], memory[adjoints : adjoints + cells], 0.0
+    for j in range(cells):
+        x = value[j]
+        above = adjoint[j] if x != 0.0 else 0.0
+        adjoint[j] = above
+        lost += x * above if x <= _RAISED else 0.0
+    return lost
+
+
+@jit("float64(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean)")
 def run(
-    memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool
-) -> None:
-    """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop."""
+    memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool, raised: bool
+) -> float:
+    """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop.
+
+    zeros, raised: whether values may be 0, or raised. The result is the probability of what passes through raised ones.
+    """
+    lost = 0.0
     while at < end:
         size, kind, fresh, clear = code[at], code[at + 1], code[at + 2] != 0, code[at + 3]
         r, p, q, outer = code[at + 4], code[at + 5], code[at + 6], code[at + 7]
         if kind == MASK:
-            if zeros:
+            if raised:
+                lost += _passing(memory, p, r, clear)
+            elif zeros:
                 for j in range(clear):
                     if memory[p + j] == 0.0:
                         memory[r + j] = 0.0
@@ -164,6 +188,7 @@ def run(
                         q -= code[loop] * code[loop + 3]
                         d -= 1
         at += size
+    return lost
 
 
 @jit_without_nan
@@ -203,9 +228,12 @@ def _bounds(theta: FloatArray, start: int, stop: int) -> tuple[float, float, boo
 
 
 @jit_strictly
-def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float]:
-    """Write the tables' probabilities and the bounds of their logarithms; (status, what was taken from log Z)."""
-    status, shift = FINE, 0.0
+def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float, bool]:
+    """Write the tables' probabilities and the bounds of their logarithms.
+
+    (status, what was taken from log Z, whether probabilities were raised to the floor).
+    """
+    status, shift, raised = FINE, 0.0, False
     lows, highs, scratch = plan[LOWS], plan[HIGHS], memory[plan[SCRATCH] : plan[SCRATCH] + BLOCK]
     bits = scratch.view(np.int64)
     for group in range(plan[GROUPS]):
@@ -213,19 +241,22 @@ def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) 
         start, stop = plan[at], plan[at + 1]
         low, high, zeros = _bounds(theta, start, stop)
         if not math.isfinite(high):
-            return REFUSED, 0.0
+            return REFUSED, 0.0, False
         above = 0.0
         if high > mild or low < -mild:
             above = high
             shift += high * plan[at + 2]
-        if low - above < -REACH:
-            return BEYOND, 0.0
         if zeros:
             status = ZEROS
         exponentials(theta, start, stop, above, memory, scratch, bits)
-        memory[lows + group] = low - above
+        if low - above < -REACH:
+            raised = True
+            for i in range(start, stop):
+                if memory[i] < _FLOOR and theta[i] != -np.inf:
+                    memory[i] = _FLOOR
+        memory[lows + group] = max(-REACH, low - above)
         memory[highs + group] = high - above
-    return status, shift
+    return status, shift, raised
 
 
 @jit_strictly
@@ -242,33 +273,34 @@ def _turned(memory: FloatArray, plan: IntArray) -> float:
     return log_partition
 
 
-@jit_strictly
+@jit_without_nan
 def _measured(memory: FloatArray, start: int, cells: int) -> tuple[float, float]:
     """The least nonzero and the largest cell of a table of numbers that are not negative."""
     smallest, largest = np.inf, 0.0
     for i in range(start, start + cells):
         x = memory[i]
-        if x > largest:
-            largest = x
-        if x != 0.0 and x < smallest:
-            smallest = x
+        largest = max(largest, x)
+        smallest = min(smallest, x if x != 0.0 else np.inf)
     return smallest, largest
 
 
 @jit_strictly
 def _guarded_forward(
     memory: FloatArray, out: FloatArray, plan: IntArray, logs: FloatArray, counters: IntArray, zeros: bool
-) -> tuple[int, float]:
-    """The way forward with bounds on every table; (status, the logarithm of all that was divided by)."""
+) -> tuple[float, bool]:
+    """The way forward with bounds on every table.
+
+    (the logarithm of all that was divided by, -inf for Z = 0; whether cells were raised to the floor).
+    """
     lows, highs, scales = plan[NODE_LOWS], plan[NODE_HIGHS], plan[SCALES]
     for node in range(plan[INPUTS]):
         group = plan[plan[AT_INPUTS] + node]
         memory[lows + node] = memory[plan[LOWS] + group]
         memory[highs + node] = memory[plan[HIGHS] + group]
-    log_scale = 0.0
+    log_scale, raised = 0.0, False
     for step in range(plan[STEPS]):
         at = plan[AT_STEPS] + STEP * step
-        run(memory, out, plan, counters, plan[at], plan[at + 1], zeros)
+        run(memory, out, plan, counters, plan[at], plan[at + 1], zeros, False)
         left, right, node = plan[at + 4], plan[at + 5], plan[INPUTS] + step
         low, high = memory[lows + left], memory[highs + left] + logs[step]
         if right >= 0:
@@ -279,19 +311,51 @@ def _guarded_forward(
             start, cells = plan[at + 6], plan[at + 7]
             smallest, largest = _measured(memory, start, cells)
             if largest == 0.0:
-                return FINE, -np.inf
+                return -np.inf, False
             # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
             span = math.log(largest) - math.log(smallest)
-            if span > 2 * REACH:
-                return BEYOND, 0.0
             low, high = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
             scale = largest * math.exp(-high)
+            least = scale * _FLOOR if span > 2 * REACH else 0.0
+            raised = raised or least > 0.0
             for i in range(start, start + cells):
-                memory[i] /= scale
+                x = memory[i]
+                memory[i] = (least if 0.0 < x < least else x) / scale
             memory[scales + step] = scale
             log_scale += math.log(scale)
         memory[lows + node], memory[highs + node] = low, high
-    return FINE, log_scale
+    return log_scale, raised
+
+
+@jit_strictly
+def _guarded_backward(
+    memory: FloatArray, out: FloatArray, plan: IntArray, counters: IntArray, zeros: bool, raised: bool
+) -> float:
+    """The way back where steps were divided by their scales; the probability of what passes through raised cells."""
+    lost = 0.0
+    for back in range(plan[STEPS]):
+        step = plan[STEPS] - 1 - back
+        at = plan[AT_STEPS] + STEP * step
+        scale = memory[plan[SCALES] + step]
+        if scale != 1.0:
+            above = plan[at + 8]
+            for i in range(above, above + plan[at + 7]):
+                memory[i] /= scale
+        lost += run(memory, out, plan, counters, plan[at + 2], plan[at + 3], zeros, raised)
+    return lost
+
+
+@jit_strictly
+def _cut(memory: FloatArray, out: FloatArray, lost: float) -> bool:
+    """Set to 0 what may have passed through raised cells alone; False where those matter. lost: in steps' tables."""
+    for i in range(len(out)):
+        if 0.0 < memory[i] <= _RAISED:
+            lost += out[i]
+    if lost > 0.0:
+        for i in range(len(out)):
+            if out[i] <= lost * (1 + 1e-9):
+                out[i] = 0.0
+    return lost <= LOST
 
 
 @jit_strictly(
@@ -308,8 +372,8 @@ def infer(
     -inf only; BEYOND where double precision may not do.
     """
     steps = plan[STEPS]
-    status, shift = _filled(theta, memory, plan, logs[steps + 1])
-    if status != FINE and status != ZEROS:
+    status, shift, raised = _filled(theta, memory, plan, logs[steps + 1])
+    if status == REFUSED:
         return status, 0.0
     zeros = status == ZEROS
     counters = memory[plan[COUNTERS] : plan[COUNTERS] + LOOPS].view(np.int64)
@@ -319,34 +383,28 @@ def infer(
         low += memory[plan[LOWS] + group]
         high += memory[plan[HIGHS] + group]
     guarded = low < -2 * REACH or high > REACH
+    log_scale, lost, within = 0.0, 0.0, False
     if guarded:
-        status, log_scale = _guarded_forward(memory, out, plan, logs, counters, zeros)
-        if status != FINE or log_scale == -np.inf:
-            return status, log_scale
+        log_scale, within = _guarded_forward(memory, out, plan, logs, counters, zeros)
+        if log_scale == -np.inf:
+            return FINE, log_scale
     else:
-        log_scale = 0.0
-        run(memory, out, plan, counters, plan[FORWARD], plan[BACKWARD], zeros)
+        run(memory, out, plan, counters, plan[FORWARD], plan[BACKWARD], zeros, False)
     log_partition = _turned(memory, plan) + log_scale
     if log_partition == -np.inf:
         return FINE, log_partition
     if guarded:
-        for back in range(steps):
-            step = steps - 1 - back
-            at = plan[AT_STEPS] + STEP * step
-            scale = memory[plan[SCALES] + step]
-            if scale != 1.0:
-                above = plan[at + 8]
-                for i in range(above, above + plan[at + 7]):
-                    memory[i] /= scale
-            run(memory, out, plan, counters, plan[at + 2], plan[at + 3], zeros)
+        lost = _guarded_backward(memory, out, plan, counters, zeros, within)
     else:
-        run(memory, out, plan, counters, plan[BACKWARD], plan[END], zeros)
+        run(memory, out, plan, counters, plan[BACKWARD], plan[END], zeros, False)
     for free in range(plan[FREE]):  # tables without letters: each of their cliques has probability 1
         out[plan[plan[AT_FREE] + 2 * free]] = plan[plan[AT_FREE] + 2 * free + 1]
     if zeros:
         for i in range(len(out)):
             if not math.isfinite(out[i]):
                 return BEYOND, 0.0
+    if (raised or within) and not _cut(memory, out, lost):
+        return BEYOND, 0.0
     if total != 1.0:
         for i in range(len(out)):
             out[i] *= total

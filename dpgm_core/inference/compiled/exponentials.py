@@ -11,7 +11,7 @@ __all__ = ["BLOCK", "LOWEST", "exponentials"]
 
 #: Cells worked on at a time; the scratch has room for so many.
 BLOCK = 256
-#: Below this, exp is taken as 0: whoever calls has refused such numbers, -inf apart.
+#: Below this, exp is taken as 0: whoever calls raises the result, of -inf apart.
 LOWEST = -700.0
 
 _LOG2E = 1.4426950408889634
