@@ -34,6 +34,7 @@ from dpgm_core.inference.compiled.format import (
     HIGHS,
     INPUTS,
     LOOPS,
+    LOST,
     LOWS,
     MASK,
     MATRIX,
@@ -55,6 +56,8 @@ __all__ = ["infer", "run"]
 
 _FEW = 4096  # potentials that are looked at together before they are table by table
 _LARGEST = 1.7976931348623157e308
+_FLOOR = math.exp(-REACH)
+_RAISED = _FLOOR * (1 + 1e-9)  # nonzero cells up to this are taken for raised ones; the safe side
 
 
 @jit
@@ -106,16 +109,34 @@ def _finish(memory: FloatArray, out: FloatArray, r: int, p: int, q: int, cells: 
             result[j] += values[j] * adjoints[j]
 
 
-@jit("void(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean)")
+@jit
+def _passing(memory: FloatArray, values: int, adjoints: int, cells: int) -> float:
+    """The probability of all that passes through raised cells of a table; sets adjoints to 0 where values are."""
+    value, adjoint, lost = memory[values : values + cells], memory[adjoints : adjoints + cells], 0.0
+    for j in range(cells):
+        x = value[j]
+        above = adjoint[j] if x != 0.0 else 0.0
+        adjoint[j] = above
+        lost += x * above if x <= _RAISED else 0.0
+    return lost
+
+
+@jit("float64(float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, boolean, boolean)")
 def run(
-    memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool
-) -> None:
-    """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop."""
+    memory: FloatArray, out: FloatArray, code: IntArray, counters: IntArray, at: int, end: int, zeros: bool, raised: bool
+) -> float:
+    """Carry out the instructions from `at` up to `end`. counters: scratch, one for each outer loop.
+
+    zeros, raised: whether values may be 0, or raised. The result is the probability of what passes through raised ones.
+    """
+    lost = 0.0
     while at < end:
         size, kind, fresh, clear = code[at], code[at + 1], code[at + 2] != 0, code[at + 3]
         r, p, q, outer = code[at + 4], code[at + 5], code[at + 6], code[at + 7]
         if kind == MASK:
-            if zeros:
+            if raised:
+                lost += _passing(memory, p, r, clear)
+            elif zeros:
                 for j in range(clear):
                     if memory[p + j] == 0.0:
                         memory[r + j] = 0.0
@@ -156,6 +177,7 @@ def run(
                     q -= code[loop] * code[loop + 3]
                     d -= 1
         at += size
+    return lost
 
 
 @jit_without_nan
@@ -223,28 +245,34 @@ def _filled_at_once(theta: FloatArray, memory: FloatArray, plan: IntArray, logs:
 
 
 @jit_strictly
-def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float]:
-    """Write the tables' probabilities and the bounds of their logarithms; (status, what was taken from log Z)."""
-    status, shift = FINE, 0.0
+def _filled(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> tuple[int, float, bool]:
+    """Write the tables' probabilities and the bounds of their logarithms.
+
+    (status, what was taken from log Z, whether probabilities were raised to the floor).
+    """
+    status, shift, raised = FINE, 0.0, False
     lows, highs = plan[LOWS], plan[HIGHS]
     for group in range(plan[GROUPS]):
         at = plan[TABLES] + 3 * group
         start, stop = plan[at], plan[at + 1]
         low, high, zeros = _bounds(theta, start, stop)
         if not math.isfinite(high):
-            return REFUSED, 0.0
+            return REFUSED, 0.0, False
         above = 0.0
         if high > mild or low < -mild:
             above = high
             shift += high * plan[at + 2]
-        if low - above < -REACH:
-            return BEYOND, 0.0
         if zeros:
             status = ZEROS
         exponentials(theta, start, stop, above, memory)
-        memory[lows + group] = low - above
+        if low - above < -REACH:
+            raised = True
+            for i in range(start, stop):
+                if memory[i] < _FLOOR and theta[i] != -np.inf:
+                    memory[i] = _FLOOR
+        memory[lows + group] = max(-REACH, low - above)
         memory[highs + group] = high - above
-    return status, shift
+    return status, shift, raised
 
 
 @jit_strictly
@@ -273,16 +301,14 @@ def _turned(memory: FloatArray, plan: IntArray) -> float:
     return log_partition
 
 
-@jit_strictly
+@jit_without_nan
 def _measured(memory: FloatArray, start: int, cells: int) -> tuple[float, float]:
     """The least nonzero and the largest cell of a table of numbers that are not negative."""
     smallest, largest = np.inf, 0.0
     for i in range(start, start + cells):
         x = memory[i]
-        if x > largest:
-            largest = x
-        if x != 0.0 and x < smallest:
-            smallest = x
+        largest = max(largest, x)
+        smallest = min(smallest, x if x != 0.0 else np.inf)
     return smallest, largest
 
 
@@ -296,11 +322,15 @@ def _bounded(memory: FloatArray, plan: IntArray) -> None:
 
 
 @jit_strictly
-def _guarded(memory: FloatArray, plan: IntArray, logs: FloatArray, step: int) -> tuple[int, float]:
-    """Bound what a step made, and divide it where it may leave the range; (status, the logarithm of that scale)."""
+def _guarded(memory: FloatArray, plan: IntArray, logs: FloatArray, step: int) -> tuple[float, bool]:
+    """Bound what a step made, and divide it where it may leave the range.
+
+    (the logarithm of that scale, -inf for Z = 0; whether cells were raised to the floor).
+    """
     lows, highs, scales, at = plan[NODE_LOWS], plan[NODE_HIGHS], plan[SCALES], plan[AT_STEPS] + STEP * step
     left, right, node = plan[at + 4], plan[at + 5], plan[INPUTS] + step
     low, high, log_scale = memory[lows + left], memory[highs + left] + logs[step], 0.0
+    raised = False
     if right >= 0:
         low += memory[lows + right]
         high += memory[highs + right]
@@ -309,19 +339,20 @@ def _guarded(memory: FloatArray, plan: IntArray, logs: FloatArray, step: int) ->
         start, cells = plan[at + 6], plan[at + 7]
         smallest, largest = _measured(memory, start, cells)
         if largest == 0.0:
-            return FINE, -np.inf
+            return -np.inf, False
         # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
         span = math.log(largest) - math.log(smallest)
-        if span > 2 * REACH:
-            return BEYOND, 0.0
         low, high = max(-REACH, -span), min(REACH, max(0.0, span - REACH))
         scale = largest * math.exp(-high)
+        least = scale * _FLOOR if span > 2 * REACH else 0.0
+        raised = least > 0.0
         for i in range(start, start + cells):
-            memory[i] /= scale
+            x = memory[i]
+            memory[i] = (least if 0.0 < x < least else x) / scale
         memory[scales + step] = scale
         log_scale = math.log(scale)
     memory[lows + node], memory[highs + node] = low, high
-    return FINE, log_scale
+    return log_scale, raised
 
 
 @jit_strictly
@@ -331,6 +362,19 @@ def _rescaled(memory: FloatArray, plan: IntArray, step: int) -> None:
     if scale != 1.0:
         for i in range(plan[at + 8], plan[at + 8] + plan[at + 7]):
             memory[i] /= scale
+
+
+@jit_strictly
+def _cut(memory: FloatArray, out: FloatArray, lost: float) -> bool:
+    """Set to 0 what may have passed through raised cells alone; False where those matter. lost: in steps' tables."""
+    for i in range(len(out)):
+        if 0.0 < memory[i] <= _RAISED:
+            lost += out[i]
+    if lost > 0.0:
+        for i in range(len(out)):
+            if out[i] <= lost * (1 + 1e-9):
+                out[i] = 0.0
+    return lost <= LOST
 
 
 @jit_strictly(
@@ -347,12 +391,12 @@ def infer(
     -inf only; BEYOND where double precision may not do.
     """
     steps = plan[STEPS]
-    status, shift = BEYOND, 0.0
+    status, shift, raised = BEYOND, 0.0, False
     if len(theta) <= _FEW:
         status = _filled_at_once(theta, memory, plan, logs)
     sure = status != BEYOND
     if not sure:
-        status, shift = _filled(theta, memory, plan, logs[steps + 1])
+        status, shift, raised = _filled(theta, memory, plan, logs[steps + 1])
     if status != FINE and status != ZEROS:
         return status, 0.0
     zeros = status == ZEROS
@@ -363,6 +407,7 @@ def infer(
     # Forwards and backwards in one go each, or step by step under guard. In one loop: each call of `run` is compiled
     # anew, which takes seconds.
     log_partition, turns = 0.0, steps if guarded else 1
+    lost, within = 0.0, False
     for turn in range(2 * turns):
         forwards, start, end = turn < turns, plan[FORWARD], plan[BACKWARD]
         step = turn if forwards else 2 * turns - 1 - turn
@@ -377,18 +422,20 @@ def infer(
                 _rescaled(memory, plan, step)
         elif not forwards:
             start, end = plan[BACKWARD], plan[END]
-        run(memory, out, plan, counters, start, end, zeros)
+        lost += run(memory, out, plan, counters, start, end, zeros, within and not forwards)
         if guarded and forwards:
-            status, log_scale = _guarded(memory, plan, logs, step)
-            if status != FINE or log_scale == -np.inf:
-                return status, log_scale
-            log_partition += log_scale
+            log_scale, low = _guarded(memory, plan, logs, step)
+            if log_scale == -np.inf:
+                return FINE, log_scale
+            log_partition, within = log_partition + log_scale, within or low
     for free in range(plan[FREE]):  # tables without letters: each of their cliques has probability 1
         out[plan[plan[AT_FREE] + 2 * free]] = plan[plan[AT_FREE] + 2 * free + 1]
     if zeros:
         for i in range(len(out)):
             if not math.isfinite(out[i]):
                 return BEYOND, 0.0
+    if (raised or within) and not _cut(memory, out, lost):
+        return BEYOND, 0.0
     if total != 1.0:
         for i in range(len(out)):
             out[i] *= total

@@ -8,7 +8,7 @@ from dpgm_core.inference.compiled.loading import jit_strictly
 
 __all__ = ["LOWEST", "exponentials"]
 
-#: Below this, exp is taken as 0: whoever calls has refused such numbers, -inf apart.
+#: Below this, exp is taken as 0: whoever calls raises the result, of -inf apart.
 LOWEST = -700.0
 
 _LOG2E = 1.4426950408889634

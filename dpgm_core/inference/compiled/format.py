@@ -42,6 +42,7 @@ __all__ = [
     "HIGHS",
     "INPUTS",
     "LOOPS",
+    "LOST",
     "LOWS",
     "MASK",
     "MATRIX",
@@ -96,5 +97,7 @@ HEAD = 32
 #: BEYOND where double precision may not do.
 FINE, ZEROS, REFUSED, BEYOND = range(4)
 
-#: Nats that the nonzero cells of a table may span; see `dpgm_core.inference.exact.probability`.
+#: Nats that the nonzero cells of a table may span, and the probability that may pass through cells that were raised
+#: for it; see `dpgm_core.inference.exact.probability`.
 REACH = 300.0
+LOST = 1e-37

@@ -35,6 +35,6 @@ def compiled_tangents(
             for number in encoded(instruction, lambda view: starts[view.space] + view.start)
         ]
         plan, loops = np.array(code, dtype=np.int64), np.zeros(layout.LOOPS, dtype=np.int64)
-        return [(kernels("contractions").run, (memory, np.zeros(1), plan, loops, 0, len(code), False))]
+        return [(kernels("contractions").run, (memory, np.zeros(1), plan, loops, 0, len(code), False, False))]
 
     return _FlatTangents(contraction, structure, program, columns).program(), bound

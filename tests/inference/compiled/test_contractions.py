@@ -40,7 +40,7 @@ def _contracted(r, p, q, sizes, seed):
     memory = np.concatenate([[np.nan], np.full(wanted.size, 7.0), [np.nan], left.ravel(), [np.nan], right.ravel()])
     places = (1, wanted.size + 2, wanted.size + left.size + 3)
     kind, code = _instruction(r, p, q, sizes, places, wanted.size)
-    run(memory, np.zeros(1), code, np.zeros(layout.LOOPS, dtype=np.int64), 0, len(code), False)
+    run(memory, np.zeros(1), code, np.zeros(layout.LOOPS, dtype=np.int64), 0, len(code), False, False)
     assert np.isnan(memory[[0, wanted.size + 1]]).all(), "cells outside were written"
     return kind, memory[1 : 1 + wanted.size].reshape(wanted.shape), wanted
 

@@ -17,16 +17,15 @@ from dpgm_core.tables import Tables
 CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdef", 3)), 2)
 
 
-def _executor():
-    contraction = JunctionTree(executor="numpy").compile(CHAIN).contraction
-    return CompiledExecutor(contraction, CHAIN, 30.0, 0.0)
+def _executor_of(structure):
+    return CompiledExecutor(JunctionTree(executor="numpy").compile(structure).contraction, structure, 30.0, 0.0)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_must_be_refused_is_left_to_who_says_why(bad):
     theta = np.zeros(CHAIN.cells)
     theta[5] = bad
-    assert _executor()(theta, 1.0) is None
+    assert _executor_of(CHAIN)(theta, 1.0) is None
     with pytest.raises(InferenceError, match="NaN or"):
         JunctionTree(executor="numba").compile(CHAIN).infer(Tables(CHAIN, theta))
 
@@ -48,19 +47,48 @@ def test_a_table_of_zeros_and_a_contradiction_have_no_records():
             engine.infer(Tables(CHAIN, theta))
 
 
-def test_beyond_doubles_it_gives_up_and_the_engine_does_not(lab):
-    theta = np.zeros(CHAIN.cells)
-    theta[::2] = -2000.0
-    assert _executor()(theta, 1.0) is None
-    potentials = Tables(CHAIN, theta)
-    marginals, log_partition = lab.brute_force(CHAIN, potentials)
-    beliefs = JunctionTree(executor="numba").compile(CHAIN).infer(potentials)
-    np.testing.assert_allclose(beliefs.marginals.values, marginals, atol=1e-12)
-    assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
+STAR = Structure(Domain.from_sizes(dict.fromkeys("abcdefghi", 2)), [("a", other) for other in "bcdefghi"])
+
+
+def _leaning(sides):
+    """Each table of the star against a = 1 (-1) or a = 0 (1) by 290 nats: what a double can hold, but not their sum."""
+    theta = np.random.default_rng(2).normal(size=STAR.cells)
+    for part, side in zip(STAR.slices, sides, strict=True):
+        theta[part].reshape(2, 2)[:] += 145.0 * side * np.array([[-1.0], [1.0]])
+    return theta
+
+
+@pytest.mark.parametrize("case", ["tables", "tables with zeros", "steps", "steps with zeros"])
+def test_cells_beyond_doubles_are_raised_where_they_do_not_matter(lab, case):
+    if "tables" in case:
+        structure, theta = CHAIN, np.zeros(CHAIN.cells)
+        theta[::2] = -2000.0
+    else:
+        structure, theta = STAR, _leaning([-1] * 8)
+    if "zeros" in case:
+        theta[1] = -np.inf
+    marginals, log_partition = lab.brute_force(structure, Tables(structure, theta))
+    found = _executor_of(structure)(theta, 1.0)
+    np.testing.assert_allclose(found[0], marginals, rtol=1e-12)  # what is below doubles is 0
+    assert found[1] == pytest.approx(log_partition, rel=1e-12)
+
+
+def test_where_raised_cells_matter_it_gives_up_and_the_engine_does_not(lab):
+    opposed = np.zeros(CHAIN.cells)  # one table against b = 1, the next against all else
+    number, other = CHAIN.find(("a", "b"))[0], CHAIN.find(("b", "c"))[0]
+    opposed[CHAIN.slices[number]].reshape(3, 3)[:, 1] = -2000.0
+    opposed[CHAIN.slices[other]].reshape(3, 3)[[0, 2]] = -2000.0
+    for structure, theta in ((CHAIN, opposed), (STAR, _leaning([-1] * 4 + [1] * 4))):
+        assert _executor_of(structure)(theta, 1.0) is None
+        potentials = Tables(structure, theta)
+        marginals, log_partition = lab.brute_force(structure, potentials)
+        beliefs = JunctionTree(executor="numba").compile(structure).infer(potentials)
+        np.testing.assert_allclose(beliefs.marginals.values, marginals, atol=1e-12)
+        assert beliefs.log_partition == pytest.approx(log_partition, rel=1e-12)
 
 
 def test_it_travels_and_keeps_no_more_memories_than_calls():
-    executor = _executor()
+    executor = _executor_of(CHAIN)
     theta = np.random.default_rng(0).normal(size=CHAIN.cells)
     first, again = executor(theta, 1.0), pickle.loads(pickle.dumps(executor))(theta, 1.0)
     np.testing.assert_array_equal(first[0], again[0])
