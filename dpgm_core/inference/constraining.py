@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from attrs import evolve
 
-from dpgm_core.arrays import Codes, FloatArray
+from dpgm_core.arrays import Array, Codes, FloatArray
 from dpgm_core.constraints.resolved import Derived
 from dpgm_core.domain import Domain, code_dtype
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError, TooLarge
@@ -34,6 +34,7 @@ from dpgm_core.inference.contract import (
     Sampler,
     SecondOrder,
 )
+from dpgm_core.inference.many import Batched
 from dpgm_core.structure import Clique, Structure
 from dpgm_core.tables import Tables
 
@@ -149,7 +150,27 @@ class ConstrainedEngine:
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Of the possible records; raises InferenceError where none is left, too."""
-        beliefs = self._inner.infer(self._embedded(potentials), total=total)
+        return self._narrowed(self._inner.infer(self._embedded(potentials), total=total))
+
+    def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
+        """What `infer` gives for each row of log-potentials (n, cells), nats; together where the engine within can.
+
+        Raises what `infer` raises, and StructureError for rows of another length.
+        """
+        rows = np.asarray(potentials, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self._structure.cells:
+            raise StructureError(
+                f"infer_many: potentials must have shape (n, {self._structure.cells}), got {rows.shape}"
+            )
+        wide = [self._embedded(Tables(self._structure, row)) for row in rows]
+        if wide and isinstance(self._inner, Batched):
+            found = self._inner.infer_many(np.array([one.values for one in wide]), total=total)
+        else:
+            found = [self._inner.infer(one, total=total) for one in wide]
+        return [self._narrowed(one) for one in found]
+
+    def _narrowed(self, beliefs: Beliefs) -> Beliefs:
+        """Of the cliques asked for, what the engine within found for its own."""
         if self._lift_back is None and not self._derived:
             return beliefs
         return evolve(

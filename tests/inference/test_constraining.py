@@ -7,9 +7,10 @@ from dpgm_core.constraints import Listed, Mapped, Ordered
 from dpgm_core.domain import Domain
 from dpgm_core.errors import DomainError, InferenceError, OptionError, StructureError
 from dpgm_core.inference.constraining import ConstrainedEngine, check_constraints, constrained
-from dpgm_core.inference.contract import SecondOrder
+from dpgm_core.inference.contract import Explainer, SecondOrder
 from dpgm_core.inference.exact.junction_tree import JunctionTree, JunctionTreeEngine
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.inference.many import Batched
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
@@ -124,3 +125,33 @@ def test_an_engine_that_ignores_constraints_is_refused_by_name():
     check_constraints(PLAIN, Forgetful(), JunctionTree())
     with pytest.raises(OptionError, match="inference Forgetful ignores constraints, and the domain has 'where'"):
         check_constraints(MAPPED, Forgetful(), JunctionTree())
+
+
+@pytest.mark.parametrize("inference", [JunctionTree(), LoopyBP()])
+@pytest.mark.parametrize("domain, cliques", [(ORDERED, ["ab", "c"]), (MAPPED, ["ac", "b"]), (MAPPED, ["bc", "a"])])
+def test_many_at_once_are_each_alone(inference, domain, cliques):
+    """A clique added for a constraint, a column that is read off and one that is not; also potentials of -inf."""
+    structure = Structure(domain, [tuple(clique) for clique in cliques])
+    engine = inference.compile(structure)
+    rows = np.random.default_rng(0).normal(size=(5, structure.cells))
+    rows[1, 0] = -np.inf
+    many = engine.infer_many(rows, total=7.0)
+    for row, found in zip(rows, many, strict=True):
+        alone = engine.infer(Tables(structure, row), total=7.0)
+        np.testing.assert_array_equal(found.marginals.values, alone.marginals.values)
+        assert found.marginals.structure == structure and found.log_partition == alone.log_partition
+    assert engine.infer_many(np.zeros((0, structure.cells))) == []
+    assert isinstance(engine, Batched)
+    with pytest.raises(StructureError, match="infer_many"):
+        engine.infer_many(rows[:, 1:])
+    with pytest.raises(InferenceError, match="NaN"):
+        engine.infer_many(np.full((2, structure.cells), np.nan))
+
+
+def test_it_says_what_the_engine_within_will_do():
+    structure = Structure(ORDERED, [("a", "b"), ("c",)])
+    engine = JunctionTree().compile(structure)
+    assert isinstance(engine, Explainer)
+    assert str(engine.explain()) == str(JunctionTree().plain(structure.narrowed).explain())
+    with pytest.raises(InferenceError, match="cannot say"):
+        LoopyBP().compile(structure).explain()

@@ -11,6 +11,7 @@ from dpgm_core.domain import Domain
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.exact.compiled import CompiledExecutor
 from dpgm_core.inference.exact.junction_tree import JunctionTree
+from dpgm_core.inference.exact.potentials import Potentials
 from dpgm_core.structure import Structure
 from dpgm_core.tables import Tables
 
@@ -107,3 +108,27 @@ def test_many_at_once_are_each_alone(executor):
         np.testing.assert_array_equal(found.marginals.values, alone.marginals.values)
         assert found.log_partition == alone.log_partition
     assert engine.infer_many(np.zeros((0, CHAIN.cells))) == []
+
+
+def test_nothing_is_read_that_a_call_did_not_write(awkward):
+    """What another call left in a memory, one that ended early and one with zeros among them, changes no bit."""
+    contraction = JunctionTree(executor="numpy").compile(awkward).contraction
+    mild = Potentials(contraction, awkward).mild
+    executor = CompiledExecutor(contraction, awkward, mild, 0.0)
+    rng = np.random.default_rng(2)
+    for scale, zeros in ((1.0, False), (1.0, True), (90.0, False), (90.0, True)):
+        theta = scale * rng.normal(size=awkward.cells)
+        if zeros:
+            theta[rng.random(awkward.cells) < 0.2] = -np.inf
+            theta[[part.start for part in awkward.slices]] = 0.0
+        executor._pool.clear()
+        first = executor(theta, 3.0)
+        (memory,) = executor._pool
+        start, stop = executor._program.ones
+        assert (memory[start:stop] == 1.0).all()
+        memory[:start] = memory[stop:] = np.nan
+        again = executor(theta, 3.0)
+        assert (first is None) == (again is None)
+        if first is not None:
+            np.testing.assert_array_equal(again[0], first[0])
+            assert again[1] == first[1]
