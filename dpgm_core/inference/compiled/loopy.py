@@ -49,35 +49,34 @@ def run(
             smallest = cell
     for i in range(2 * entries):  # old and fresh
         memory[old + i] = 1.0
-    iteration, residual, settled = 0, np.inf, False
-    while iteration < limit and not settled:
-        iteration += 1
+    iteration, residual, settled, log_partition = 0, np.inf, False, 0.0
+    while True:  # each kernel is called from one place: it is compiled into this one anew wherever it is called
+        last = settled or iteration >= limit
+        iteration += not last
         low = _to_factors(memory, variables, incoming, old, others)
         for f in range(starts.size):
             row = factors[starts[f] :]
             if not smallest * low ** row[0] > SAFE:
                 return UNDERFLOW, iteration, residual, 0.0
-            _from_factors(memory, row, others, fresh, below, above)
+            if last:
+                log_partition += _factor_beliefs(memory, row, others, below)
+            else:
+                _from_factors(memory, row, others, fresh, below, above)
+        if last:
+            log_partition += _attributes(memory, variables, incoming, old)
+            return DONE if log_partition > -np.inf else CONTRADICTION, iteration, residual, log_partition
         if not _normalise(memory, variables, fresh):
             return CONTRADICTION, iteration, residual, 0.0
         if tolerance >= 0.0:
-            new, last = memory[fresh : fresh + entries], memory[old : old + entries]
-            settled = _settled(new, last, 1.0 - tolerance, floor)
+            new, before = memory[fresh : fresh + entries], memory[old : old + entries]
+            settled = _settled(new, before, 1.0 - tolerance, floor)
             if settled:
                 residual = tolerance
             elif iteration == limit:
-                residual = _residual(new, last, floor)
+                residual = _residual(new, before, floor)
             if damping > 0.0:
-                _damp(new, last, damping)
+                _damp(new, before, damping)
         fresh, old = old, fresh
-    low = _to_factors(memory, variables, incoming, old, others)
-    log_partition = _attributes(memory, variables, incoming, old)
-    for f in range(starts.size):
-        row = factors[starts[f] :]
-        if not smallest * low ** row[0] > SAFE:
-            return UNDERFLOW, iteration, residual, 0.0
-        log_partition += _factor_beliefs(memory, row, others, below)
-    return DONE if log_partition > -np.inf else CONTRADICTION, iteration, residual, log_partition
 
 
 @jit
