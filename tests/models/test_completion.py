@@ -228,6 +228,8 @@ def test_views_of_texts_are_filled(packed):
     model = Model(structure, Tables(structure, np.zeros(structure.cells)))
     column = pa.array(["F", None, "M"]).cast(pa.string_view())
     if packed:
+        if pa.__version__.startswith("18."):
+            pytest.skip("this pyarrow ends the process where such a table is passed on")
         words = pa.array(["F", "M"]).cast(pa.string_view())
         column = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint32()), words)
     made = model.complete(pa.table({"note": column, "sex": column}), randomness=SeededRandomness(1))
